@@ -1,0 +1,135 @@
+"""Every setting of Parlor: its type, its default and its meaning. Read from the environment and from `.env`.
+
+A bad value stops the start with one line: the setting, what was expected, what came.
+"""
+
+import os
+import secrets
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.errors import Invalid
+
+ROOT = Path(__file__).resolve().parent.parent
+_LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
+
+
+class Settings(BaseSettings):
+    """The settings, by the names of their environment variables."""
+
+    model_config = SettingsConfigDict(env_file=ROOT / ".env", extra="ignore", case_sensitive=True, frozen=True)
+
+    PARLOR_HOME: Path = Field(Path("var"), description="Folder of database, broker, secret key and logs.")
+    DATABASE_URL: str = Field("", description="SQLAlchemy URL; empty: SQLite in PARLOR_HOME.")
+    REDIS_URL: str = Field("", description="Redis URL; empty: the embedded server in PARLOR_HOME.")
+    HOST: str = Field("127.0.0.1", description="Address that the web process listens on.")
+    PORT: int = Field(8000, ge=1, le=65535, description="Port that the web process listens on.")
+    PUBLIC_URL: str = Field("", description="Where people reach Parlor, if not http://HOST:PORT.")
+    SECRET_KEY: str = Field("", description="Signs cookies and tickets; empty: made once and kept in PARLOR_HOME.")
+    TRUSTED_PROXIES: int = Field(0, ge=0, le=5, description="Reverse proxies in front whose headers are believed.")
+
+    GUEST_PLAY: bool = Field(True, description="Whether anyone may start a match from the home page.")
+    GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")
+    CONTEXTS_FILE: str = Field("", description="Contexts of live negotiations, selfplay.txt format; empty: generated.")
+    TICKET_HOURS: float = Field(24, gt=0, description="How long a ticket to a seat is good for, in hours.")
+    MOVE_CHARACTERS: int = Field(2000, ge=1, le=100_000, description="Longest text of one move, in characters.")
+    READING_WORDS_PER_MINUTE: int = Field(
+        240, ge=0, description="Pace at which a model's answer appears, as if read and written; 0: at once."
+    )
+    LONGEST_DELAY: float = Field(12, ge=0, le=120, description="Longest such delay, in seconds.")
+
+    TURN_LEASE: float = Field(20, gt=0.5, description="Seconds after which a dead worker's turn is given to another.")
+    UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
+    TURN_THREADS: int = Field(32, ge=1, le=500, description="Model turns in flight at once in a worker process.")
+
+    @field_validator("DATABASE_URL")
+    @classmethod
+    def _psycopg_3(cls, url: str) -> str:
+        # psycopg 2 would block the event loop, and it is what a bare postgresql:// means to SQLAlchemy.
+        scheme, mark, rest = url.partition("://")
+        return f"postgresql+psycopg{mark}{rest}" if scheme in ("postgres", "postgresql") else url
+
+    @field_validator("REDIS_URL")
+    @classmethod
+    def _redis_scheme(cls, url: str) -> str:
+        if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+            raise ValueError("expected a URL that begins with redis://, rediss:// or unix://")
+        return url
+
+    @cached_property
+    def home(self) -> Path:
+        """PARLOR_HOME as an absolute path; a relative one is under the project's folder."""
+        return (ROOT / self.PARLOR_HOME.expanduser()).resolve()
+
+    @property
+    def database_url(self) -> str:
+        return self.DATABASE_URL or f"sqlite:///{self.home / 'parlor.db'}"
+
+    @property
+    def redis_socket(self) -> Path:
+        """Where the embedded Redis server listens."""
+        path = self.home / "run" / "redis.sock"
+        if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
+            raise Invalid(
+                f"PARLOR_HOME: expected a path of at most {_LONGEST_SOCKET_PATH - 15} bytes (the broker's socket lies"
+                f" in it), got {self.home}; choose a shorter one or set REDIS_URL"
+            )
+        return path
+
+    @property
+    def redis_url(self) -> str:
+        """For redis-py."""
+        return self.REDIS_URL or f"unix://{self.redis_socket}"
+
+    @property
+    def broker_url(self) -> str:
+        """The same server for Celery, which spells unix sockets its own way."""
+        url = self.redis_url
+        return "redis+socket" + url.removeprefix("unix") if url.startswith("unix://") else url
+
+    @property
+    def limiter_url(self) -> str:
+        """The same server for Flask-Limiter, which has a third spelling."""
+        url = self.redis_url
+        return "redis+" + url if url.startswith("unix://") else url
+
+    @property
+    def public_url(self) -> str:
+        host = "127.0.0.1" if self.HOST in ("0.0.0.0", "::", "") else self.HOST  # noqa: S104
+        return self.PUBLIC_URL.rstrip("/") or f"http://{host}:{self.PORT}"
+
+    @cached_property
+    def secret_key(self) -> str:
+        """SECRET_KEY, or the key that was made for this PARLOR_HOME, readable by its owner alone."""
+        if self.SECRET_KEY:
+            return self.SECRET_KEY
+        path = self.home / "secret_key"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_hex(32))
+            try:
+                os.link(draft, path)  # the first process to get here wins, whole
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        return path.read_text()
+
+
+def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
+    """The settings from the environment, with `overrides` on top. Raises Invalid in one line."""
+    try:
+        return Settings(**(overrides or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])) or "settings"
+        message = first["msg"].removeprefix("Value error, ")
+        raise Invalid(f"{name}: {message[0].lower()}{message[1:]}, got {first['input']!r}") from None

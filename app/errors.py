@@ -1,0 +1,46 @@
+"""The errors that Parlor raises on purpose: each says what was expected, what came and what to do.
+
+The edges turn them into their own shape, in one place each: an HTTP status and `{error: {code, message}}`,
+a socket acknowledgement, or one line and exit code 2 on the command line.
+"""
+
+
+class AppError(Exception):
+    """A refusal that its reader can act on. `code` is for programs, `message` is one line for people."""
+
+    code = "error"
+    status = 400
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+
+class Invalid(AppError):
+    """The input has the wrong form or value."""
+
+    code = "invalid"
+    status = 400
+
+
+class NotAllowed(AppError):
+    """Whoever asks may not do this."""
+
+    code = "not_allowed"
+    status = 403
+
+
+class NotFound(AppError):
+    """There is no such thing."""
+
+    code = "not_found"
+    status = 404
+
+
+class Conflict(AppError):
+    """It was possible once, but the state has moved on."""
+
+    code = "conflict"
+    status = 409

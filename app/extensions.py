@@ -1,0 +1,63 @@
+"""Unbound extensions, and the two ways to talk to the database.
+
+`reading()` and `writing()` give a session. On SQLite a writing transaction begins with BEGIN IMMEDIATE, so that two
+processes never both believe that they may write; a reading one begins plainly and waits for nobody.
+Services take a session and never commit; the edge that opened it does, once.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flask_limiter import Limiter
+from flask_limiter.util import get_remote_address
+from flask_login import LoginManager
+from flask_migrate import Migrate
+from flask_socketio import SocketIO
+from flask_sqlalchemy import SQLAlchemy
+from flask_wtf import CSRFProtect
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.orm import Session
+
+READ_ONLY = {"parlor_read_only": True}
+BUSY_SECONDS = 10
+
+db = SQLAlchemy(session_options={"autoflush": False})
+migrate = Migrate(render_as_batch=True, compare_type=True)
+socketio = SocketIO()
+login = LoginManager()
+csrf = CSRFProtect()
+limiter = Limiter(get_remote_address)
+
+
+@contextmanager
+def reading(engine: Engine | None = None) -> Iterator[Session]:
+    """A session that only reads. Needs an app context unless it is given an engine."""
+    with Session((engine or db.engine).execution_options(**READ_ONLY)) as session:
+        yield session
+
+
+@contextmanager
+def writing(engine: Engine | None = None) -> Iterator[Session]:
+    """A session that commits when its block ends and rolls back when it raises."""
+    with Session(engine or db.engine) as session, session.begin():
+        yield session
+
+
+@event.listens_for(Engine, "connect")
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    connection.isolation_level = None  # the driver's own, late BEGIN is not wanted
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+@event.listens_for(Engine, "begin")
+def _begin_sqlite(connection: Connection) -> None:
+    if connection.dialect.name == "sqlite":
+        read_only = connection.get_execution_options().get("parlor_read_only")
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

@@ -1,0 +1,81 @@
+"""The one place where the parts of the web process and of the command line are put together."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask
+from flask_talisman import Talisman
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from app import cli, models  # noqa: F401  (models: migrations and queries need every table known)
+from app.config import ROOT, Settings, load_settings
+from app.extensions import csrf, db, limiter, login, migrate, socketio
+from app.web import admin, api, auth, errors, play
+from app.web.sockets import Play
+
+_POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self'",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+
+
+def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
+    """Build the app from the environment, with `overrides` of single settings on top.
+
+    Raises Invalid, in one line, for a setting that cannot be.
+    """
+    settings = load_settings(overrides)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
+    app.config.update(_flask_config(settings))
+    _extensions(app, settings)
+    for part in (play, api, auth, admin):
+        app.register_blueprint(part.blueprint)
+    csrf.exempt(api.blueprint)
+    errors.register(app)
+    cli.register(app)
+    if settings.TRUSTED_PROXIES:
+        hops = settings.TRUSTED_PROXIES
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)  # type: ignore[method-assign]
+    return app
+
+
+def _flask_config(settings: Settings) -> dict[str, Any]:
+    return {
+        "SETTINGS": settings,
+        "SECRET_KEY": settings.secret_key,
+        "SQLALCHEMY_DATABASE_URI": settings.database_url,
+        "SESSION_COOKIE_SAMESITE": "Lax",
+        "SESSION_COOKIE_HTTPONLY": True,
+        "SESSION_COOKIE_SECURE": settings.public_url.startswith("https://"),
+        "PERMANENT_SESSION_LIFETIME": int(settings.TICKET_HOURS * 3600),
+        "MAX_CONTENT_LENGTH": 1_000_000,
+        "RATELIMIT_STORAGE_URI": settings.limiter_url,
+        "RATELIMIT_IN_MEMORY_FALLBACK_ENABLED": True,
+        "WTF_CSRF_TIME_LIMIT": None,  # as long as the session: a page left open over lunch still works
+    }
+
+
+def _extensions(app: Flask, settings: Settings) -> None:
+    db.init_app(app)
+    migrate.init_app(app, db, directory=str(ROOT / "migrations"))
+    login.init_app(app)
+    csrf.init_app(app)
+    limiter.init_app(app)
+    Talisman(
+        app,
+        content_security_policy=_POLICY,
+        force_https=False,  # the proxy in front does that
+        strict_transport_security=settings.public_url.startswith("https://"),
+        session_cookie_secure=settings.public_url.startswith("https://"),
+        referrer_policy="same-origin",
+        x_xss_protection=False,
+    )
+    socketio.init_app(app, async_mode="gevent", async_handlers=False, max_http_buffer_size=1_000_000)
+    Play(app, settings).register(socketio.server)

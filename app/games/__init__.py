@@ -1,0 +1,18 @@
+"""The games, by name."""
+
+from typing import Any
+
+from app.errors import NotFound
+from app.games.base import Game
+from app.games.negotiation import NEGOTIATION
+from app.games.taboo import TABOO
+
+GAMES: dict[str, Game[Any]] = {game.name: game for game in (NEGOTIATION, TABOO)}
+
+
+def find_game(name: str) -> Game[Any]:
+    """The game of that name. Raises NotFound."""
+    try:
+        return GAMES[name]
+    except KeyError:
+        raise NotFound(f"game: expected {' or '.join(GAMES)}, got {name!r}") from None

@@ -1,0 +1,401 @@
+"""Deal or No Deal: two negotiators share out books, hats and balls that are worth different points to each.
+
+Source: Lewis et al. 2017 (the game and its contexts); Liao, Tomlin & Klein 2024, arXiv 2406.18872 (hidden
+proposals, the objective λ, the move grammar). docs/papers.md names where this departs from their code.
+"""
+
+import itertools
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from app.errors import Invalid
+from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
+
+ITEMS = ("book", "hat", "ball")
+PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
+POINTS = 10  # what all items together are worth to each seat
+MOST_MOVES = 50
+
+Counts = tuple[int, int, int]
+Split = tuple[Counts, Counts]
+
+_END = re.compile(r"\[end\]", re.IGNORECASE)
+_PREFIX = re.compile(r"\[(message|propose)\]", re.IGNORECASE)
+_PROPOSAL = re.compile(
+    r"\(\s*([0-9]{1,6})\s+books?\s*,\s*([0-9]{1,6})\s+hats?\s*,\s*([0-9]{1,6})\s+balls?\s*\)", re.IGNORECASE
+)
+_FORM = "[propose] (x books, y hats, z balls)"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What lies on the table: counts of books, hats and balls, and what one of each is worth to each seat."""
+
+    counts: Counts
+    values: tuple[Counts, Counts]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings of a negotiation. `context` and `first` are None until they are drawn."""
+
+    objective: str | int | float = "self"
+    limit: int = MOST_MOVES
+    context: Context | None = None
+    first: int | None = None
+
+    @property
+    def lam(self) -> Fraction:
+        """λ, exactly: how much a partner's point counts for a seat (self 0, coop 1, comp −1)."""
+        if isinstance(self.objective, str):
+            return PRESETS[self.objective]
+        return Fraction(repr(self.objective))
+
+    def to_json(self) -> JSON:
+        raw: JSON = {"objective": self.objective, "limit": self.limit}
+        if self.context is not None:
+            raw["counts"] = list(self.context.counts)
+            raw["values"] = [list(row) for row in self.context.values]
+        if self.first is not None:
+            raw["first"] = self.first
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A negotiation in progress: its resolved config and its accepted moves."""
+
+    config: Config
+    context: Context
+    first: int
+    events: tuple[Event, ...] = ()
+
+    @property
+    def ply(self) -> int:
+        return len(self.events)
+
+
+class Negotiation:
+    """The rules, as one value without state of its own."""
+
+    name = "negotiation"
+    title = "Deal or No Deal"
+    version = 1
+    roles = ("negotiator", "negotiator")
+
+    def config(self, raw: Mapping[str, Any]) -> Config:
+        """Read `objective`, `limit`, `counts` with `values`, and `first`; all of them may be left out."""
+        known_fields(raw, ("objective", "limit", "counts", "values", "first"), self.name)
+        if ("counts" in raw) != ("values" in raw):
+            raise Invalid("config of negotiation: expected counts and values together, got only one of them")
+        return Config(
+            objective=_objective(raw.get("objective", "self")),
+            limit=whole_number(raw.get("limit", MOST_MOVES), "limit", 1, 1000),
+            context=_context(raw["counts"], raw["values"]) if "counts" in raw else None,
+            first=None if raw.get("first") is None else whole_number(raw["first"], "first", 0, 1),
+        )
+
+    def initial(self, config: Config, rng: random.Random) -> State:
+        context = config.context or generate_context(rng)
+        first = rng.randrange(2) if config.first is None else config.first
+        return State(replace(config, context=context, first=first), context, first)
+
+    def to_move(self, state: State) -> int | None:
+        if len(_proposals(state)) == 2 or state.ply >= state.config.limit:
+            return None
+        return (state.first + state.ply) % 2
+
+    def parse(self, state: State, seat: int, text: str) -> Event | Violation:
+        """Cut at the end marker, take a proposal's first line, then check prefix, order of play and grammar."""
+        move = _END.split(text, maxsplit=1)[0].strip()
+        opening = _PREFIX.match(move)
+        if opening and opening[1].lower() == "propose":
+            move = move.splitlines()[0].rstrip()
+        prefixes = _PREFIX.findall(move)
+
+        def refuse(code: str, reason: str) -> Violation:
+            return Violation(seat, text, code, reason)
+
+        if opening is None:
+            return refuse("no_prefix", f"Start the move with [message] and your words, or with {_FORM}.")
+        if len(prefixes) > 1:
+            return refuse("two_prefixes", "Make one move at a time: one message or one proposal, with a single prefix.")
+        body = move[opening.end() :].strip()
+        proposed = bool(_proposals(state))
+        if opening[1].lower() == "message":
+            if proposed:
+                return refuse("talking_is_over", "Your partner has made an offer, so the talking is over: make yours.")
+            if not body:
+                return refuse("empty", "Please write something first: the message is empty.")
+            return Event("message", seat, move)
+        if state.ply == 0:
+            return refuse("too_early", "Please say something first: offers come after at least one message.")
+        grammar = _PROPOSAL.fullmatch(body)
+        if grammar is None:
+            return refuse("grammar", f"An offer has three whole numbers in this form, and nothing else: {_FORM}.")
+        allocation = tuple(int(number) for number in grammar.groups())
+        for item, wanted, count in zip(ITEMS, allocation, state.context.counts, strict=True):
+            if wanted > count:
+                reason = f"You can take 0 to {count} {_plural(item, count)} in an offer, but not {wanted}."
+                return refuse("too_many", reason)
+        return Event("proposal", seat, move, {"allocation": list(allocation)})
+
+    def apply(self, state: State, event: Event) -> State:
+        return replace(state, events=(*state.events, event))
+
+    def view(self, state: State, seat: int) -> View:
+        mover = self.to_move(state)
+        over = mover is None
+        may: tuple[JSON, ...] = ()
+        if mover == seat:
+            message, proposal = {"kind": "message"}, {"kind": "proposal"}
+            may = (proposal,) if _proposals(state) else (message,) if state.ply == 0 else (message, proposal)
+        facts: JSON = {
+            "counts": _by_item(state.context.counts),
+            "lambda": _number(state.config.lam),
+            "limit": state.config.limit,
+        }
+        if over and (split := _split(state)) is not None:
+            facts["split"] = {"you": _by_item(split[seat]), "partner": _by_item(split[1 - seat])}
+        return View(
+            game=self.name,
+            role=self.roles[seat],
+            seat=seat,
+            ply=state.ply,
+            to_move=None if over else "you" if mover == seat else "partner",
+            transcript=transcript(state.events, seat, frozenset() if over else frozenset({"proposal"})),
+            facts=facts,
+            secret={"values": _by_item(state.context.values[seat])},
+            may=may,
+        )
+
+    def outcome(self, state: State) -> Outcome | None:
+        if self.to_move(state) is not None:
+            return None
+        split = _split(state)
+        if split is None:
+            reason = "no deal" if len(_proposals(state)) == 2 else "move limit"
+            return Outcome(reason, None, (0, 0), {"agreed": False, "pareto_optimal": False})
+        lam = state.config.lam
+        first, second = utilities(state.context, split, lam)
+        return Outcome(
+            "deal",
+            None,
+            (_number(first), _number(second)),
+            {
+                "agreed": True,
+                "pareto_optimal": is_pareto_optimal(state.context, split, lam),
+                "scores": list(scores(state.context, split)),
+                "allocations": [list(side) for side in split],
+            },
+        )
+
+
+# ---- Points ----------------------------------------------------------------
+
+
+def scores(context: Context, split: Split) -> tuple[int, int]:
+    """Points of each seat, s = values · allocation, before λ."""
+    first, second = (
+        sum(value * n for value, n in zip(values, side, strict=True))
+        for values, side in zip(context.values, split, strict=True)
+    )
+    return first, second
+
+
+def utilities(context: Context, split: Split, lam: Fraction) -> tuple[Fraction, Fraction]:
+    """u_i = s_i + λ·s_j of a deal. Source: arXiv 2406.18872, section 3."""
+    first, second = scores(context, split)
+    return first + lam * second, second + lam * first
+
+
+def splits(counts: Counts) -> Iterator[Split]:
+    """Every way to share out all items between the seats."""
+    for side in itertools.product(*(range(count + 1) for count in counts)):
+        rest = tuple(count - n for count, n in zip(counts, side, strict=True))
+        yield _three(side), _three(rest)
+
+
+def is_pareto_optimal(context: Context, split: Split, lam: Fraction) -> bool:
+    """Whether no full split is better for one seat and no worse for the other, in the utilities with λ."""
+    here = utilities(context, split, lam)
+    return not any(_dominates(utilities(context, other, lam), here) for other in splits(context.counts))
+
+
+def frontier(context: Context, lam: Fraction = Fraction(0)) -> list[Split]:
+    """All Pareto-optimal full splits, in the order of `splits`."""
+    everything = [(split, utilities(context, split, lam)) for split in splits(context.counts)]
+    return [split for split, here in everything if not any(_dominates(there, here) for _, there in everything)]
+
+
+def best_joint_score(context: Context) -> int:
+    """The most points that both seats can have together: each type goes to whoever values it more."""
+    first, second = context.values
+    return sum(count * max(a, b) for count, a, b in zip(context.counts, first, second, strict=True))
+
+
+# ---- Contexts ---------------------------------------------------------------
+
+
+def generate_context(rng: random.Random) -> Context:
+    """Draw a context: 5 to 7 items, each type at least once, 10 points a seat.
+
+    Every type is wanted by a seat, and some type by both, so that there is something to talk about.
+    """
+    counts = rng.choice(_all_counts())
+    candidates = _all_values(counts)
+    while True:
+        values = rng.choice(candidates), rng.choice(candidates)
+        if _worth_talking_about(values):
+            return Context(counts, values)
+
+
+def read_contexts(lines: Iterable[str], source: str = "contexts file") -> list[Context]:
+    """Read a contexts file: two lines a context (seat 0, seat 1), each `count value` three times.
+
+    Raises Invalid with the number of the first line that is not so.
+    """
+    contexts: list[Context] = []
+    opening: tuple[int, Counts, Counts] | None = None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{source}, line {number}"
+        counts, values = _read_line(line, where)
+        if opening is None:
+            opening = number, counts, values
+            continue
+        first_line, first_counts, first_values = opening
+        if counts != first_counts:
+            raise Invalid(
+                f"{where}: expected the counts of line {first_line}, {_spaced(first_counts)}, got {_spaced(counts)};"
+                " both lines of a context describe the same table"
+            )
+        contexts.append(_checked(Context(counts, (first_values, values)), where))
+        opening = None
+    if opening is not None:
+        raise Invalid(f"{source}, line {opening[0]}: expected a second line for seat 1, got the end of the file")
+    if not contexts:
+        raise Invalid(f"{source}: expected two lines a context, got an empty file")
+    return contexts
+
+
+def _read_line(line: str, where: str) -> tuple[Counts, Counts]:
+    words = line.split()
+    if len(words) != 6:
+        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {len(words)}")
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {line.strip()[:60]!r}")
+    numbers = [int(word) for word in words]
+    return _three(numbers[0::2]), _three(numbers[1::2])
+
+
+def _checked(context: Context, where: str) -> Context:
+    if min(context.counts) < 1 or max(context.counts) > POINTS:
+        raise Invalid(f"{where}: expected 1 to {POINTS} of each item, got {_spaced(context.counts)}")
+    for seat, values in enumerate(context.values):
+        worth = sum(count * value for count, value in zip(context.counts, values, strict=True))
+        if min(values) < 0 or worth != POINTS:
+            raise Invalid(
+                f"{where}: expected values of seat {seat} that make {POINTS} points over all items, got {worth}"
+            )
+    return context
+
+
+@lru_cache
+def _all_counts() -> list[Counts]:
+    return [counts for counts in itertools.product(range(1, 6), repeat=3) if 5 <= sum(counts) <= 7]
+
+
+@lru_cache
+def _all_values(counts: Counts) -> list[Counts]:
+    ranges = (range(POINTS // count + 1) for count in counts)
+    return [
+        _three(values)
+        for values in itertools.product(*ranges)
+        if sum(count * value for count, value in zip(counts, values, strict=True)) == POINTS
+    ]
+
+
+def _worth_talking_about(values: tuple[Counts, Counts]) -> bool:
+    pairs = list(zip(*values, strict=True))
+    return all(a or b for a, b in pairs) and any(a and b for a, b in pairs)
+
+
+# ---- Small things -----------------------------------------------------------
+
+
+def _proposals(state: State) -> list[Event]:
+    return [event for event in state.events[-2:] if event.kind == "proposal"]
+
+
+def _split(state: State) -> Split | None:
+    """The deal, by seat, if there are two proposals that add up to the counts."""
+    proposals = _proposals(state)
+    if len(proposals) < 2:
+        return None
+    sides = {event.seat: _three(event.data["allocation"]) for event in proposals}
+    if any(a + b != count for a, b, count in zip(sides[0], sides[1], state.context.counts, strict=True)):
+        return None
+    return sides[0], sides[1]
+
+
+def _dominates(there: tuple[Fraction, Fraction], here: tuple[Fraction, Fraction]) -> bool:
+    return there != here and there[0] >= here[0] and there[1] >= here[1]
+
+
+def _objective(raw: Any) -> str | int | float:
+    if isinstance(raw, str) and raw in PRESETS:
+        return raw
+    try:
+        if isinstance(raw, bool):
+            raise ValueError
+        lam = float(raw)
+    except (TypeError, ValueError):
+        lam = float("nan")
+    if not -1 <= lam <= 1:
+        raise Invalid(f"objective: expected self, coop, comp or a number from -1 to 1, got {raw!r}")
+    return int(lam) if lam.is_integer() else lam
+
+
+def _context(counts: Any, values: Any) -> Context:
+    try:
+        context = Context(_three(counts), (_three(values[0]), _three(values[1])))
+        numbers = [*context.counts, *context.values[0], *context.values[1]]
+        if len(values) != 2 or any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
+            raise ValueError
+    except (TypeError, ValueError, KeyError, IndexError):
+        raise Invalid(
+            "counts, values: expected three whole counts and two lists of three whole values,"
+            f" got {counts!r} and {values!r}"
+        ) from None
+    return _checked(context, "counts, values")
+
+
+def _three(numbers: Sequence[int]) -> Counts:
+    first, second, third = numbers
+    return first, second, third
+
+
+def _by_item(numbers: Counts) -> JSON:
+    return dict(zip(ITEMS, numbers, strict=True))
+
+
+def _number(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _plural(item: str, count: int) -> str:
+    return item if count == 1 else f"{item}s"
+
+
+def _spaced(numbers: Counts) -> str:
+    return " ".join(map(str, numbers))
+
+
+NEGOTIATION = Negotiation()

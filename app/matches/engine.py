@@ -1,0 +1,142 @@
+"""A match as a fold of its events, and the one step that turns a move into new events. Pure.
+
+`replay(events)` rebuilds a match anywhere; `step` says which events a move adds. Nothing here knows of databases,
+clocks or sockets, and nothing but `step` asks a game to parse.
+"""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.errors import Invalid
+from app.games import find_game
+from app.games.base import JSON, Event, Game, Outcome, View, Violation
+from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, Violated
+
+BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
+MODEL_FAULT, OUR_FAULT = "model", "us"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A match at one point of its log. `state` is the game's; `ply` counts accepted moves of both seats."""
+
+    game: Game[Any]
+    state: Any
+    prompts: tuple[JSON | None, JSON | None]
+    refused: tuple[Violated, ...] = ()  # refused attempts since the last accepted move
+    violations: int = 0
+    stopped: Resigned | Aborted | None = None
+    ended: Ended | None = None
+
+    @property
+    def ply(self) -> int:
+        ply: int = self.state.ply
+        return ply
+
+    @property
+    def over(self) -> bool:
+        return self.ended is not None
+
+    @property
+    def to_move(self) -> int | None:
+        """The seat whose turn it is, or None when the match is over."""
+        return None if self.over or self.stopped else self.game.to_move(self.state)
+
+    def view(self, seat: int) -> View:
+        """What `seat` may see of the game. A match that was broken off keeps hidden what was hidden."""
+        view = self.game.view(self.state, seat)
+        return replace(view, to_move=None, may=()) if self.to_move is None else view
+
+
+def start(
+    game_name: str,
+    config: JSON,
+    seed: int,
+    prompts: tuple[JSON | None, JSON | None] = (None, None),
+) -> Started:
+    """The first event of a match: the config with everything drawn from `seed` that it left open.
+
+    Raises NotFound for an unknown game and Invalid for a bad config.
+    """
+    game = find_game(game_name)
+    state = game.initial(game.config(config), random.Random(seed))
+    return Started(game.name, game.version, state.config.to_json(), prompts)
+
+
+def replay(events: Iterable[LogEvent]) -> Match:
+    """Fold a whole log, beginning with its `started`. Raises Invalid when it does not begin so."""
+    log = iter(events)
+    first = next(log, None)
+    if not isinstance(first, Started):
+        raise Invalid(f"event log: expected it to begin with a started event, got {first!r}")
+    game = find_game(first.game)
+    # A resolved config leaves nothing to draw, so the generator given here is never used.
+    match = Match(game, game.initial(game.config(first.config), random.Random(0)), first.prompts)
+    for event in log:
+        match = apply(match, event)
+    return match
+
+
+def apply(match: Match, event: LogEvent) -> Match:
+    """The match after one more event. Raises Invalid for an event after the end or a second beginning."""
+    if match.over or isinstance(event, Started):
+        raise Invalid(f"event log: expected nothing after the end and one beginning, got {event!r}")
+    match event:
+        case Event():
+            return replace(match, state=match.game.apply(match.state, event), refused=())
+        case Violated():
+            return replace(match, refused=(*match.refused, event), violations=match.violations + 1)
+        case Resigned() | Aborted():
+            return replace(match, stopped=event)
+        case Ended():
+            return replace(match, ended=event)
+
+
+def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[LogEvent]:
+    """The events that a move of the seat to move adds: the move and perhaps the end, or a violation.
+
+    A model's fifth violation in a row also aborts the match as the model's fault; a person's never does.
+    Raises Invalid when it is not the seat's turn.
+    """
+    if seat != match.to_move:
+        raise Invalid(f"move: expected seat {match.to_move} to move, got seat {seat}")
+    move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)
+    if isinstance(move, Violation):
+        violated = Violated(seat, _readable(text), move.code, move.reason)
+        attempts = len(match.refused) + 1
+        if not by_model or attempts < BAD_ATTEMPTS:
+            return [violated]
+        detail = f"{attempts} refused attempts at one turn, the last: {move.reason}"
+        return [violated, *abort(apply(match, violated), MODEL_FAULT, seat, detail)]
+    outcome = match.game.outcome(match.game.apply(match.state, move))
+    return [move] if outcome is None else [move, Ended.of(outcome)]
+
+
+def resign(match: Match, seat: int) -> list[LogEvent]:
+    """The events of a person's leaving: nobody scores."""
+    return [Resigned(seat), Ended.of(Outcome("resigned", None, (0, 0)))]
+
+
+def abort(match: Match, fault: str, seat: int | None, detail: str) -> list[LogEvent]:
+    """The events of a match that cannot go on: nobody scores, and the log says whose fault it was."""
+    return [Aborted(seat, fault, _readable(detail)), Ended.of(Outcome("aborted", None, (0, 0)))]
+
+
+def _is_control(character: str) -> bool:
+    code = ord(character)
+    return (code < 32 and character not in "\n\t\r") or 127 <= code < 160 or 0xD800 <= code < 0xE000
+
+
+def _unreadable(seat: int, text: str) -> Violation | None:
+    """Refuse what no screen shows and not every database stores: control characters and lone surrogates."""
+    found = next(filter(_is_control, text), None)
+    if found is None:
+        return None
+    reason = f"The text has a character that cannot be shown (U+{ord(found):04X}). Please remove it."
+    return Violation(seat, text, "control_character", reason)
+
+
+def _readable(text: str) -> str:
+    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in text)

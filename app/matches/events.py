@@ -1,0 +1,108 @@
+"""The event log's types, frozen and versioned, and their JSON form. A match is the fold of its events.
+
+A move is a `games.base.Event`, whose kinds are the game's; the types here are what can happen around the moves.
+Version 1 of each is what `from_json` reads; a later version adds a branch there and old logs keep replaying.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from app.errors import Invalid
+from app.games.base import JSON, Event, Outcome
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The match exists: the resolved config, in which nothing is left to chance, and how each model is prompted.
+
+    `prompts` has one entry a seat: {"style", "template"} of a language model, None of anyone else.
+    """
+
+    game: str
+    game_version: int
+    config: JSON
+    prompts: tuple[JSON | None, JSON | None] = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """A move was refused. It consumes no ply; `text` is what was tried."""
+
+    seat: int
+    text: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """The person in `seat` left the match."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """The match cannot go on. `fault` is whose doing it was: model (of `seat`) or us; `detail` is for the log."""
+
+    seat: int | None
+    fault: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last event of every match: its outcome."""
+
+    reason: str
+    winner: int | None
+    utilities: tuple[float, float]
+    facts: JSON = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Ended":
+        return cls(outcome.reason, outcome.winner, outcome.utilities, outcome.facts)
+
+
+LogEvent = Started | Event | Violated | Resigned | Aborted | Ended
+
+_KINDS: dict[str, type[Any]] = {
+    "started": Started,
+    "violation": Violated,
+    "resigned": Resigned,
+    "aborted": Aborted,
+    "ended": Ended,
+}
+_NAMES = {cls: name for name, cls in _KINDS.items()}
+RESERVED = frozenset(_KINDS)  # no game may name a move so
+
+
+def kind_of(event: LogEvent) -> str:
+    """The event's kind as the table and the exports name it."""
+    return event.kind if isinstance(event, Event) else _NAMES[type(event)]
+
+
+def to_json(event: LogEvent) -> JSON:
+    """The event as JSON, with its version."""
+    if isinstance(event, Event):
+        return {"v": VERSION, "kind": event.kind, "seat": event.seat, "text": event.text, "data": dict(event.data)}
+    return {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
+
+
+def from_json(raw: JSON) -> LogEvent:
+    """The event that `to_json` wrote. Raises Invalid for a version or kind this code does not know."""
+    if raw.get("v") != VERSION:
+        raise Invalid(f"event: expected version {VERSION}, got {raw.get('v')!r}; a newer Parlor wrote this log")
+    fields = {name: value for name, value in raw.items() if name not in ("v", "kind")}
+    try:
+        if raw["kind"] not in _KINDS:
+            return Event(raw["kind"], fields["seat"], fields["text"], fields["data"])
+        for name in ("prompts", "utilities"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
+        event: LogEvent = _KINDS[raw["kind"]](**fields)
+        return event
+    except (KeyError, TypeError) as error:
+        raise Invalid(f"event {raw.get('kind')!r}: expected the fields of version {VERSION}, got {error}") from None

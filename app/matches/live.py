@@ -1,0 +1,205 @@
+"""The one door through which every move enters a match, whoever makes it.
+
+People, language models and scripts meet at `submit`: check, step, append. It runs inside the caller's transaction;
+`commit` is the edge that opens one, retries when another process was faster, and returns what to tell the world.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, cast
+
+from sqlalchemy import Engine, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.extensions import writing
+from app.games.base import Event
+from app.matches import engine
+from app.matches.events import LogEvent, Violated
+from app.matches.record import MODEL, Logged, Record, Seat, append, insert_match, load, new_match_id
+from app.models import MatchRow
+from app.players import make_player
+from app.players.base import PlayerSpec, Scripted
+from app.players.prompts import default_prompt
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A move or a resignation on its way into a match. `ply` is the one its maker saw; None skips that check."""
+
+    match_id: str
+    seat: int
+    text: str | None  # None: resigns
+    move_id: str | None = None
+    ply: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the maker of a move is told: the ply after it, or why it was refused."""
+
+    ply: int | None = None
+    code: str | None = None
+    message: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.code is None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What came of a submission: the answer, the match as it is now, and the events that were added."""
+
+    answer: Answer
+    record: Record
+    new: tuple[Logged, ...] = ()
+
+
+def create(
+    session: Session,
+    game: str,
+    config: Mapping[str, Any],
+    seats: tuple[Seat, Seat],
+    *,
+    seed: int,
+    source: str,
+    instant: bool,
+    start_key: str | None = None,
+) -> Record:
+    """Start a match. With `instant`, scripted players answer within the step. Raises Invalid for a bad config.
+
+    A `start_key` that was used before gives the match that it started.
+    """
+    if start_key is not None:
+        existing = session.scalar(select(MatchRow.id).where(MatchRow.start_key == start_key))
+        if existing is not None:
+            return load(session, existing)
+    prompts = tuple(
+        default_prompt(game) if seat.spec is not None and seat.spec.kind != "scripted" else None for seat in seats
+    )
+    started = engine.start(game, dict(config), seed, cast(Any, prompts))
+    now = datetime.now(UTC)
+    first = Logged(0, 0, started, now)
+    record = Record(new_match_id(), seed, seats, (first,), engine.replay([started]))
+    if instant:
+        record = _scripted_moves(record, now)
+    insert_match(session, record, source, start_key)
+    return record
+
+
+def submit(session: Session, submission: Submission, *, instant: bool, record: Record | None = None) -> Receipt:
+    """Take a move or a resignation into the caller's transaction.
+
+    `record` may be what the caller remembers of the match: a refusal on its word is checked against the database,
+    and an append to it fails with IntegrityError when the log has grown. Raises NotFound for an unknown match.
+    """
+    remembered = record is not None
+    if record is None:
+        record = load(session, submission.match_id, lock=True)
+    answer = _refusal(record, submission)
+    if answer is not None:
+        return submit(session, submission, instant=instant) if remembered else Receipt(answer, record)
+    now = datetime.now(UTC)
+    after = _extended(record, _step(record, submission), now, submission.move_id)
+    answer = _answer(after.log[len(record.log)])
+    if instant:
+        after = _scripted_moves(after, now)
+    append(session, after, len(record.log))
+    return Receipt(answer, after, after.log[len(record.log) :])
+
+
+def commit(database: Engine, submission: Submission, *, instant: bool) -> Receipt:
+    """Submit in a transaction of its own; of two processes that append at once, the slower reads again."""
+    for _ in range(_TRIES - 1):
+        try:
+            with writing(database) as session:
+                return submit(session, submission, instant=instant)
+        except IntegrityError:
+            continue
+    with writing(database) as session:
+        return submit(session, submission, instant=instant)
+
+
+def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:
+    """End a match that cannot go on, in the caller's transaction."""
+    after = _extended(record, engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
+    append(session, after, len(record.log))
+    return after
+
+
+def turn_rng(seed: int, seat: int, ply: int, attempt: int) -> random.Random:
+    """The generator of one attempt at one turn: the same match gives the same game, wherever it is played."""
+    return random.Random(f"{seed}/{seat}/{ply}/{attempt}")
+
+
+@lru_cache(maxsize=8)
+def _scripted(name: str) -> Scripted:
+    return cast(Scripted, make_player(PlayerSpec("scripted", name)))
+
+
+def scripted_text(record: Record) -> str:
+    """What the scripted player whose turn it is says."""
+    seat = record.match.to_move
+    if seat is None or record.seats[seat].spec is None:
+        raise ValueError("expected a scripted player to move")
+    rng = turn_rng(record.seed, seat, record.match.ply, len(record.match.refused))
+    return _scripted(record.seats[seat].spec.name).choose(record.match.view(seat), rng)
+
+
+def _scripted_moves(record: Record, now: datetime) -> Record:
+    """The match after its scripted players have answered, as long as it is their turn."""
+    while (mover := record.mover) is not None and mover.spec is not None and mover.spec.kind == "scripted":
+        seat = cast(int, record.match.to_move)
+        events = engine.step(record.match, seat, scripted_text(record), by_model=True)
+        record = _extended(record, events, now)
+    return record
+
+
+def _step(record: Record, submission: Submission) -> list[LogEvent]:
+    if submission.text is None:
+        return engine.resign(record.match, submission.seat)
+    by_model = record.seats[submission.seat].kind == MODEL
+    return engine.step(record.match, submission.seat, submission.text, by_model=by_model)
+
+
+def _extended(record: Record, events: list[LogEvent], now: datetime, move_id: str | None = None) -> Record:
+    """The record after `events`; the first of them answers `move_id`."""
+    for event in events:
+        record = record.extended(event, now, move_id)
+        move_id = None
+    return record
+
+
+def _refusal(record: Record, submission: Submission) -> Answer | None:
+    """Why the submission is not even tried, or its first answer if it has come before."""
+    if submission.move_id is not None:
+        for logged in record.log:
+            if logged.move_id == submission.move_id and logged.seat == submission.seat:
+                return _answer(logged)
+    match = record.match
+    if match.over:
+        return Answer(code="over", message="This game is over.")
+    if submission.text is None:
+        return None
+    if submission.ply is not None and submission.ply != match.ply:
+        message = f"Expected a move at ply {match.ply}, got one for ply {submission.ply}: the game has moved on."
+        return Answer(code="stale", message=message)
+    if match.to_move != submission.seat:
+        return Answer(code="not_your_turn", message="It is your partner’s turn. Please wait for their move.")
+    return None
+
+
+def _answer(logged: Logged) -> Answer:
+    match logged.event:
+        case Violated(reason=reason):
+            return Answer(code="illegal_move", message=reason)
+        case Event():
+            return Answer(ply=logged.ply + 1)
+        case _:
+            return Answer(ply=logged.ply)

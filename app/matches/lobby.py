@@ -1,0 +1,97 @@
+"""Starting a match for a guest: who sits where, what is played, against whom."""
+
+import random
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.config import Settings
+from app.errors import Invalid, NotAllowed
+from app.games import find_game
+from app.games.negotiation import Context, read_contexts
+from app.matches import live
+from app.matches.record import PERSON, Record, Seat
+from app.registry import find_model
+
+LIVE = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a guest asks for. `opponent` is a public label and `role` a role of the game; None leaves it open."""
+
+    game: str
+    config: Mapping[str, Any]
+    opponent: str | None = None
+    role: str | None = None
+    start_key: str | None = None
+
+
+def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Record:
+    """Start the match that a guest wishes for.
+
+    Raises NotAllowed when guest play is off, NotFound for an unknown game or opponent, Invalid for the rest.
+    """
+    if not settings.GUEST_PLAY:
+        raise NotAllowed("Games start by invitation here. Please use the link that you were sent.")
+    game = find_game(wish.game)
+    opponent = find_model(session, game.name, label=wish.opponent)
+    seed = new_seed()
+    person = person_seat(game.roles, wish.role, seed)
+    seats = Seat(PERSON), Seat.of(opponent)
+    return live.create(
+        session,
+        game.name,
+        with_context(game.name, wish.config, settings.CONTEXTS_FILE, seed),
+        seats if person == 0 else (seats[1], seats[0]),
+        seed=seed,
+        source=LIVE,
+        instant=settings.READING_WORDS_PER_MINUTE == 0,
+        start_key=wish.start_key,
+    )
+
+
+def new_seed() -> int:
+    """A seed of 62 bits, which every database stores as a signed number."""
+    return secrets.randbits(62)
+
+
+def person_seat(roles: tuple[str, str], role: str | None, seed: int) -> int:
+    """The seat of a role; drawn from the match's seed when it is left open or both seats have the same role."""
+    if role is not None and role not in roles:
+        raise Invalid(f"role: expected {' or '.join(dict.fromkeys(roles))}, got {role!r}")
+    open_seats = [seat for seat in (0, 1) if role is None or roles[seat] == role]
+    return random.Random(f"{seed}/person").choice(open_seats)
+
+
+def person_in(record: Record) -> int:
+    """The seat where the person of a guest match sits."""
+    return next(number for number, seat in enumerate(record.seats) if seat.kind == PERSON)
+
+
+def with_context(game: str, config: Mapping[str, Any], contexts_file: str, seed: int) -> Mapping[str, Any]:
+    """The config of a negotiation with a context drawn from the file, if there is one and none is given."""
+    if game != "negotiation" or not contexts_file or "counts" in config or "values" in config:
+        return config
+    context = random.Random(f"{seed}/context").choice(load_contexts(contexts_file))
+    return {**config, "counts": list(context.counts), "values": [list(row) for row in context.values]}
+
+
+def load_contexts(path: str) -> list[Context]:
+    """All contexts of a file, read once as long as it does not change. Raises Invalid in one line."""
+    try:
+        changed = Path(path).stat().st_mtime_ns
+        return _load_contexts(path, changed)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"contexts file: expected a readable text file, got {path}: {error}") from None
+
+
+@lru_cache(maxsize=4)
+def _load_contexts(path: str, _changed: int) -> list[Context]:
+    with Path(path).open(encoding="utf-8") as lines:
+        return read_contexts(lines, path)

@@ -1,0 +1,198 @@
+"""A match as the database holds it: its seats, its log, and the fold of it. Reading and appending, no decisions.
+
+Nothing here commits. `append` relies on two unique keys, (match, seq) and (match, seat, move_id): of two processes
+that append at once, one gets an IntegrityError and reads again.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.orm import Session
+
+from app.errors import NotFound
+from app.games.base import Event
+from app.matches import engine
+from app.matches.events import Ended, LogEvent, from_json, kind_of, to_json
+from app.models import EventRow, LanguageModel, MatchRow, SeatRow
+from app.players.base import PlayerSpec
+from app.registry import player_spec
+
+PERSON, MODEL = "person", "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Who fills a seat: a person, or the language model of that registry row."""
+
+    kind: str
+    language_model_id: int | None = None
+    spec: PlayerSpec | None = None
+
+    @classmethod
+    def of(cls, row: LanguageModel | None) -> "Seat":
+        return cls(PERSON) if row is None else cls(MODEL, row.id, player_spec(row))
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """An event with its place in the log. `ply` counts the accepted moves before it."""
+
+    seq: int
+    ply: int
+    event: LogEvent
+    at: datetime
+    move_id: str | None = None
+
+    @property
+    def seat(self) -> int | None:
+        return getattr(self.event, "seat", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A match, whole, at one moment."""
+
+    id: str
+    seed: int
+    seats: tuple[Seat, Seat]
+    log: tuple[Logged, ...]
+    match: engine.Match
+
+    @property
+    def mover(self) -> Seat | None:
+        return None if self.match.to_move is None else self.seats[self.match.to_move]
+
+    @property
+    def model_to_move(self) -> bool:
+        return self.mover is not None and self.mover.kind == MODEL
+
+    def extended(self, event: LogEvent, at: datetime, move_id: str | None = None) -> "Record":
+        """This record after one more event."""
+        logged = Logged(len(self.log), self.match.ply, event, at, move_id)
+        return replace(self, log=(*self.log, logged), match=engine.apply(self.match, event))
+
+
+def move_times(log: Sequence[Logged]) -> list[str]:
+    """When each accepted move was made, by ply, as the protocol writes times."""
+    return [iso(logged.at) for logged in log if isinstance(logged.event, Event)]
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def new_match_id() -> str:
+    """An id that cannot be guessed: 128 bits, safe in a URL."""
+    return secrets.token_urlsafe(16)
+
+
+def load(session: Session, match_id: str, *, lock: bool = False) -> Record:
+    """Read a match. `lock` keeps others from appending until the transaction ends. Raises NotFound."""
+    statement = (
+        select(MatchRow.seed, SeatRow.kind, LanguageModel)
+        .join(SeatRow, SeatRow.match_id == MatchRow.id)
+        .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
+        .where(MatchRow.id == match_id)
+        .order_by(SeatRow.seat)
+    )
+    rows = session.execute(statement.with_for_update(of=MatchRow) if lock else statement).all()
+    if len(rows) != 2:
+        raise NotFound(f"match: expected one that exists, got {match_id!r}")
+    seats = tuple(Seat.of(row.LanguageModel) for row in rows)
+    log = load_log(session, match_id)
+    return Record(match_id, rows[0].seed, cast(tuple[Seat, Seat], seats), log, engine.replay(x.event for x in log))
+
+
+def load_log(session: Session, match_id: str, after: int = -1) -> tuple[Logged, ...]:
+    """The events of a match whose seq is above `after`, in order."""
+    rows = session.execute(
+        select(EventRow.seq, EventRow.ply, EventRow.body, EventRow.at, EventRow.move_id)
+        .where(EventRow.match_id == match_id, EventRow.seq > after)
+        .order_by(EventRow.seq)
+    )
+    return tuple(Logged(row.seq, row.ply, from_json(row.body), row.at, row.move_id) for row in rows)
+
+
+def insert_match(session: Session, record: Record, source: str, start_key: str | None) -> None:
+    """Write a new match with all of its log."""
+    now = record.log[0].at
+    session.execute(
+        insert(MatchRow).values(
+            id=record.id,
+            game=record.match.game.name,
+            source=source,
+            status="playing",
+            seed=record.seed,
+            config=record.match.state.config.to_json(),
+            start_key=start_key,
+            started_at=now,
+            moved_at=now,
+            lease_count=0,
+        )
+    )
+    for number, seat in enumerate(record.seats):
+        role = record.match.game.roles[number]
+        session.execute(
+            insert(SeatRow).values(
+                match_id=record.id,
+                seat=number,
+                role=role,
+                kind=seat.kind,
+                language_model_id=seat.language_model_id,
+            )
+        )
+    append(session, record, 0)
+
+
+def append(session: Session, record: Record, known: int) -> None:
+    """Write the events of `record` from number `known` on, and bring the match's row up to date."""
+    new = record.log[known:]
+    session.execute(
+        insert(EventRow),
+        [
+            {
+                "match_id": record.id,
+                "seq": logged.seq,
+                "kind": kind_of(logged.event),
+                "seat": logged.seat,
+                "ply": logged.ply,
+                "move_id": logged.move_id,
+                "body": to_json(logged.event),
+                "at": logged.at,
+            }
+            for logged in new
+        ],
+    )
+    values: dict[str, Any] = {"violations": record.match.violations}
+    if any(isinstance(logged.event, Event | Ended) for logged in new) or known == 0:
+        values |= {
+            "ply": record.match.ply,
+            "to_move": record.match.to_move,
+            "model_to_move": record.model_to_move,
+            "moved_at": new[-1].at,
+            "lease_owner": None,
+            "lease_until": None,
+            "lease_count": 0,
+            "rung_at": None,
+        }
+    if record.match.ended is not None:
+        values |= _ending(record.match.ended, new[-1].at)
+    session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**values))
+
+
+def _ending(ended: Ended, at: datetime) -> dict[str, Any]:
+    return {
+        "status": "over",
+        "reason": ended.reason,
+        "winner": ended.winner,
+        "utility_0": ended.utilities[0],
+        "utility_1": ended.utilities[1],
+        "agreed": ended.facts.get("agreed"),
+        "pareto_optimal": ended.facts.get("pareto_optimal"),
+        "ended_at": at,
+    }

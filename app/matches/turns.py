@@ -1,0 +1,225 @@
+"""A language model's turn in a live match: take the lease, ask the player, submit, tell the web.
+
+The doorbell that starts this may ring twice or never: the lease, one conditional UPDATE, decides who plays, and a
+lease that ran out is taken by the next who rings. Whatever a player does, the match either goes on or ends kindly.
+"""
+
+import asyncio
+import concurrent.futures
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import structlog
+from sqlalchemy import CursorResult, Engine, insert, or_, select, update
+
+from app.config import Settings
+from app.extensions import reading, writing
+from app.matches import live
+from app.matches.engine import MODEL_FAULT, OUR_FAULT
+from app.matches.events import Violated
+from app.matches.record import Record, load
+from app.models import GenerationRow, MatchRow
+from app.players import make_player
+from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
+
+MOST_LEASES = 5  # a turn whose worker died this often is not tried again
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a worker plays turns with. `notify(match, typing)` tells the web processes; `owner` names this turn."""
+
+    database: Engine
+    settings: Settings
+    loop: asyncio.AbstractEventLoop
+    notify: Callable[[str, bool], None]
+    owner: str
+
+
+class LeaseLost(Exception):
+    """Somebody else plays this turn now, or the match is over."""
+
+
+def play_turn(desk: Desk, match_id: str) -> bool:
+    """Play the model's turns that are due in a match. False if there is nothing to do, or somebody else does it."""
+    if not _take_lease(desk, match_id):
+        return False
+    with reading(desk.database) as session:
+        record = load(session, match_id)
+    desk.notify(match_id, True)
+    try:
+        while record.model_to_move:
+            record = _play_once(desk, record)
+            desk.notify(match_id, False)
+    except LeaseLost:
+        log.info("the turn went to somebody else", match=match_id)
+        return False
+    return True
+
+
+def _play_once(desk: Desk, record: Record) -> Record:
+    """One attempt at the turn, a refused one included. Returns the match after it."""
+    began = time.monotonic()
+    seat = cast(int, record.match.to_move)
+    spec = cast(PlayerSpec, record.seats[seat].spec)
+    try:
+        if spec.kind == "scripted":
+            text, generation = live.scripted_text(record), None
+        else:
+            generation = _ask(desk, record, seat, spec)
+            text = generation.text or ""
+    except LeaseLost:
+        raise
+    except PlayerFailed as failure:
+        log.warning("a model gave no answer", match=record.id, model=spec.name, error=failure.message)
+        return _abort(desk, record, MODEL_FAULT, failure.message, failure.generation)
+    except Exception as error:
+        log.exception("a player broke", match=record.id, model=spec.name)
+        return _abort(desk, record, OUR_FAULT, f"{type(error).__name__}: {error}", None)
+    pause = reading_delay(record, text, desk.settings) - (time.monotonic() - began)
+    _wait(desk, record, pause)
+    return _submit(desk, record, seat, text, generation)
+
+
+def _ask(desk: Desk, record: Record, seat: int, spec: PlayerSpec) -> Generation:
+    """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
+    player = cast(Generator, make_player(spec))
+    refused = [(violated.text, violated.reason) for violated in record.match.refused]
+    prompt = record.match.prompts[seat] or {}
+    call = asyncio.run_coroutine_threadsafe(player.reply(record.match.view(seat), prompt, refused), desk.loop)
+    try:
+        while True:
+            try:
+                return call.result(timeout=desk.settings.TURN_LEASE / 3)
+            except concurrent.futures.TimeoutError:
+                if call.done():
+                    raise
+                _renew_lease(desk, record.id)
+    finally:
+        call.cancel()
+
+
+def _wait(desk: Desk, record: Record, seconds: float) -> None:
+    """Sleep, and hold the lease meanwhile."""
+    beat = desk.settings.TURN_LEASE / 3
+    while seconds > 0:
+        time.sleep(min(seconds, beat))
+        seconds -= beat
+        if seconds > 0:
+            _renew_lease(desk, record.id)
+
+
+def reading_delay(record: Record, text: str, settings: Settings) -> float:
+    """Seconds after which an answer appears, so that a person can follow: the time to read what was said and write.
+
+    Half of it for reading the partner's last move at the set pace, half for the answer's own words.
+    """
+    if settings.READING_WORDS_PER_MINUTE == 0:
+        return 0
+    last = record.match.view(cast(int, record.match.to_move)).transcript[-1:]
+    words = len(text.split()) + sum(len((entry.text or "").split()) for entry in last)
+    return min(settings.LONGEST_DELAY, 1 + words * 60 / settings.READING_WORDS_PER_MINUTE)
+
+
+def _submit(desk: Desk, record: Record, seat: int, text: str, generation: Generation | None) -> Record:
+    attempt = len(record.match.refused)
+    ply = record.match.ply
+    with writing(desk.database) as session:
+        _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
+        if generation is not None:
+            session.execute(insert(GenerationRow).values(**_generation_row(record, seat, generation)))
+        submission = live.Submission(record.id, seat, text, f"model-{ply}-{attempt}", ply)
+        receipt = live.submit(session, submission, instant=False)
+        if receipt.record.model_to_move:  # another attempt, or a match of two models: keep the lease
+            session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**_lease_values(desk)))
+    if not receipt.answer.ok:
+        refused = [logged.event for logged in receipt.new if isinstance(logged.event, Violated)]
+        log.info("a model's move was refused", match=record.id, reasons=[violated.reason for violated in refused])
+    return receipt.record
+
+
+def _abort(desk: Desk, record: Record, fault: str, detail: str, generation: Generation | None) -> Record:
+    seat = cast(int, record.match.to_move)
+    with writing(desk.database) as session:
+        _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
+        if generation is not None:
+            session.execute(insert(GenerationRow).values(**_generation_row(record, seat, generation)))
+        return live.abort(session, load(session, record.id, lock=True), fault, seat, detail)
+
+
+def _generation_row(record: Record, seat: int, generation: Generation) -> dict[str, Any]:
+    return {
+        "match_id": record.id,
+        "seat": seat,
+        "ply": record.match.ply,
+        "attempt": len(record.match.refused),
+        "language_model_id": record.seats[seat].language_model_id,
+        "model": generation.model,
+        "prompt": generation.prompt,
+        # PostgreSQL stores no NUL; the refused text in the log shows where it was.
+        "text": None if generation.text is None else generation.text.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+        "sampling": generation.sampling,
+        "prompt_tokens": generation.prompt_tokens,
+        "completion_tokens": generation.completion_tokens,
+        "latency": generation.latency,
+        "retries": generation.retries,
+        "error": generation.error,
+        "at": datetime.now(UTC),
+    }
+
+
+# ---- The lease ---------------------------------------------------------------
+
+
+def _take_lease(desk: Desk, match_id: str) -> bool:
+    """One conditional UPDATE. A turn that has cost too many workers is ended instead."""
+    now = datetime.now(UTC)
+    free = or_(MatchRow.lease_until.is_(None), MatchRow.lease_until < now)
+    with writing(desk.database) as session:
+        taken = session.execute(
+            update(MatchRow)
+            .where(MatchRow.id == match_id, MatchRow.status == "playing", MatchRow.model_to_move, free)
+            .values(**_lease_values(desk), lease_count=MatchRow.lease_count + 1)
+        )
+        if _rows(taken) == 0:
+            return False
+        count = session.scalar(select(MatchRow.lease_count).where(MatchRow.id == match_id)) or 0
+        if count > MOST_LEASES:
+            record = load(session, match_id, lock=True)
+            live.abort(session, record, OUR_FAULT, record.match.to_move, f"{MOST_LEASES} workers died at this turn")
+    if count > MOST_LEASES:
+        desk.notify(match_id, False)
+        return False
+    return True
+
+
+def _renew_lease(desk: Desk, match_id: str) -> None:
+    with writing(desk.database) as session:
+        _guard(session.execute(_holding(desk, match_id).values(**_lease_values(desk))))
+
+
+def _holding(desk: Desk, match_id: str) -> Any:
+    return update(MatchRow).where(
+        MatchRow.id == match_id, MatchRow.lease_owner == desk.owner, MatchRow.status == "playing"
+    )
+
+
+def _lease_values(desk: Desk) -> dict[str, Any]:
+    return {
+        "lease_owner": desk.owner,
+        "lease_until": datetime.now(UTC) + timedelta(seconds=desk.settings.TURN_LEASE),
+    }
+
+
+def _guard(result: Any) -> None:
+    if _rows(result) == 0:
+        raise LeaseLost
+
+
+def _rows(result: Any) -> int:
+    return cast(CursorResult[Any], result).rowcount

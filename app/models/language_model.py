@@ -1,0 +1,26 @@
+"""The registry of language models: scripted baselines, API models, and later local checkpoints."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import db
+from app.models.types import Json, UtcDateTime
+
+
+class LanguageModel(db.Model):
+    """A language model that can fill a seat. `options` never holds a key, only the name of its variable."""
+
+    __tablename__ = "language_model"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(80), unique=True)  # for experimenters
+    label: Mapped[str] = mapped_column(String(80), unique=True)  # the only name that a participant may see
+    kind: Mapped[str] = mapped_column(String(20))  # scripted | api
+    games: Mapped[list[str]] = mapped_column(Json)
+    options: Mapped[dict[str, Any]] = mapped_column(Json)
+    prompt_style: Mapped[str | None] = mapped_column(String(20))
+    enabled: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)

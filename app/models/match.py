@@ -1,0 +1,102 @@
+"""A match, its seats, its event log, and the calls of language models behind its moves.
+
+The event log is the truth; the columns of `match` that can be derived from it are kept for queries and exports.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import db
+from app.models.types import Json, UtcDateTime
+
+MATCH_ID = String(22)
+
+
+class MatchRow(db.Model):
+    """One playing of a game. `lease_*` belong to whoever plays a model's turn in it just now."""
+
+    __tablename__ = "match"
+    __table_args__ = (Index("ix_match_to_play", "status", "model_to_move"),)
+
+    id: Mapped[str] = mapped_column(MATCH_ID, primary_key=True)
+    game: Mapped[str] = mapped_column(String(40), index=True)
+    source: Mapped[str] = mapped_column(String(20))  # live | terminal
+    status: Mapped[str] = mapped_column(String(10))  # waiting | playing | over
+    seed: Mapped[int] = mapped_column(BigInteger)
+    config: Mapped[dict[str, Any]] = mapped_column(Json)  # resolved
+    start_key: Mapped[str | None] = mapped_column(String(64), unique=True)  # a start that is sent twice starts once
+
+    ply: Mapped[int] = mapped_column(default=0)
+    to_move: Mapped[int | None]
+    model_to_move: Mapped[bool] = mapped_column(default=False)
+    violations: Mapped[int] = mapped_column(default=0)
+    reason: Mapped[str | None] = mapped_column(String(40))
+    winner: Mapped[int | None]
+    utility_0: Mapped[float | None]
+    utility_1: Mapped[float | None]
+    agreed: Mapped[bool | None]
+    pareto_optimal: Mapped[bool | None]
+
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    moved_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    lease_owner: Mapped[str | None] = mapped_column(String(80))
+    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    lease_count: Mapped[int] = mapped_column(default=0)  # leases taken for this turn; a turn that kills workers stops
+    rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class SeatRow(db.Model):
+    """Who fills a seat of a match."""
+
+    __tablename__ = "seat"
+
+    match_id: Mapped[str] = mapped_column(ForeignKey("match.id", ondelete="CASCADE"), primary_key=True)
+    seat: Mapped[int] = mapped_column(primary_key=True)
+    role: Mapped[str] = mapped_column(String(40))
+    kind: Mapped[str] = mapped_column(String(10))  # person | model
+    language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
+
+
+class EventRow(db.Model):
+    """One event of a match's log. `body` is the event as `matches.events` writes it."""
+
+    __tablename__ = "event"
+    __table_args__ = (UniqueConstraint("match_id", "seat", "move_id", name="uq_event_move"),)
+
+    match_id: Mapped[str] = mapped_column(ForeignKey("match.id", ondelete="CASCADE"), primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)  # from 0, without gaps
+    kind: Mapped[str] = mapped_column(String(20))
+    seat: Mapped[int | None]
+    ply: Mapped[int]  # accepted moves before this event
+    move_id: Mapped[str | None] = mapped_column(String(64))
+    body: Mapped[dict[str, Any]] = mapped_column(Json)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class GenerationRow(db.Model):
+    """One call of a language model: the exact prompt, what came back, and what it cost."""
+
+    __tablename__ = "generation"
+    __table_args__ = (Index("ix_generation_turn", "match_id", "ply", "attempt"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    match_id: Mapped[str] = mapped_column(ForeignKey("match.id", ondelete="CASCADE"))
+    seat: Mapped[int]
+    ply: Mapped[int]
+    attempt: Mapped[int]  # from 0; a refused attempt is followed by another with its reason in the prompt
+    language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"))
+    model: Mapped[str] = mapped_column(String(200))
+    prompt: Mapped[list[dict[str, str]]] = mapped_column(Json)
+    text: Mapped[str | None] = mapped_column(Text)
+    sampling: Mapped[dict[str, Any]] = mapped_column(Json)
+    prompt_tokens: Mapped[int | None]
+    completion_tokens: Mapped[int | None]
+    latency: Mapped[float]  # seconds
+    retries: Mapped[int]
+    error: Mapped[str | None] = mapped_column(Text)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,0 +1,19 @@
+"""Leases by name, for loops of which only one may run."""
+
+from datetime import datetime
+
+from sqlalchemy import String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import db
+from app.models.types import UtcDateTime
+
+
+class Lease(db.Model):
+    """Who may run a named loop, and until when."""
+
+    __tablename__ = "lease"
+
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(80))
+    until: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,0 +1,31 @@
+"""Experimenters, and the links with which they sign in once."""
+
+from datetime import datetime
+
+from flask_login import UserMixin
+from sqlalchemy import ForeignKey, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import db
+from app.models.types import UtcDateTime
+
+
+class User(UserMixin, db.Model):
+    """An experimenter, who may see the admin pages."""
+
+    __tablename__ = "user"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(80), unique=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class LoginLink(db.Model):
+    """A link that signs its user in once. Only the hash of its token is kept."""
+
+    __tablename__ = "login_link"
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("user.id", ondelete="CASCADE"))
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -1,0 +1,60 @@
+"""Names of queues and tasks, and ringing for them: a doorbell, never the truth.
+
+Work is a row in the database; the message carries only its id. A message that is lost is rung again by upkeep.
+"""
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import structlog
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from app.config import Settings
+
+TURNS = "turns"
+PLAY_TURN = "parlor.turns.play"
+CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
+
+# A broker that is away is noticed in seconds, not minutes. Nothing here runs as long as the visibility timeout.
+TRANSPORT: dict[str, Any] = {
+    "socket_connect_timeout": 2,
+    "socket_keepalive": True,
+    "visibility_timeout": 3600,
+    "unacked_restore_interval": 2,
+    "unacked_restore_throttle": 1,
+}
+
+log = structlog.get_logger()
+
+
+@lru_cache(maxsize=4)
+def producer(broker_url: str) -> Celery:
+    """A Celery app that only sends. It gives up at once when the broker is away, because upkeep rings again."""
+    celery = Celery("parlor", broker=broker_url, set_as_current=False)
+    celery.conf.update(
+        broker_connection_timeout=2,
+        broker_transport_options={**TRANSPORT, "max_retries": 0, "socket_timeout": 5},
+        task_ignore_result=True,
+    )
+    return celery
+
+
+def ring(settings: Settings, match_id: str) -> None:
+    """Ask a worker to play the model's turn in a match. Call it after the commit."""
+    try:
+        producer(settings.broker_url).send_task(PLAY_TURN, args=[match_id], queue=TURNS, retry=False)
+    except (OperationalError, OSError) as error:
+        log.warning("the broker is away, upkeep will ring again", match=match_id, error=str(error))
+
+
+def notice(match_id: str, typing: bool) -> str:
+    """What a worker says on the channel: the match has moved, or its model has begun to write."""
+    return json.dumps({"match": match_id, "typing": typing})
+
+
+def read_notice(data: bytes) -> tuple[str, bool]:
+    """The match and whether its model is writing, from what `notice` made."""
+    raw = json.loads(data)
+    return raw["match"], bool(raw["typing"])

@@ -1,0 +1,91 @@
+"""The registry of language models: rows to player specs, and back from the names and labels that people use."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Invalid, NotFound
+from app.games import GAMES, find_game
+from app.models import LanguageModel
+from app.players import make_player
+from app.players.base import PlayerSpec
+
+BASELINE = "scripted"
+
+
+def ensure_baselines(session: Session) -> None:
+    """Register the scripted baseline, with which a fresh installation can be played at once."""
+    if session.scalar(select(LanguageModel).where(LanguageModel.name == BASELINE)) is None:
+        session.add(_row(BASELINE, "House partner", "scripted", list(GAMES), {}, None))
+
+
+def add_api_model(
+    session: Session, name: str, label: str | None, games: Sequence[str], options: dict[str, Any]
+) -> LanguageModel:
+    """Register a model behind an OpenAI-compatible server. Raises Invalid for bad options, Conflict for a taken name.
+
+    The label is what participants may see; by default it is a neutral one that tells nothing of the model.
+    """
+    for game in games:
+        find_game(game)
+    for field, value in (("name", name), ("label", label)):
+        if value is not None and not (value.strip() == value and 1 <= len(value) <= 80):
+            raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {value!r}")
+    make_player(PlayerSpec("api", name, options))  # refuses what it cannot play with
+    rows = session.scalars(select(LanguageModel)).all()
+    if any(row.name == name for row in rows):
+        raise Conflict(f"name: expected one that is not taken, got {name!r}; `flask model list` shows them all")
+    taken = {row.label for row in rows}
+    if label in taken:
+        raise Conflict(f"label: expected one that is not taken, got {label!r}; `flask model list` shows them all")
+    neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
+    label = label or next(candidate for candidate in neutral if candidate not in taken)
+    row = _row(name, label, "api", list(games) or list(GAMES), options, "full")
+    session.add(row)
+    session.flush()
+    return row
+
+
+def list_models(session: Session, game: str | None = None, *, enabled_only: bool = False) -> list[LanguageModel]:
+    """Registered models in the order of their registration; those of one game if it is named."""
+    rows = session.scalars(select(LanguageModel).order_by(LanguageModel.id))
+    return [row for row in rows if (game is None or game in row.games) and (row.enabled or not enabled_only)]
+
+
+def find_model(session: Session, game: str, *, name: str | None = None, label: str | None = None) -> LanguageModel:
+    """The enabled model of that name (for experimenters) or public label (for participants) that plays the game.
+
+    With neither, the first one. Raises NotFound, and tells a participant of labels only.
+    """
+    rows = list_models(session, game, enabled_only=True)
+    for row in rows:
+        if (name is None or row.name == name) and (label is None or row.label == label):
+            return row
+    if name is not None:
+        known = ", ".join(row.name for row in rows) or "none yet"
+        raise NotFound(f"model: expected an enabled model that plays {game} ({known}), got {name!r}")
+    known = ", ".join(row.label for row in rows) or "nobody yet"
+    raise NotFound(f"opponent: expected one who plays {game} ({known}), got {label!r}")
+
+
+def player_spec(row: LanguageModel) -> PlayerSpec:
+    """What `make_player` needs to know of a registry row."""
+    return PlayerSpec(row.kind, row.name, row.options)
+
+
+def _row(
+    name: str, label: str, kind: str, games: list[str], options: dict[str, Any], style: str | None
+) -> LanguageModel:
+    return LanguageModel(
+        name=name,
+        label=label,
+        kind=kind,
+        games=games,
+        options=options,
+        prompt_style=style,
+        enabled=True,
+        created_at=datetime.now(UTC),
+    )

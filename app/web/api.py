@@ -1,0 +1,47 @@
+"""The JSON door for guests: start a match without a browser."""
+
+from typing import Any
+
+from flask import Blueprint, jsonify, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid
+from app.extensions import limiter, writing
+from app.matches.lobby import Wish, person_in, start_guest_match
+from app.queues import ring
+from app.web import tickets
+from app.web.limits import guest_limit
+from app.web.seats import settings
+
+blueprint = Blueprint("api", __name__, url_prefix="/api")
+_FIELDS = {"game", "config", "opponent", "role"}
+
+
+@blueprint.post("/matches")
+@limiter.shared_limit(**guest_limit)
+def create_match() -> tuple[Response, int]:
+    """Start a guest match from `{game, config?, opponent, role?}`; gives `{match, ticket, url}`."""
+    wish = _read_wish(request.get_json(silent=True))
+    with writing() as session:
+        record = start_guest_match(session, settings(), wish)
+    if record.model_to_move:
+        ring(settings(), record.id)
+    ticket = tickets.issue(settings(), record.id, person_in(record))
+    url = settings().public_url + url_for("play.match", match_id=record.id, ticket=ticket)
+    return jsonify(match=record.id, ticket=ticket, url=url), 201
+
+
+def _read_wish(body: Any) -> Wish:
+    if not isinstance(body, dict):
+        raise Invalid("body: expected a JSON object {game, config?, opponent, role?}")
+    unknown = sorted(set(body) - _FIELDS)
+    if unknown:
+        raise Invalid(f"body: expected only {', '.join(sorted(_FIELDS))}, got {', '.join(map(repr, unknown))}")
+    for name in ("game", "opponent", "role"):
+        if not isinstance(body.get(name, ""), str | None):
+            raise Invalid(f"{name}: expected text, got {body[name]!r}")
+    if not isinstance(body.get("config") or {}, dict):
+        raise Invalid(f"config: expected an object, got {body['config']!r}")
+    if "game" not in body:
+        raise Invalid("game: expected the name of a game, got nothing")
+    return Wish(body["game"] or "", body.get("config") or {}, body.get("opponent"), body.get("role"))

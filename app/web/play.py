@@ -1,0 +1,137 @@
+"""The participants' pages: home, a match, its result, the rules."""
+
+import secrets
+
+from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
+from jinja2 import TemplateNotFound
+from sqlalchemy import select
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.extensions import db, limiter, reading, writing
+from app.games import GAMES, find_game
+from app.games.base import JSON
+from app.matches.lobby import Wish, person_in, start_guest_match
+from app.matches.record import load, move_times
+from app.matches.views import seat_view
+from app.models import MatchRow
+from app.queues import ring
+from app.registry import list_models
+from app.web import tickets
+from app.web.limits import guest_limit
+from app.web.seats import held, hold, seat_in, settings
+
+blueprint = Blueprint("play", __name__)
+
+
+@blueprint.get("/")
+def home() -> str:
+    """The games, and what this browser can go on with."""
+    with reading() as session:
+        models = list_models(session, enabled_only=True)
+        rows = session.scalars(select(MatchRow).where(MatchRow.id.in_(held()), MatchRow.status == "playing"))
+        going_on = [{"id": row.id, "game": row.game, "title": find_game(row.game).title} for row in rows]
+    return render_template(
+        "home.html",
+        games=[{"name": game.name, "title": game.title} for game in GAMES.values()],
+        guest_play=settings().GUEST_PLAY,
+        opponents=[{"label": model.label, "games": model.games} for model in models],
+        open_matches=going_on,
+        starts={name: secrets.token_urlsafe(16) for name in GAMES},
+    )
+
+
+@blueprint.post("/start/<game>")
+@limiter.shared_limit(**guest_limit)
+def start(game: str) -> AnyResponse:
+    """Start a guest match; the same form sent twice leads to the same match."""
+    form = request.form
+    objective = {"objective": form["objective"]} if game == "negotiation" and form.get("objective") else {}
+    wish = Wish(
+        game=game,
+        config=objective,
+        opponent=form.get("opponent") or None,
+        role=form.get("role") or None,
+        start_key=form.get("key", "")[:64] or None,
+    )
+    with writing() as session:
+        record = start_guest_match(session, settings(), wish)
+    if record.model_to_move:
+        ring(settings(), record.id)
+    hold(record.id, person_in(record))
+    return redirect(url_for("play.match", match_id=record.id), 303)
+
+
+@blueprint.get("/play/<match_id>")
+def match(match_id: str) -> AnyResponse | str:
+    """The match as its seat sees it. A ticket in the address is kept in the session and taken out of the address."""
+    if "ticket" in request.args:
+        hold(match_id, tickets.check(settings(), request.args["ticket"], match_id))
+        return redirect(url_for("play.match", match_id=match_id), 303)
+    view = _view(match_id)
+    if view["status"] == "over":
+        return redirect(url_for("play.result", match_id=match_id), 303)
+    return _fresh(
+        render_template(
+            "match.html",
+            match=match_id,
+            game=view["game"],
+            title=find_game(view["game"]).title,
+            ticket=tickets.issue(settings(), match_id, seat_in(match_id)),
+            view=view,
+        )
+    )
+
+
+@blueprint.get("/play/<match_id>/result")
+def result(match_id: str) -> AnyResponse:
+    """How the match ended, with the whole conversation."""
+    view = _view(match_id)
+    if view["status"] != "over":
+        return redirect(url_for("play.match", match_id=match_id), 303)
+    title = find_game(view["game"]).title
+    key = secrets.token_urlsafe(16)
+    return _fresh(
+        render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key)
+    )
+
+
+@blueprint.get("/rules/<game>")
+def rules(game: str) -> str:
+    """The rules of a game in plain words."""
+    try:
+        return render_template(f"rules/{find_game(game).name}.html", title=find_game(game).title, game=game)
+    except TemplateNotFound:
+        abort(404)
+
+
+@blueprint.get("/about")
+def about() -> str:
+    return render_template("about.html")
+
+
+@blueprint.get("/privacy")
+def privacy() -> str:
+    return render_template("privacy.html")
+
+
+@blueprint.get("/healthz")
+def healthz() -> tuple[str, int, dict[str, str]]:
+    """Whether the web process answers and its database does."""
+    with reading() as session:
+        session.execute(select(MatchRow.id).limit(1))
+    return "ok\n", 200, {"Content-Type": "text/plain"}
+
+
+def _view(match_id: str) -> JSON:
+    seat = seat_in(match_id)
+    with reading(db.engine) as session:
+        record = load(session, match_id)
+    return seat_view(record.id, record.match, move_times(record.log), seat)
+
+
+def _fresh(page: str) -> Response:
+    """A page that the back button asks for again, so that it never shows a match as it was."""
+    response = Response(page)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+

@@ -1,0 +1,158 @@
+"""Rooms: the matches that somebody has open in this process, and what each of their pages was last shown.
+
+A room follows its match's log: events come from the writer's receipts, or are read from the database when a worker
+says that there are some. From the fold before and after each step it sends every seat the difference of its views,
+so a page gets each change once and in order, however many tabs it has and wherever the move was made.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gevent.lock import RLock
+from sqlalchemy import Engine
+
+from app.extensions import reading
+from app.games.base import JSON, Event
+from app.matches import engine
+from app.matches.events import Ended
+from app.matches.record import Logged, Record, iso, load, load_log, move_times
+from app.matches.views import change, seat_view
+
+Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
+
+
+class Room:
+    """One open match: its fold, and the sockets at each of its seats."""
+
+    def __init__(self, record: Record) -> None:
+        self.id = record.id
+        self.seats = record.seats
+        self.seq = len(record.log)
+        self.match = record.match
+        self.times = move_times(record.log)
+        self.sockets: tuple[set[str], set[str]] = (set(), set())
+        self.typing = [False, False]
+        self.lock = RLock()
+
+    @property
+    def empty(self) -> bool:
+        return not any(self.sockets)
+
+    def view(self, seat: int) -> JSON:
+        return seat_view(self.id, self.match, self.times, seat)
+
+    def follow(self, new: Sequence[Logged], send: Send) -> None:
+        """Show each seat what these events changed for it. The events must continue the log without a gap."""
+        before = [self.view(seat) for seat in (0, 1)]
+        for number, logged in enumerate(new):
+            self.match = engine.apply(self.match, logged.event)
+            self.seq = logged.seq + 1
+            if isinstance(logged.event, Event):
+                self.times.append(iso(logged.at))
+            following = new[number + 1].event if number + 1 < len(new) else None
+            if isinstance(following, Ended) or not isinstance(logged.event, Event | Ended):
+                continue  # the end is shown with the move that brought it; a refusal is its maker's alone
+            for seat in (0, 1):
+                after = self.view(seat)
+                payload = change(before[seat], after)
+                before[seat] = after
+                for sid in self.sockets[seat]:
+                    send("change", sid, payload)
+            if isinstance(logged.event, Event):
+                self.tell_typing(logged.event.seat, False, send)
+
+    def tell_typing(self, seat: int, on: bool, send: Send) -> None:
+        """Tell the other seat, once, that this one has begun or stopped writing."""
+        if self.typing[seat] != on:
+            self.typing[seat] = on
+            for sid in self.sockets[1 - seat]:
+                send("typing", sid, {"on": on})
+
+
+class Rooms:
+    """All rooms of this process."""
+
+    def __init__(self, database: Engine, send: Send) -> None:
+        self._database = database
+        self._send = send
+        self._rooms: dict[str, Room] = {}
+        self._door = RLock()  # rooms open and close one at a time
+
+    def enter(self, match_id: str, seat: int, sid: str) -> None:
+        """Open the match's room if it is not open, and send the newcomer its view. Raises NotFound."""
+        with self._door:
+            room = self._rooms.get(match_id)
+            if room is None:
+                with reading(self._database) as session:
+                    room = self._rooms[match_id] = Room(load(session, match_id))
+            room.sockets[seat].add(sid)
+        with room.lock:
+            self._catch_up(room)
+            self._send("view", sid, room.view(seat))
+            if room.typing[1 - seat]:
+                self._send("typing", sid, {"on": True})
+
+    def leave(self, match_id: str, seat: int, sid: str) -> None:
+        """The socket is gone; an empty room is closed."""
+        with self._door:
+            room = self._rooms.get(match_id)
+            if room is not None:
+                room.sockets[seat].discard(sid)
+                if room.empty:
+                    del self._rooms[match_id]
+
+    def show(self, match_id: str, seat: int, sid: str) -> None:
+        """Send one socket its whole view, as it is in the database now."""
+        if room := self._rooms.get(match_id):
+            with room.lock:
+                self._catch_up(room)
+                self._send("view", sid, room.view(seat))
+
+    def follow(self, match_id: str, new: Sequence[Logged]) -> None:
+        """Show what a receipt brought."""
+        room = self._rooms.get(match_id)
+        if room is None or not new:
+            return
+        with room.lock:
+            fresh = [logged for logged in new if logged.seq >= room.seq]
+            if fresh and fresh[0].seq == room.seq:
+                room.follow(fresh, self._send)
+            elif fresh:
+                self._catch_up(room)
+
+    def refresh(self, match_id: str) -> None:
+        """Show what others have added to the log."""
+        if room := self._rooms.get(match_id):
+            with room.lock:
+                self._catch_up(room)
+
+    def refresh_all(self) -> None:
+        for match_id in list(self._rooms):
+            self.refresh(match_id)
+
+    def typing(self, match_id: str, seat: int | None, on: bool) -> None:
+        """Tell the other seat that this one is writing; None is the seat whose turn it is."""
+        room = self._rooms.get(match_id)
+        if room is None or room.match.over:
+            return
+        with room.lock:
+            if seat is None:
+                seat = room.match.to_move
+                if seat is None or room.seats[seat].kind == "person":
+                    return
+            room.tell_typing(seat, on, self._send)
+
+    def _catch_up(self, room: Room) -> None:
+        with reading(self._database) as session:
+            new = load_log(session, room.id, after=room.seq - 1)
+        if new:
+            room.follow(new, self._send)
+
+
+def sender(server: Any, namespace: str) -> Send:
+    """How a room speaks to a socket."""
+
+    def send(event: str, sid: str, payload: JSON) -> None:
+        server.emit(event, payload, to=sid, namespace=namespace)
+
+    return send

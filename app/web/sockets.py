@@ -1,0 +1,179 @@
+"""The participant protocol over Socket.IO; docs/protocol.md describes it.
+
+The handlers are registered on the python-socketio server itself, because Flask's request context around every event
+would cost more than the move. The ticket is checked once, at connect.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+import gevent
+import redis
+import structlog
+from flask import Flask
+from redis.exceptions import RedisError
+from socketio.exceptions import ConnectionRefusedError as Refused
+
+from app.config import Settings
+from app.errors import AppError, Invalid
+from app.extensions import db, socketio
+from app.games.base import JSON
+from app.matches import live
+from app.queues import CHANNEL, read_notice, ring
+from app.web import tickets
+from app.web.rooms import Rooms, sender
+from app.web.writer import Writer
+
+NAMESPACE = "/play"
+LONGEST_MOVE_ID = 64
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a socket may act on: one seat of one match."""
+
+    match_id: str
+    seat: int
+
+
+class Play:
+    """The namespace's handlers and what they share in this process. The first connection starts its loops."""
+
+    def __init__(self, app: Flask, settings: Settings) -> None:
+        with app.app_context():
+            self._database = db.engine
+        self._settings = settings
+        self._instant = settings.READING_WORDS_PER_MINUTE == 0
+        self._places: dict[str, Place] = {}
+        self._rooms = Rooms(self._database, sender(socketio.server, NAMESPACE))
+        self._writer: Writer | None = None
+
+    def register(self, server: Any) -> None:
+        """Put the handlers on a python-socketio server."""
+        server.on("connect", self.connect, namespace=NAMESPACE)
+        server.on("disconnect", self.disconnect, namespace=NAMESPACE)
+        for name, handler in {"move": self.move, "resign": self.resign}.items():
+            server.on(name, self._acknowledged(handler), namespace=NAMESPACE)
+        server.on("sync", self._acknowledged(self.sync), namespace=NAMESPACE)
+        server.on("typing", self._acknowledged(self.typing), namespace=NAMESPACE)
+
+    def connect(self, sid: str, environ: JSON, auth: Any = None) -> None:
+        """Check the ticket against the match in the address, and send the seat's whole view."""
+        match_id = parse_qs(environ.get("QUERY_STRING", "")).get("match", [""])[0]
+        try:
+            seat = tickets.check(self._settings, (auth or {}).get("ticket") if _is_mapping(auth) else None, match_id)
+            if self._writer is None:
+                self._start()
+            self._places[sid] = Place(match_id, seat)
+            self._rooms.enter(match_id, seat, sid)
+        except AppError as error:
+            self._places.pop(sid, None)
+            raise Refused(error.message, {"code": error.code, "message": error.message}) from None
+
+    def disconnect(self, sid: str, _reason: str | None = None) -> None:
+        if place := self._places.pop(sid, None):
+            self._rooms.leave(place.match_id, place.seat, sid)
+
+    def move(self, place: Place, _sid: str, data: JSON) -> JSON:
+        """Commit a move, acknowledge it, then show everybody what it changed."""
+        text, move_id, ply = data.get("text"), data.get("move_id"), data.get("ply")
+        if not isinstance(text, str):
+            raise Invalid(f"text: expected text, got {_kind(text)}")
+        if not isinstance(move_id, str) or not 1 <= len(move_id) <= LONGEST_MOVE_ID or not move_id.isprintable():
+            raise Invalid(f"move_id: expected 1 to {LONGEST_MOVE_ID} printable characters, got {_kind(move_id)}")
+        if not isinstance(ply, int) or isinstance(ply, bool):
+            raise Invalid(f"ply: expected the whole number of your view, got {_kind(ply)}")
+        longest = self._settings.MOVE_CHARACTERS
+        if len(text) > longest:
+            raise AppError(f"Please make it shorter: {longest} characters at most, got {len(text)}.", code="too_long")
+        return self._submit(live.Submission(place.match_id, place.seat, text, move_id, ply))
+
+    def resign(self, place: Place, _sid: str, _data: JSON) -> JSON:
+        return self._submit(live.Submission(place.match_id, place.seat, None))
+
+    def sync(self, place: Place, sid: str, _data: JSON) -> JSON:
+        self._rooms.show(place.match_id, place.seat, sid)
+        return {"ok": True}
+
+    def typing(self, place: Place, _sid: str, data: JSON) -> JSON:
+        if not isinstance(data.get("on"), bool):
+            raise Invalid(f"on: expected true or false, got {_kind(data.get('on'))}")
+        self._rooms.typing(place.match_id, place.seat, data["on"])
+        return {"ok": True}
+
+    def _submit(self, submission: live.Submission) -> JSON:
+        if self._writer is None:
+            raise Invalid("match: expected a connected socket, got none; connect again")
+        receipt = self._writer.submit(submission)
+        # In a greenlet of its own, so that the acknowledgement goes out before the changes.
+        gevent.spawn(self._rooms.follow, submission.match_id, receipt.new)
+        if receipt.new and receipt.record.model_to_move:
+            gevent.spawn(ring, self._settings, submission.match_id)
+        if receipt.answer.ok:
+            return {"ok": True, "ply": receipt.answer.ply}
+        return _refused(receipt.answer.code or "invalid", receipt.answer.message or "")
+
+    def _acknowledged(self, handler: Callable[[Place, str, JSON], JSON]) -> Callable[..., JSON]:
+        """Find the socket's place, and turn every refusal into an acknowledgement."""
+
+        def handle(sid: str, data: Any = None, *_more: Any) -> JSON:
+            place = self._places.get(sid)
+            if place is None:
+                return _refused("not_allowed", "This connection has no seat. Open the game again.")
+            try:
+                if data is not None and not _is_mapping(data):
+                    raise Invalid(f"expected an object, got {_kind(data)}")
+                return handler(place, sid, data or {})
+            except AppError as error:
+                return _refused(error.code, error.message)
+            except Exception:
+                log.exception("an event was not handled", match=place.match_id)
+                return _refused("invalid", "Something went wrong on our side. Please try again.")
+
+        return handle
+
+    def _start(self) -> None:
+        self._writer = Writer(self._settings.database_url, instant=self._instant)
+        gevent.spawn(self._listen)
+
+    def _listen(self) -> None:
+        """Hear from the workers. What was said while nobody listened is read from the database."""
+        while True:
+            try:
+                with redis.Redis.from_url(self._settings.redis_url, health_check_interval=15).pubsub() as channel:
+                    channel.subscribe(CHANNEL)
+                    for message in channel.listen():
+                        if message["type"] == "subscribe":
+                            self._rooms.refresh_all()
+                        elif message["type"] == "message":
+                            self._hear(message["data"])
+            except (RedisError, OSError) as error:
+                log.warning("the broker is away, asking the database instead", error=str(error))
+            except Exception:
+                log.exception("a notice was not understood")
+            self._rooms.refresh_all()
+            gevent.sleep(0.5)
+
+    def _hear(self, data: bytes) -> None:
+        match_id, typing = read_notice(data)
+        if not typing:
+            self._rooms.refresh(match_id)
+        self._rooms.typing(match_id, None, typing)
+
+
+def _refused(code: str, message: str) -> JSON:
+    return {"ok": False, "error": {"code": code, "message": message}}
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return f"{type(value).__name__} {str(value)[:40]!r}"

@@ -1,0 +1,111 @@
+"""The writer of the web process: commits together the moves that came in together.
+
+One greenlet collects what waits and hands it to one real thread, so that neither a commit nor a busy database ever
+stalls the event loop. Each submission is a savepoint of its own; they are acknowledged after the common commit.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import structlog
+from gevent import spawn
+from gevent.event import AsyncResult
+from gevent.queue import Empty, Queue
+from gevent.threadpool import ThreadPool
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import StaticPool
+
+from app.errors import AppError
+from app.extensions import writing
+from app.matches import live
+from app.matches.record import Record
+
+_TOGETHER = 200  # most submissions in one transaction
+_REMEMBERED = 5000  # matches whose fold the writer keeps
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Waiting:
+    submission: live.Submission
+    result: AsyncResult
+
+
+class Writer:
+    """`submit` blocks its greenlet until the move is committed, and gives the receipt or raises."""
+
+    def __init__(self, database_url: str, *, instant: bool) -> None:
+        self._url = database_url
+        self._instant = instant
+        self._queue: Queue = Queue()
+        self._thread = ThreadPool(1)
+        self._engine: Engine | None = None  # made in the thread that uses it
+        self._remembered: OrderedDict[str, Record] = OrderedDict()
+        spawn(self._run)
+
+    def submit(self, submission: live.Submission) -> live.Receipt:
+        """Commit a submission, together with others. Raises AppError as `live.submit` does."""
+        waiting = _Waiting(submission, AsyncResult())
+        self._queue.put(waiting)
+        receipt: live.Receipt = waiting.result.get()
+        return receipt
+
+    def _run(self) -> None:
+        while True:
+            batch = [self._queue.get()]
+            while len(batch) < _TOGETHER:
+                try:
+                    batch.append(self._queue.get_nowait())
+                except Empty:
+                    break
+            results = self._thread.apply(self._commit, (batch,))
+            for waiting, result in zip(batch, results, strict=True):
+                if isinstance(result, Exception):
+                    waiting.result.set_exception(result)
+                else:
+                    waiting.result.set(result)
+
+    def _commit(self, batch: list[_Waiting]) -> list[live.Receipt | Exception]:
+        """In the thread: one transaction for all of them; if it cannot be committed, each learns why."""
+        if self._engine is None:
+            self._engine = create_engine(self._url, poolclass=StaticPool, **_thread_arguments(self._url))
+        try:
+            with writing(self._engine) as session:
+                results = [self._one(session, waiting.submission) for waiting in batch]
+        except Exception as error:
+            log.exception("a group of moves was not committed", moves=len(batch))
+            self._remembered.clear()
+            self._engine.dispose()
+            return [error] * len(batch)
+        for result in results:
+            if isinstance(result, live.Receipt):
+                self._remember(result.record)
+        return results
+
+    def _one(self, session: Session, submission: live.Submission) -> live.Receipt | Exception:
+        record = self._remembered.pop(submission.match_id, None)
+        try:
+            try:
+                with session.begin_nested():
+                    receipt = live.submit(session, submission, instant=self._instant, record=record)
+            except IntegrityError:  # the log has grown since: read it again
+                with session.begin_nested():
+                    receipt = live.submit(session, submission, instant=self._instant)
+        except (AppError, IntegrityError) as error:
+            return error
+        self._remember(receipt.record)
+        return receipt
+
+    def _remember(self, record: Record) -> None:
+        self._remembered.pop(record.id, None)
+        if not record.match.over:
+            self._remembered[record.id] = record
+        while len(self._remembered) > _REMEMBERED:
+            self._remembered.popitem(last=False)
+
+
+def _thread_arguments(url: str) -> dict[str, object]:
+    return {"connect_args": {"check_same_thread": False}} if url.startswith("sqlite") else {}

@@ -1,0 +1,286 @@
+"""A local server that speaks the chat part of OpenAI's HTTP API, with behaviour that a test can script by model name.
+
+    with StubServer() as stub:
+        stub.script("flaky", rate_limited(0.2), "[message] hello")   # then "[message] hello" for ever
+        ... base_url=stub.url ...
+        stub.requests[0].body["messages"]
+
+or, for a browser test or by hand: python -m tests.stub_openai --port 9100 --script "polite=[message] hello"
+
+Models that need no script: stub-negotiator and stub-taboo play legally from the chat alone, stub-broken breaks every
+rule there is, stub-500 always fails, stub-hang answers after a minute.
+"""
+
+import argparse
+import itertools
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Messages = list[dict[str, str]]
+Speaker = Callable[[Messages], str]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of the server. `content` may be None or left out (`choices=0`); `body` replaces all of it."""
+
+    content: str | Speaker | None = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0  # seconds
+    body: bytes | None = None
+    choices: int = 1
+    usage: bool = True
+    finish_reason: str = "stop"
+    model: str | None = None  # the name that the server gives itself; None: the one that was asked for
+
+
+Step = Reply | str | Speaker
+
+
+def rate_limited(retry_after: float | None = None) -> Reply:
+    """429, with or without Retry-After in seconds."""
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    return Reply("You have sent too many requests.", status=429, headers=headers)
+
+
+def failing(times: int, then: Step, status: int = 500) -> list[Step]:
+    """A server error so many times, then `then`."""
+    return [*([Reply("The server had an error.", status=status)] * times), then]
+
+
+def hanging(seconds: float) -> Reply:
+    """An answer that takes so long."""
+    return Reply("[message] sorry, I was away", delay=seconds)
+
+
+GARBAGE = Reply(body=b"<html>502 Bad Gateway \xff</html>")
+NO_CHOICES = Reply(choices=0)
+NO_CONTENT = Reply(None)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came in: when (monotonic seconds), where, with which headers and body."""
+
+    at: float
+    path: str
+    headers: Mapping[str, str]  # names in lower case
+    body: dict[str, Any]
+
+
+# ---- Built-in models -----------------------------------------------------------
+
+_OPENING = "I would like all the books. You can have the hats and the balls."
+_TABOO_LINES = (
+    "Hm, let us begin gently.",
+    "Why do you ask?",
+    "I see. Do go on.",
+    "That is not what I expected.",
+    "How so?",
+    "Perhaps, perhaps not.",
+)
+
+
+def negotiator(messages: Messages) -> str:
+    """One message, then a proposal that complements another stub-negotiator's; the counts are read in the rules."""
+    said = [message["content"] for message in messages if message["role"] == "assistant"]
+    if not said:
+        agrees = _OPENING in messages[0]["content"]
+        return "[message] Agreed: the hats and the balls for me." if agrees else f"[message] {_OPENING}"
+    books, hats, balls = (_count_of(item, messages[0]["content"]) for item in ("books", "hats", "balls"))
+    if _OPENING in said[0]:
+        return f"[propose] ({books} books, 0 hats, 0 balls)"
+    return f"[propose] (0 books, {hats} hats, {balls} balls)"
+
+
+def taboo_player(messages: Messages) -> str:
+    """Small talk without a noun in it, in either role; it neither guesses nor gives the word away."""
+    own = sum(message["role"] == "assistant" for message in messages)
+    return _TABOO_LINES[own % len(_TABOO_LINES)]
+
+
+def _count_of(item: str, rules: str) -> int:
+    found = re.search(rf"^{item}: (\d+)", rules, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def _built_in() -> dict[str, Iterator[Step]]:
+    return {
+        "stub-negotiator": itertools.repeat(negotiator),
+        "stub-taboo": itertools.repeat(taboo_player),
+        "stub-broken": itertools.repeat(""),  # no game takes an empty move
+        "stub-500": itertools.repeat(Reply("The server had an error.", status=500)),
+        "stub-hang": itertools.repeat(hanging(60)),
+    }
+
+
+# ---- The server ------------------------------------------------------------------
+
+
+class StubServer:
+    """The server, on a free port of 127.0.0.1 unless one is given. `key`: the only API key that it takes, if any."""
+
+    def __init__(self, port: int = 0, key: str | None = None) -> None:
+        self.requests: list[Request] = []
+        self.key = key
+        self.stopping = threading.Event()
+        self._scripts = _built_in()
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"stub": self}))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """The base URL for a client."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def models(self) -> list[str]:
+        return sorted(self._scripts)
+
+    def script(self, model: str, *steps: Step) -> None:
+        """What `model` answers, request by request; the last step repeats for ever."""
+        with self._lock:
+            self._scripts[model] = itertools.chain(steps[:-1], itertools.repeat(steps[-1]))
+
+    def requests_of(self, model: str) -> list[Request]:
+        return [request for request in list(self.requests) if request.body.get("model") == model]
+
+    def answer(self, request: Request) -> Reply:
+        """The scripted reply to a request, with its content worked out."""
+        with self._lock:
+            self.requests.append(request)
+            script = self._scripts.get(str(request.body.get("model")))
+            step = next(script) if script else Reply("The model does not exist.", status=404)
+        if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
+            sent = request.headers.get("authorization", "no key")
+            return Reply(f"Incorrect API key provided: {sent}.", status=401)
+        reply = step if isinstance(step, Reply) else Reply(step)
+        if callable(reply.content):
+            reply = replace(reply, content=reply.content(request.body["messages"]))
+        return reply
+
+    def __enter__(self) -> "StubServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 512
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hung up, after its own timeout say, is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    stub: StubServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # headers and body leave in one packet
+
+    def do_GET(self) -> None:
+        listed = [{"id": model, "object": "model", "created": 0, "owned_by": "stub"} for model in self.stub.models]
+        found = self.path.rstrip("/").endswith("/models")
+        self._send(
+            200 if found else 404, _json({"object": "list", "data": listed} if found else _error("No such page."))
+        )
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if not self.path.endswith("/chat/completions"):
+            return self._send(404, _json(_error("No such page.")))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(time.monotonic(), self.path, headers, json.loads(raw))
+        reply = self.stub.answer(request)
+        if reply.delay and self.stub.stopping.wait(reply.delay):
+            self.close_connection = True
+            return None
+        if reply.body is not None:
+            body = reply.body
+        else:
+            body = _json(_completion(request, reply) if reply.status == 200 else _error(str(reply.content)))
+        return self._send(reply.status, body, reply.headers)
+
+    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Quiet: tests look at `requests`."""
+
+
+def _completion(request: Request, reply: Reply) -> dict[str, Any]:
+    message = {"role": "assistant", "content": reply.content}
+    answer: dict[str, Any] = {
+        "id": f"chatcmpl-{len(request.body['messages'])}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": reply.model or request.body["model"],
+        "choices": [
+            {"index": index, "message": message, "finish_reason": reply.finish_reason} for index in range(reply.choices)
+        ],
+    }
+    if reply.usage:
+        prompt = sum(len(sent["content"].split()) for sent in request.body["messages"])
+        completion = len(str(reply.content or "").split())
+        answer["usage"] = {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
+    return answer
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "stub_error", "param": None, "code": None}}
+
+
+def _json(body: object) -> bytes:
+    return json.dumps(body).encode()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.stub_openai", description="A local chat-completions stub.")
+    parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1; 0: a free one")
+    parser.add_argument("--key", help="the only API key that it takes; none: any or no key")
+    parser.add_argument("--script", action="append", default=[], metavar="MODEL=TEXT", help="a fixed reply of a model")
+    options = parser.parse_args(arguments)
+    with StubServer(options.port, options.key) as stub:
+        for script in options.script:
+            model, _, text = script.partition("=")
+            stub.script(model, text)
+        print(stub.url, flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
+
+
+if __name__ == "__main__":
+    main()

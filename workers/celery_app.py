@@ -1,0 +1,34 @@
+"""The Celery app of the workers. Start it with `celery -A workers.celery_app worker -Q turns -P threads`."""
+
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging, worker_init
+
+from app.config import load_settings
+from app.queues import TRANSPORT
+from workers import desk, logs
+
+settings = load_settings()
+
+celery = Celery("parlor", broker=settings.broker_url, include=["workers.turns"])
+celery.conf.update(
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options=TRANSPORT,
+    task_default_queue="turns",
+    task_ignore_result=True,
+    worker_cancel_long_running_tasks_on_connection_loss=False,  # a turn outlives a broker that blinks
+    worker_hijack_root_logger=False,
+    worker_prefetch_multiplier=1,
+)
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]
+def _logging(**_: Any) -> None:
+    logs.set_up()
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def _open_desk(**_: Any) -> None:
+    desk.open_desk(settings)

@@ -1,0 +1,160 @@
+"""One process that is kept alive: started, its log shown, started again when it dies, ended.
+
+A child leads a session of its own, so that Ctrl-C in the terminal reaches the supervisor alone, and so that the child
+and all that it started, its family, can be killed together. Every member of the family holds the lock on the child's
+pid file: whoever gets that lock knows that the family is gone, without trusting a process number that may belong to a
+stranger by now.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from app.config import ROOT
+from app.errors import Conflict
+
+YOUNG = 5.0  # seconds; who dies younger waits longer for the next life
+FIRST_DELAY = 0.5
+LONGEST_DELAY = 10.0
+LEFTOVER_PATIENCE = 3.0  # seconds that a family from an earlier run has to end by itself
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run. `fds` are handed down; `echo` shows its output beside writing it to its log."""
+
+    name: str
+    command: list[str]
+    fds: tuple[int, ...] = ()
+    echo: bool = True
+
+
+class Child:
+    """A program and the process that runs it just now, if any. For the main thread alone.
+
+    Linux tells a child of the death of the thread that started it, not of the process.
+    """
+
+    def __init__(self, program: Program, run: Path, logs: Path, environment: Mapping[str, str]) -> None:
+        self.name = program.name
+        self.log_path = logs / f"{program.name}.log"
+        self.start_at: float | None = None  # when to start it again, once it has died
+        self._program = program
+        self._pid_path = run / f"{program.name}.pid"
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._delay = 0.0
+        if self.log_path.exists():
+            self.log_path.replace(self.log_path.with_suffix(".log.1"))
+        self._log = self.log_path.open("ab")
+        self._log_reader = self.log_path.open("rb")
+        self._begun_line = b""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs, as far as `died` has looked."""
+        return self._process is not None
+
+    def start(self) -> None:
+        """Start the program in a session of its own, with its family's lock."""
+        self.start_at = None
+        with self._pid_path.open("w") as pid_file:
+            fcntl.flock(pid_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._process = subprocess.Popen(  # noqa: S603 - the supervisor's own commands
+                self._program.command,
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(*self._program.fds, pid_file.fileno()),
+                preexec_fn=_end_with(os.getpid()),
+            )
+            pid_file.write(f"{self._process.pid}\n")
+        self._started_at = time.monotonic()
+
+    def died(self) -> str | None:
+        """How the process ended, once, when it has; the rest of its family is killed then. None: it lives."""
+        if self._process is None:
+            return None
+        # WNOWAIT: as long as the process is not reaped, its number names this family and no other.
+        if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        self.kill()
+        code = self._process.wait()
+        self._process = None
+        self._pid_path.unlink(missing_ok=True)
+        lived = time.monotonic() - self._started_at
+        self._delay = 0.0 if lived >= YOUNG else min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
+        self.start_at = time.monotonic() + self._delay
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    def terminate(self) -> None:
+        """Ask the process to end itself and its family in good order."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """Kill the whole family."""
+        if self._process is not None:
+            # macOS says PermissionError of a group that holds nothing but the dead.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def new_lines(self) -> Iterator[str]:
+        """The whole lines that the program has written since the last call, if they are to be shown."""
+        *lines, self._begun_line = (self._begun_line + self._log_reader.read()).split(b"\n")
+        if self._program.echo:
+            yield from (line.decode(errors="replace") for line in lines)
+
+
+def end_leftover(pid_path: Path) -> None:
+    """End the family of an earlier run whose supervisor was killed, if it is still there. Raises Conflict."""
+    with pid_path.open("r+") as pid_file:
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(int(pid_file.readline()), number)
+                pid_file.seek(0)
+            deadline = time.monotonic() + (0 if number is None else LEFTOVER_PATIENCE)
+            if _lock_until(pid_file, deadline):
+                pid_path.unlink()
+                return
+    raise Conflict(f"expected nothing left of an earlier run, got a process that holds {pid_path}; end it by hand")
+
+
+def _lock_until(file: IO[str], deadline: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def _end_with(parent: int) -> Callable[[], None]:
+    """What a child does before it runs its program: ask to be ended when its parent dies, even by SIGKILL."""
+
+    def prepare() -> None:
+        if _LIBC is not None:
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    return prepare

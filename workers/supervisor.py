@@ -1,0 +1,261 @@
+"""Starts Parlor on one machine and keeps it running: `make run`, or `python -m workers.supervisor`.
+
+Checks what can be checked, brings the database up to date, starts the broker, the web process, the turns worker and
+upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C, SIGTERM or SIGHUP.
+The listening socket belongs to the supervisor and is handed down to the web process: a taken port is found out before
+anything else happens, and while the web process is being replaced, clients wait instead of being refused.
+"""
+
+import contextlib
+import errno
+import fcntl
+import http.client
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from dotenv import dotenv_values
+
+from app.config import ROOT, Settings, load_settings
+from app.errors import AppError, Conflict, Invalid
+from app.factory import create_app
+from app.models.schema import upgrade
+from app.queues import TURNS
+from app.web.auth import new_admin_link
+from workers import broker
+from workers.child import Child, Program, end_leftover
+
+TICK = 0.1  # seconds between two looks at the children
+START_SECONDS = 60.0
+STOP_SECONDS = 5.0
+BACKLOG = 2048
+STOPPING_ORDER = (("web",), ("turns", "upkeep"), ("broker",))  # each while what it needs is still there
+
+
+class StartError(AppError):
+    """A process did not come up."""
+
+    code = "not_started"
+    status = 500
+
+
+class Supervisor:
+    """The children of one PARLOR_HOME, from their start to their end."""
+
+    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        self._settings = settings
+        self._stop_requests = 0
+        environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
+        environment |= os.environ  # a variable that is set wins over its line in .env, as it does in app.config
+        self._children = [
+            Child(program, settings.home / "run", settings.home / "logs", environment)
+            for program in programs(settings, listener.fileno())
+        ]
+
+    def run(self, greeting: Callable[[], str]) -> None:
+        """Start everything, print the greeting when the web process answers, and go on until asked to stop."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP:  # nohup is respected
+                signal.signal(number, self._request_stop)
+        try:
+            self._start()
+            if not self._stop_requests:
+                say(greeting())
+            while not self._stop_requests:
+                self._keep_alive()
+                time.sleep(TICK)
+        finally:
+            self._stop()
+
+    def _request_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stop_requests += 1
+
+    def _start(self) -> None:
+        waiting = {child.name: child for child in self._children}
+        if "broker" in waiting:
+            waiting.pop("broker").start()
+            self._wait_for("the broker", lambda: broker.answers(self._settings.redis_url))
+        for child in waiting.values():
+            child.start()
+        self._wait_for("the web process", lambda: web_answers(self._settings))
+
+    def _wait_for(self, what: str, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._stop_requests and not ready():
+            for child in self._children:
+                end = child.died()
+                self._show_output(child)
+                if end:
+                    raise StartError(f"{child.name} {end} while Parlor was starting; the reason is in {child.log_path}")
+            if time.monotonic() > deadline:
+                raise StartError(
+                    f"expected an answer from {what} within {START_SECONDS:.0f} s, got none;"
+                    f" look into {self._settings.home / 'logs'}"
+                )
+            time.sleep(TICK / 4)
+
+    def _keep_alive(self) -> None:
+        for child in self._children:
+            end = child.died()
+            self._show_output(child)
+            if end and child.start_at is not None:
+                delay = child.start_at - time.monotonic()
+                say(f"{child.name} {end}; it starts again {f'in {delay:.1f} s' if delay > 0 else 'now'}")
+            if child.start_at is not None and time.monotonic() >= child.start_at:
+                child.start()
+
+    def _stop(self) -> None:
+        """End all children, in order: SIGTERM, and SIGKILL after a few seconds or when asked to stop once more."""
+        for names in STOPPING_ORDER:
+            group = [child for child in self._children if child.name in names]
+            for child in group:
+                child.terminate()
+            deadline = time.monotonic() + STOP_SECONDS
+            while any(child.alive for child in group):
+                if time.monotonic() > deadline or self._stop_requests > 1:
+                    for child in group:
+                        child.kill()
+                for child in group:
+                    child.died()
+                    self._show_output(child)
+                time.sleep(TICK / 4)
+
+    @staticmethod
+    def _show_output(child: Child) -> None:
+        for line in child.new_lines():
+            say(f"{child.name:>6} | {line}")
+
+
+def programs(settings: Settings, listener: int) -> list[Program]:
+    """What runs beside the supervisor; the web process serves the listening socket with this number."""
+    python = [sys.executable, "-m"]
+    gunicorn = ["gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}", "wsgi:app"]
+    # With one kind of worker there is nobody to gossip with; a ping (flask doctor) needs none of the three.
+    celery = ["celery", "--quiet", "-A", "workers.celery_app", "worker", "-n", "turns@%h", "--loglevel", "warning"]
+    celery += ["-Q", TURNS, "-P", "threads", "-c", str(settings.TURN_THREADS)]
+    celery += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    found = [
+        Program("web", python + gunicorn, fds=(listener,)),
+        Program("turns", python + celery),
+        Program("upkeep", [*python, "workers.upkeep"]),
+    ]
+    if not settings.REDIS_URL:
+        # Its warnings are about the machine's kernel settings and mean nothing to who plays; they are in its log.
+        command = broker.command(settings.redis_socket, settings.home / "broker")
+        found.insert(0, Program("broker", command, echo=False))
+    return found
+
+
+def web_answers(settings: Settings) -> bool:
+    """Whether the web process answers a request within half a second."""
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104
+    connection = http.client.HTTPConnection(host, settings.PORT, timeout=0.5)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The socket that the web process will serve. Raises Invalid when the port is taken or not to be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            message = f"PORT: expected a free port, got {port}, which another program uses; choose another one"
+        elif error.errno == errno.EACCES:
+            message = f"PORT: expected a port that this user may open, got {port}; choose one above 1023"
+        else:
+            message = f"HOST: expected an address of this machine, got {host} ({error.strerror}); mend it in HOST"
+        raise Invalid(message) from None
+    return listener
+
+
+@contextlib.contextmanager
+def claim(home: Path) -> Iterator[None]:
+    """Make the folders, hold the supervisor's lock on them, and end what a killed supervisor left behind."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in ("run", "broker", "logs"):
+            (home / name).mkdir(exist_ok=True)
+            (home / name).chmod(0o700)
+        lock = (home / "run" / "supervisor.lock").open("a+")
+    except OSError as error:
+        raise Invalid(
+            f"PARLOR_HOME: expected a folder that this user may write to, got {home} ({error.strerror});"
+            " choose another one"
+        ) from None
+    with lock:
+        _lock_or_refuse(lock, home)
+        for pid_path in sorted((home / "run").glob("*.pid")):
+            end_leftover(pid_path)
+        yield
+
+
+def _lock_or_refuse(lock: IO[str], home: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        raise Conflict(
+            f"expected a PARLOR_HOME that nobody runs yet, got {home}, which the supervisor with process number"
+            f" {lock.read().strip()} runs; stop that one, or choose another PARLOR_HOME"
+        ) from None
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+
+
+def prepare(settings: Settings) -> Callable[[], str]:
+    """Bring the database up to date; returns what makes the greeting."""
+    app = create_app()
+    upgrade(app)
+    return lambda: "\n".join(
+        [
+            "Parlor is running.",
+            f"  Play    {settings.public_url}/",
+            f"  Admin   {new_admin_link(app)}  (works once)",
+            f"  Data    {settings.home}",
+            "Ctrl-C stops everything.",
+        ]
+    )
+
+
+def say(text: str) -> None:
+    """Print, as long as there is somebody to print to; a closed terminal must not keep anything from ending."""
+    with contextlib.suppress(OSError):
+        print(text, flush=True)
+
+
+def main() -> int:
+    """Run until asked to stop. 0: stopped when asked; 1: something did not start; 2: a setting has to change."""
+    try:
+        settings = load_settings()
+        with claim(settings.home), listen(settings.HOST, settings.PORT) as listener:
+            if settings.REDIS_URL and not broker.answers(settings.REDIS_URL):
+                raise Invalid("REDIS_URL: expected a Redis server that answers, got silence; start it or mend the URL")
+            Supervisor(settings, listener).run(prepare(settings))
+    except KeyboardInterrupt:
+        return 0
+    except AppError as error:
+        say(f"error: {error.message}")
+        return 1 if isinstance(error, StartError) else 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""Language models' turns in live matches."""
+
+from celery import shared_task
+
+from app.matches.turns import play_turn
+from app.queues import PLAY_TURN
+from workers.desk import desk_for_a_turn
+
+
+@shared_task(name=PLAY_TURN, ignore_result=True)  # type: ignore[untyped-decorator]
+def play(match_id: str) -> None:
+    """Play the turn that is due in a match, if nobody else does."""
+    play_turn(desk_for_a_turn(), match_id)

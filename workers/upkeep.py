@@ -1,0 +1,56 @@
+"""Upkeep: one loop, held by a lease, that rings again for turns whose doorbell was lost or whose worker died.
+
+Start it with `python -m workers.upkeep`; a second one waits until the first is gone.
+"""
+
+import signal
+import threading
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.config import Settings, load_settings
+from app.extensions import writing
+from app.matches.sweep import hold_lease, take_forgotten_turns
+from app.queues import ring
+from workers import logs
+
+NAME = "upkeep"
+
+log = structlog.get_logger()
+
+
+def main() -> None:
+    """Run until told to stop."""
+    logs.set_up()
+    settings = load_settings()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    database = create_engine(settings.database_url, pool_pre_ping=True)
+    owner = uuid.uuid4().hex
+    while not stop.is_set():
+        try:
+            look_after(database, settings, owner)
+        except SQLAlchemyError:
+            log.exception("the database did not answer, trying again")
+        stop.wait(settings.UPKEEP_EVERY)
+
+
+def look_after(database: Engine, settings: Settings, owner: str) -> None:
+    """One round, if nobody else holds the lease."""
+    until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
+    with writing(database) as session:
+        if not hold_lease(session, NAME, owner, until):
+            return
+        forgotten = take_forgotten_turns(session)
+    for match_id in forgotten:
+        log.info("a turn was forgotten, ringing again", match=match_id)
+        ring(settings, match_id)
+
+
+if __name__ == "__main__":
+    main()
