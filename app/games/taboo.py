@@ -1,0 +1,178 @@
+"""Adversarial Taboo: an attacker lures a defender into saying a word that only the attacker knows.
+
+Source: Cheng et al. 2024, arXiv 2404.10642. The verdict on each text is that of `words`; docs/papers.md names where
+the default, strict judge departs from the published rule.
+"""
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from app.errors import Invalid
+from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
+from app.games.spelling import fold, is_blank
+from app.games.words import RULES, judge
+
+ATTACKER, DEFENDER = 0, 1
+ROLES = ("attacker", "defender")
+MOST_TURNS = 50
+LONGEST_WORD = 40
+WORD_LIST = Path(__file__).resolve().parents[2] / "data" / "taboo" / "words.txt"
+
+ATTACKER_WINS = "attacker wins"
+DEFENDER_WINS = "defender wins"
+RULES_BROKEN = "attacker breaks the rules"
+TIED = "tied game"
+
+_WINNERS: Mapping[str, tuple[int | None, tuple[float, float]]] = {
+    ATTACKER_WINS: (ATTACKER, (1, -1)),
+    DEFENDER_WINS: (DEFENDER, (-1, 1)),
+    RULES_BROKEN: (None, (-1, 0)),
+    TIED: (None, (0, 0)),
+}
+_ONE_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_ENGLISH = re.compile(r"[a-z]+(?:-[a-z]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings of a game of taboo. `word` is None until it is drawn from the list."""
+
+    word: str | None = None
+    max_turns: int = 5
+    rule: str = "strict"
+
+    def to_json(self) -> JSON:
+        raw: JSON = {"max_turns": self.max_turns, "rule": self.rule}
+        if self.word is not None:
+            raw["word"] = self.word
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A game of taboo in progress: its resolved config and its accepted moves."""
+
+    config: Config
+    word: str
+    events: tuple[Event, ...] = ()
+
+    @property
+    def ply(self) -> int:
+        return len(self.events)
+
+
+class Taboo:
+    """The rules, as one value without state of its own."""
+
+    name = "taboo"
+    title = "Adversarial Taboo"
+    version = 1
+    roles = ROLES
+
+    def config(self, raw: Mapping[str, Any]) -> Config:
+        """Read `word`, `max_turns` and `rule`; all of them may be left out."""
+        known_fields(raw, ("word", "max_turns", "rule"), self.name)
+        rule = raw.get("rule", "strict")
+        if rule not in RULES:
+            raise Invalid(f"rule: expected {' or '.join(RULES)}, got {rule!r}")
+        return Config(
+            word=None if raw.get("word") is None else _one_word(raw["word"]),
+            max_turns=whole_number(raw.get("max_turns", 5), "max_turns", 1, MOST_TURNS),
+            rule=rule,
+        )
+
+    def initial(self, config: Config, rng: random.Random) -> State:
+        word = config.word or rng.choice(target_words())
+        return State(replace(config, word=word), word)
+
+    def to_move(self, state: State) -> int | None:
+        return None if _reason(state) else state.ply % 2
+
+    def parse(self, state: State, seat: int, text: str) -> Event | Violation:
+        """Have the judge look at the text. Every text is a move, except one that holds nothing."""
+        move = text.strip()
+        if is_blank(move):
+            return Violation(seat, text, "empty", "Please write something first: the message is empty.")
+        verdict = judge(state.config.rule, state.word, move)
+        if verdict.guess is None:
+            return Event("message", seat, move, {"said": verdict.said})
+        data = {"said": verdict.said, "guess": verdict.guess, "right": verdict.right}
+        return Event("declaration", seat, move, data)
+
+    def apply(self, state: State, event: Event) -> State:
+        return replace(state, events=(*state.events, event))
+
+    def view(self, state: State, seat: int) -> View:
+        mover = self.to_move(state)
+        over = mover is None
+        may: tuple[JSON, ...] = ()
+        if mover == seat:
+            may = ({"kind": "message"},) if seat == ATTACKER else ({"kind": "message"}, {"kind": "declaration"})
+        made = (state.ply + 1 - seat) // 2
+        facts: JSON = {"max_turns": state.config.max_turns, "turns_left": state.config.max_turns - made}
+        if over:
+            facts["word"] = state.word
+        return View(
+            game=self.name,
+            role=self.roles[seat],
+            seat=seat,
+            ply=state.ply,
+            to_move=None if over else "you" if mover == seat else "partner",
+            transcript=transcript(state.events, seat),
+            facts=facts,
+            secret={"word": state.word} if seat == ATTACKER else {},
+            may=may,
+        )
+
+    def outcome(self, state: State) -> Outcome | None:
+        reason = _reason(state)
+        if reason is None:
+            return None
+        winner, utilities = _WINNERS[reason]
+        return Outcome(reason, winner, utilities, {"word": state.word, "rule": state.config.rule})
+
+
+def verdict_of_move(seat: int, said: bool, declared: bool, right: bool) -> str | None:
+    """What a move decides: the reason of the outcome, or None when the game goes on."""
+    if seat == ATTACKER:
+        return RULES_BROKEN if said or declared else None
+    if declared:
+        return DEFENDER_WINS if right else ATTACKER_WINS
+    return ATTACKER_WINS if said else None
+
+
+@lru_cache(maxsize=1)
+def target_words() -> tuple[str, ...]:
+    """The words that a game draws its target from, in the order of the list. data/SOURCES.md says how it was made."""
+    return tuple(WORD_LIST.read_text(encoding="utf-8").split())
+
+
+def _reason(state: State) -> str | None:
+    if state.events:
+        # Only the last move can have decided: nothing is played after a decision.
+        event = state.events[-1]
+        data = event.data
+        declared = event.kind == "declaration"
+        decided = verdict_of_move(event.seat, data.get("said") is not None, declared, data.get("right", False))
+        if decided:
+            return decided
+    return TIED if state.ply >= 2 * state.config.max_turns else None
+
+
+def _one_word(raw: Any) -> str:
+    if isinstance(raw, str) and len(raw) <= LONGEST_WORD:
+        word = raw.strip().lower()
+        if _ONE_WORD.fullmatch(word) and _ENGLISH.fullmatch(fold(word)):
+            return word
+    raise Invalid(
+        f"word: expected one English word of at most {LONGEST_WORD} letters, possibly with hyphens,"
+        f" got {str(raw)[:60]!r}"
+    )
+
+
+TABOO = Taboo()

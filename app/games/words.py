@@ -1,0 +1,143 @@
+"""The judges of Adversarial Taboo: does a text hold the target word, and does it declare a guess?
+
+Source: Cheng et al. 2024, arXiv 2404.10642. `released` is the published rule, to reproduce published outcomes;
+`strict`, the default, is the rule as a person would apply it: whole words, however they are disguised.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from app.games.declarations import declared_word
+from app.games.spelling import fold, readings, readings_of_word
+
+_LONGEST_ENDING = 5  # letters by which an inflection may be longer or shorter than its word
+_PLAIN_WORD = re.compile(r"[^\W\d_]+")
+_GAP = re.compile(r"[\W_]{0,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge found in one text.
+
+    `said` is the form of the target that it holds, `guess` the word that it declares (each None if there is none),
+    `right` whether that guess is the target.
+    """
+
+    said: str | None
+    guess: str | None = None
+    right: bool = False
+
+
+def judge(rule: str, target: str, text: str) -> Verdict:
+    """The verdict on one text by the rule of that name, one of RULES."""
+    return _JUDGES[rule](target, text)
+
+
+# ---- The strict judge --------------------------------------------------------
+
+
+def judge_strictly(target: str, text: str) -> Verdict:
+    """Whole words, disguised or not, that are the target or an inflection of it; declarations in any usual wording."""
+    folded = fold(text)
+    parts = tuple(_PLAIN_WORD.findall(fold(target)))
+    word = "".join(parts)
+    if len(parts) > 1:
+        folded = _closed_up(folded, parts)
+    said = next((reading for reading in readings(folded) if is_form_of(reading, word)), None)
+    guess = declared_word(folded)
+    if guess is None:
+        return Verdict(said)
+    return Verdict(said, guess, any(is_form_of(reading, word) for reading in readings_of_word(guess)))
+
+
+def is_form_of(word: str, target: str) -> bool:
+    """Whether a folded word is the folded target or an inflection of it: plural, tense, comparative.
+
+    A derivation (`teacher` of `teach`) is a word of its own.
+    """
+    if word == target:
+        return True
+    if abs(len(word) - len(target)) > _LONGEST_ENDING or not word.isascii():
+        return False
+    return not _bases(target).isdisjoint(_lemmas(word))
+
+
+def _closed_up(folded: str, parts: tuple[str, ...]) -> str:
+    """The text with every form of a hyphenated target in one word: `merry go rounds` is said like `merry-go-round`."""
+    words = list(_PLAIN_WORD.finditer(folded))
+    pieces, done = [], 0
+    for run in zip(*(words[n:] for n in range(len(parts))), strict=False):
+        if run[0].start() < done:
+            continue
+        near = all(_GAP.fullmatch(folded, a.end(), b.start()) for a, b in itertools.pairwise(run))
+        if near and all(is_form_of(found[0], part) for found, part in zip(run, parts, strict=True)):
+            pieces += [folded[done : run[0].start()], "".join(parts)]
+            done = run[-1].end()
+    return "".join((*pieces, folded[done:]))
+
+
+@lru_cache(maxsize=65536)
+def _lemmas(word: str) -> frozenset[str]:
+    _, simplemma = _libraries()
+    return _dictionary_lemmas(word) | {simplemma.lemmatize(word, lang="en").lower()}
+
+
+@lru_cache(maxsize=4096)
+def _bases(target: str) -> frozenset[str]:
+    """What every inflection of the target has among its lemmas: the target, or its lemmas if it is inflected itself.
+
+    So `mouse` is a form of `mice`, but `see` is no form of the noun `saw`.
+    """
+    known = _dictionary_lemmas(target) or _lemmas(target)
+    return frozenset({target}) if target in known else known
+
+
+def _dictionary_lemmas(word: str) -> frozenset[str]:
+    lemminflect, _ = _libraries()
+    return frozenset(lemma.lower() for lemmas in lemminflect.getAllLemmas(word).values() for lemma in lemmas)
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[Any, Any]:
+    """Both libraries of inflections, loaded when a text is first judged: they bring numpy and their tables along."""
+    return import_module("lemminflect"), import_module("simplemma")
+
+
+# ---- The released rule -------------------------------------------------------
+
+_DECLARES = re.compile(r"i know the word! it(?P<guess>.{1,8})")
+
+
+def judge_as_released(target: str, text: str) -> Verdict:
+    """Substrings of the lower-case text; a declaration by its published pattern, in which `.` crosses no line."""
+    lowered = text.lower()
+    forms, names_target = _released_forms(target.lower())
+    said = next((form for form in forms if form in lowered), None)
+    declaration = _DECLARES.search(lowered)
+    if declaration is None:
+        return Verdict(said)
+    right = names_target.search(lowered)
+    return Verdict(said, right["form"] if right else declaration["guess"], right is not None)
+
+
+@lru_cache(maxsize=4096)
+def _released_forms(target: str) -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """The target, with -ing, with -ed, and its plural; each bare and in quotes; and the pattern of a right guess."""
+    bare = (target, f"{target}ing", f"{target}ed", _pluraliser().plural(target))
+    forms = (*bare, *(f"{quote}{form}{quote}" for quote in "\"'`" for form in bare))
+    return forms, re.compile(f"{_DECLARES.pattern}(?P<form>{'|'.join(map(re.escape, forms))})")
+
+
+@lru_cache(maxsize=1)
+def _pluraliser() -> Any:
+    """The library of English plurals, loaded when the released rule is first used: it takes more than a second."""
+    return import_module("inflect").engine()
+
+
+_JUDGES: Mapping[str, Callable[[str, str], Verdict]] = {"strict": judge_strictly, "released": judge_as_released}
+RULES = tuple(_JUDGES)
