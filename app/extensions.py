@@ -8,7 +8,7 @@ Services take a session and never commit; the edge that opened it does, once.
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
@@ -17,13 +17,30 @@ from flask_migrate import Migrate
 from flask_socketio import SocketIO
 from flask_sqlalchemy import SQLAlchemy
 from flask_wtf import CSRFProtect
-from sqlalchemy import Connection, Engine, event
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, Engine, MetaData, event
+from sqlalchemy.orm import DeclarativeBase, Session
 
 READ_ONLY = {"parlor_read_only": True}
 BUSY_SECONDS = 10
 
-db = SQLAlchemy(session_options={"autoflush": False})
+
+class _Base(DeclarativeBase):
+    # SQLite can only alter a constraint that has a name.
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+db = SQLAlchemy(model_class=_Base)
+if TYPE_CHECKING:  # a type checker cannot follow the class that Flask-SQLAlchemy makes
+    Model = _Base
+else:
+    Model = db.Model
 migrate = Migrate(render_as_batch=True, compare_type=True)
 socketio = SocketIO()
 login = LoginManager()

@@ -309,7 +309,7 @@ def _checked(context: Context, where: str) -> Context:
 
 @lru_cache
 def _all_counts() -> list[Counts]:
-    return [counts for counts in itertools.product(range(1, 6), repeat=3) if 5 <= sum(counts) <= 7]
+    return [_three(counts) for counts in itertools.product(range(1, 6), repeat=3) if 5 <= sum(counts) <= 7]
 
 
 @lru_cache

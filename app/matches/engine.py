@@ -104,24 +104,24 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
         raise Invalid(f"move: expected seat {match.to_move} to move, got seat {seat}")
     move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)
     if isinstance(move, Violation):
-        violated = Violated(seat, _readable(text), move.code, move.reason)
+        violated = Violated(seat, readable(text), move.code, move.reason)
         attempts = len(match.refused) + 1
         if not by_model or attempts < BAD_ATTEMPTS:
             return [violated]
         detail = f"{attempts} refused attempts at one turn, the last: {move.reason}"
-        return [violated, *abort(apply(match, violated), MODEL_FAULT, seat, detail)]
+        return [violated, *abort(MODEL_FAULT, seat, detail)]
     outcome = match.game.outcome(match.game.apply(match.state, move))
     return [move] if outcome is None else [move, Ended.of(outcome)]
 
 
-def resign(match: Match, seat: int) -> list[LogEvent]:
+def resign(seat: int) -> list[LogEvent]:
     """The events of a person's leaving: nobody scores."""
     return [Resigned(seat), Ended.of(Outcome("resigned", None, (0, 0)))]
 
 
-def abort(match: Match, fault: str, seat: int | None, detail: str) -> list[LogEvent]:
+def abort(fault: str, seat: int | None, detail: str) -> list[LogEvent]:
     """The events of a match that cannot go on: nobody scores, and the log says whose fault it was."""
-    return [Aborted(seat, fault, _readable(detail)), Ended.of(Outcome("aborted", None, (0, 0)))]
+    return [Aborted(seat, fault, readable(detail)), Ended.of(Outcome("aborted", None, (0, 0)))]
 
 
 def _is_control(character: str) -> bool:
@@ -138,5 +138,6 @@ def _unreadable(seat: int, text: str) -> Violation | None:
     return Violation(seat, text, "control_character", reason)
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
+    """The text with what no screen shows, and not every database stores, replaced."""
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in text)

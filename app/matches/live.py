@@ -128,7 +128,7 @@ def commit(database: Engine, submission: Submission, *, instant: bool) -> Receip
 
 def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:
     """End a match that cannot go on, in the caller's transaction."""
-    after = _extended(record, engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
+    after = _extended(record, engine.abort(fault, seat, detail), datetime.now(UTC))
     append(session, after, len(record.log))
     return after
 
@@ -146,10 +146,11 @@ def _scripted(name: str) -> Scripted:
 def scripted_text(record: Record) -> str:
     """What the scripted player whose turn it is says."""
     seat = record.match.to_move
-    if seat is None or record.seats[seat].spec is None:
-        raise ValueError("expected a scripted player to move")
+    spec = None if seat is None else record.seats[seat].spec
+    if seat is None or spec is None:
+        raise ValueError("expected a scripted player to move, got nobody or a person")
     rng = turn_rng(record.seed, seat, record.match.ply, len(record.match.refused))
-    return _scripted(record.seats[seat].spec.name).choose(record.match.view(seat), rng)
+    return _scripted(spec.name).choose(record.match.view(seat), rng)
 
 
 def _scripted_moves(record: Record, now: datetime) -> Record:
@@ -163,7 +164,7 @@ def _scripted_moves(record: Record, now: datetime) -> Record:
 
 def _step(record: Record, submission: Submission) -> list[LogEvent]:
     if submission.text is None:
-        return engine.resign(record.match, submission.seat)
+        return engine.resign(submission.seat)
     by_model = record.seats[submission.seat].kind == MODEL
     return engine.step(record.match, submission.seat, submission.text, by_model=by_model)
 

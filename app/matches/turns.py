@@ -18,7 +18,7 @@ from sqlalchemy import CursorResult, Engine, insert, or_, select, update
 from app.config import Settings
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.engine import MODEL_FAULT, OUR_FAULT
+from app.matches.engine import MODEL_FAULT, OUR_FAULT, readable
 from app.matches.events import Violated
 from app.matches.record import Record, load
 from app.models import GenerationRow, MatchRow
@@ -161,8 +161,7 @@ def _generation_row(record: Record, seat: int, generation: Generation) -> dict[s
         "language_model_id": record.seats[seat].language_model_id,
         "model": generation.model,
         "prompt": generation.prompt,
-        # PostgreSQL stores no NUL; the refused text in the log shows where it was.
-        "text": None if generation.text is None else generation.text.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+        "text": None if generation.text is None else readable(generation.text),
         "sampling": generation.sampling,
         "prompt_tokens": generation.prompt_tokens,
         "completion_tokens": generation.completion_tokens,

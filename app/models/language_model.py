@@ -6,11 +6,11 @@ from typing import Any
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import db
+from app.extensions import Model
 from app.models.types import Json, UtcDateTime
 
 
-class LanguageModel(db.Model):
+class LanguageModel(Model):
     """A language model that can fill a seat. `options` never holds a key, only the name of its variable."""
 
     __tablename__ = "language_model"

@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import db
+from app.extensions import Model
 from app.models.types import Json, UtcDateTime
 
 MATCH_ID = String(22)
 
 
-class MatchRow(db.Model):
+class MatchRow(Model):
     """One playing of a game. `lease_*` belong to whoever plays a model's turn in it just now."""
 
     __tablename__ = "match"
@@ -50,7 +50,7 @@ class MatchRow(db.Model):
     rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
-class SeatRow(db.Model):
+class SeatRow(Model):
     """Who fills a seat of a match."""
 
     __tablename__ = "seat"
@@ -62,7 +62,7 @@ class SeatRow(db.Model):
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
 
 
-class EventRow(db.Model):
+class EventRow(Model):
     """One event of a match's log. `body` is the event as `matches.events` writes it."""
 
     __tablename__ = "event"
@@ -78,7 +78,7 @@ class EventRow(db.Model):
     at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class GenerationRow(db.Model):
+class GenerationRow(Model):
     """One call of a language model: the exact prompt, what came back, and what it cost."""
 
     __tablename__ = "generation"

@@ -5,11 +5,11 @@ from datetime import datetime
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import db
+from app.extensions import Model
 from app.models.types import UtcDateTime
 
 
-class Lease(db.Model):
+class Lease(Model):
     """Who may run a named loop, and until when."""
 
     __tablename__ = "lease"

@@ -6,11 +6,11 @@ from flask_login import UserMixin
 from sqlalchemy import ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import db
+from app.extensions import Model
 from app.models.types import UtcDateTime
 
 
-class User(UserMixin, db.Model):
+class User(UserMixin, Model):
     """An experimenter, who may see the admin pages."""
 
     __tablename__ = "user"
@@ -20,7 +20,7 @@ class User(UserMixin, db.Model):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class LoginLink(db.Model):
+class LoginLink(Model):
     """A link that signs its user in once. Only the hash of its token is kept."""
 
     __tablename__ = "login_link"

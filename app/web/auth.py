@@ -30,9 +30,7 @@ def new_admin_link(app: Flask) -> str:
             user = User(name="admin", created_at=now)
             session.add(user)
             session.flush()
-        session.add(
-            LoginLink(token_hash=_hash(token), user_id=user.id, expires_at=now + timedelta(hours=LINK_HOURS))
-        )
+        session.add(LoginLink(token_hash=_hash(token), user_id=user.id, expires_at=now + timedelta(hours=LINK_HOURS)))
     return f"{app.config['SETTINGS'].public_url}/enter/{token}"
 
 

@@ -90,9 +90,7 @@ def result(match_id: str) -> AnyResponse:
         return redirect(url_for("play.match", match_id=match_id), 303)
     title = find_game(view["game"]).title
     key = secrets.token_urlsafe(16)
-    return _fresh(
-        render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key)
-    )
+    return _fresh(render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key))
 
 
 @blueprint.get("/rules/<game>")
@@ -134,4 +132,3 @@ def _fresh(page: str) -> Response:
     response = Response(page)
     response.headers["Cache-Control"] = "no-store"
     return response
-
