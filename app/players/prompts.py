@@ -1,0 +1,127 @@
+"""The one place where a view becomes chat messages, for play and for training rows alike.
+
+Prompts are append-only: a first user message with rules, role and what is private to the seat, then the moves as
+they were made, the seat's own as the assistant's. Nothing is rendered again, so the messages of one turn are a
+prefix of those of the seat's next turn, and whatever a server or a trainer has computed for them stays good.
+
+The words lie in data/prompts/GAME/STYLE-NUMBER.txt, or STYLE-NUMBER.ROLE.txt where roles need their own. Such a file
+has sections under `=== name ===` lines and `$placeholders` of `string.Template`: every fact and secret of the view
+by its name (`$limit`, `$counts_book`). Once a match was played with it a file never changes: the log names it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+
+from app.config import ROOT
+from app.errors import Invalid, NotFound
+from app.games.base import JSON, Entry, View
+from app.players.base import Refused
+
+FOLDER = ROOT / "data" / "prompts"
+Message = dict[str, str]
+
+_FILE = re.compile(r"(?P<template>(?P<style>[a-z]+)-(?P<number>[0-9]+))(\.[a-z]+)?\.txt")
+_HEADING = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
+
+
+def templates(game: str) -> Mapping[str, tuple[str, ...]]:
+    """The templates of a game by their style, oldest first. Raises NotFound for a game without any."""
+    return _templates(game)
+
+
+def default_prompt(game: str, style: str = "full") -> JSON:
+    """The newest template of a style, as a match's `started` event names it. Raises NotFound."""
+    styles = templates(game)
+    if style not in styles:
+        raise NotFound(f"prompt style of {game}: expected {' or '.join(styles)}, got {style!r}")
+    return {"style": style, "template": styles[style][-1]}
+
+
+def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[Message]:
+    """The chat of the seat that sees `view`, up to where its next move is due; it alternates from a user message on.
+
+    `refused` are the bad attempts of this turn. They stand at the end of this prompt only: the turn after an
+    accepted move goes on from the messages without them. Raises Invalid for a prompt that the game does not have.
+    """
+    words = _sections(view.game, _template_of(view.game, prompt), view.role)
+    rules = Template(words["rules"]).substitute(_values(view, words))
+    moves = list(view.transcript)
+    if moves and moves[0].by == "partner":
+        chat = [_user(f"{rules}\n\n{words['partner moved first']}\n\n{_partners(moves.pop(0), words)}")]
+    else:
+        chat = [_user(f"{rules}\n\n{words['you begin']}")]
+    for move in moves:
+        chat.append(_assistant(move.text or "") if move.by == "you" else _user(_partners(move, words)))
+    for text, reason in refused:
+        # Some servers refuse an assistant message without content, and it would say nothing to the model.
+        chat.append(_assistant(text if text.strip() else words["empty reply"]))
+        chat.append(_user(Template(words["correction"]).substitute(reason=reason)))
+    return chat
+
+
+def _user(content: str) -> Message:
+    return {"role": "user", "content": content}
+
+
+def _assistant(content: str) -> Message:
+    return {"role": "assistant", "content": content}
+
+
+def _partners(move: Entry, words: Mapping[str, str]) -> str:
+    """A partner's move as it was first seen: a kind that has its own section was hidden, and stays so."""
+    return words.get(f"partner {move.kind}") or move.text or ""
+
+
+def _values(view: View, words: Mapping[str, str]) -> dict[str, str]:
+    values = {}
+    for name, value in {**view.facts, **view.secret}.items():
+        if isinstance(value, Mapping):
+            values.update({f"{name}_{part}": str(inner) for part, inner in value.items()})
+        else:
+            values[name] = str(value)
+    if "lambda" in view.facts:
+        weight = {"weight": str(abs(view.facts["lambda"]))}
+        values["objective"] = Template(words[_objective(view.facts["lambda"])]).substitute(weight)
+    return values
+
+
+def _objective(lam: float) -> str:
+    """The section that puts λ into plain words."""
+    presets: dict[float, str] = {0: "objective self", 1: "objective coop", -1: "objective comp"}
+    return presets.get(lam) or ("objective friendly" if lam > 0 else "objective rival")
+
+
+def _template_of(game: str, prompt: JSON) -> str:
+    style, template = prompt.get("style"), prompt.get("template")
+    if template not in templates(game).get(str(style), ()):
+        known = ", ".join(name for names in templates(game).values() for name in names)
+        raise Invalid(f"prompt of {game}: expected one of the templates {known}, got {style!r} with {template!r}")
+    return str(template)
+
+
+@lru_cache
+def _templates(game: str) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, dict[str, int]] = {}
+    for path in sorted(FOLDER.glob("*/*.txt")):
+        if path.parent.name == game and (file := _FILE.fullmatch(path.name)):
+            found.setdefault(file["style"], {})[file["template"]] = int(file["number"])
+    if not found:
+        raise NotFound(f"prompts of {game}: expected files such as {FOLDER / game / 'full-1.txt'}, got none")
+    return MappingProxyType({style: tuple(sorted(names, key=names.__getitem__)) for style, names in found.items()})
+
+
+@lru_cache
+def _sections(game: str, template: str, role: str) -> Mapping[str, str]:
+    for path in (FOLDER / game / f"{template}.{role}.txt", FOLDER / game / f"{template}.txt"):
+        if path.exists():
+            return _read(path)
+    raise NotFound(f"prompt {template} of {game}: expected a file for the role {role!r}, got none")
+
+
+def _read(path: Path) -> Mapping[str, str]:
+    _, *parts = _HEADING.split(path.read_text(encoding="utf-8"))
+    return MappingProxyType({name: text.strip() for name, text in zip(parts[0::2], parts[1::2], strict=True)})
