@@ -135,7 +135,7 @@ class StubServer:
         self._scripts = _built_in()
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"stub": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def port(self) -> int:
