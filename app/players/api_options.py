@@ -1,0 +1,117 @@
+"""The options of an API model's registry row, validated. Knows no SDK, so that a command can check them at once."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from app.errors import Invalid
+from app.games.base import JSON, whole_number
+
+VENDOR_URL = "https://api.openai.com/v1"
+TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
+_OPTIONS = (
+    "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
+    "max_tokens", "token_field", "extra",
+)  # fmt: skip
+_OWN_FIELDS = {"model", "messages", "n", "stream", "temperature", "top_p", "seed", *TOKEN_FIELDS}  # never in extra
+_ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a registry row may say about an API model. None of temperature, top_p and seed is not sent."""
+
+    model: str
+    base_url: str
+    organisation: str | None
+    key_env: str  # NAME of the variable that holds the key; "" for a server without keys
+    timeout: float  # seconds, of each attempt
+    retries: int
+    temperature: float | None
+    top_p: float | None
+    seed: int | None
+    max_tokens: int | None  # None: the game's own limit
+    token_field: str
+    extra: JSON
+
+
+def read_options(raw: Mapping[str, Any]) -> Options:
+    """Validate a row's options; numbers may have come as text. Raises Invalid, which never shows a key."""
+    unknown = sorted(set(raw) - set(_OPTIONS))
+    if unknown:
+        # Only the names: whoever stores the key itself by mistake must not find it in a log.
+        raise Invalid(f"option of an API model: expected {', '.join(_OPTIONS)}, got {', '.join(map(repr, unknown))}")
+    token_field = raw.get("token_field", TOKEN_FIELDS[0])
+    if token_field not in TOKEN_FIELDS:
+        raise Invalid(f"token_field: expected {' or '.join(TOKEN_FIELDS)}, got {token_field!r}")
+    seed, max_tokens = raw.get("seed"), raw.get("max_tokens")
+    return Options(
+        model=_name(raw.get("model"), "model"),
+        base_url=_url(raw.get("base_url") or os.environ.get("OPENAI_BASE_URL") or VENDOR_URL),
+        organisation=None if raw.get("organisation") is None else _name(raw["organisation"], "organisation"),
+        key_env=_variable(raw.get("key_env", "OPENAI_API_KEY")),
+        timeout=_number(raw.get("timeout", 60), "timeout", 0.1, 3600),
+        retries=whole_number(raw.get("retries", 4), "retries", 0, 20),
+        temperature=None if (t := raw.get("temperature", 1.0)) is None else _number(t, "temperature", 0, 2),
+        top_p=None if (p := raw.get("top_p")) is None else _number(p, "top_p", 0, 1),
+        seed=None if seed is None else whole_number(seed, "seed", -(2**63), 2**63 - 1),
+        max_tokens=None if max_tokens is None else whole_number(max_tokens, "max_tokens", 1, 1_000_000),
+        token_field=token_field,
+        extra=_extra(raw.get("extra")),
+    )
+
+
+def _name(raw: object, option: str) -> str:
+    if not isinstance(raw, str) or not raw.strip() or len(raw) > 200 or not raw.isprintable():
+        raise Invalid(f"{option}: expected a name of 1 to 200 characters, got {raw!r:.60}")
+    return raw.strip()
+
+
+def _url(raw: object) -> str:
+    """An address without user, password, query or fragment: all of them can hide a key that logs would show."""
+    address = raw if isinstance(raw, str) else ""
+    try:
+        sound = _ADDRESS.fullmatch(address) and address.isprintable() and urlsplit(address).port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise Invalid(
+            "base_url: expected an address such as https://host/v1, http or https, without user, password, query or"
+            f" spaces, got {'one with a user or a password' if '@' in address else 'another form'};"
+            " a key belongs into the variable that key_env names"
+        )
+    return address.rstrip("/")
+
+
+def _variable(raw: object) -> str:
+    if raw != "" and not (isinstance(raw, str) and _VARIABLE.fullmatch(raw)):
+        raise Invalid(
+            'key_env: expected the NAME of an environment variable, in capitals such as OPENAI_API_KEY, or "" for no'
+            " key, got something else (not shown, as it may be the key)"
+        )
+    return str(raw)
+
+
+def _number(raw: object, option: str, least: float, most: float) -> float:
+    try:
+        number = float("nan") if isinstance(raw, bool) else float(raw)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not least <= number <= most:
+        raise Invalid(f"{option}: expected a number from {least:g} to {most:g}, got {raw!r:.60}")
+    return number
+
+
+def _extra(raw: object) -> JSON:
+    if raw is None:
+        return {}
+    if not isinstance(raw, Mapping):
+        raise Invalid(f"extra: expected a mapping of further fields of the request, got {type(raw).__name__}")
+    own = sorted(_OWN_FIELDS & set(raw))
+    if own:
+        raise Invalid(f"extra: expected fields that have no option of their own, got {', '.join(own)}")
+    return dict(raw)
