@@ -83,7 +83,7 @@ _TABOO_LINES = (
     "Hm, let us begin gently.",
     "Why do you ask?",
     "I see. Do go on.",
-    "That is not what I expected.",
+    "I did not expect it.",
     "How so?",
     "Perhaps, perhaps not.",
 )
