@@ -1,0 +1,94 @@
+// Adversarial Taboo: the turns left, the seeker's one guess, and a word of warning to the one who holds the word.
+
+import { ask } from "../dialog.js";
+
+const ENDINGS = "(?:s|es|d|ed|r|er|st|est|n|en|ing|ings|ers|[’']s|s[’'])?";
+
+// Letters as they sound to the judge: no accents, no case, no characters that cannot be seen.
+function plain(text) {
+  return text.normalize("NFKD").replace(/[\p{M}\p{Cf}]/gu, "").toLowerCase();
+}
+
+function escaped(word) {
+  return word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+// The word, or what looks like a form of it, in a text; null if there is none. The server's judge knows better and
+// has the last word: this only asks to think again.
+export function seemsToSay(word, text) {
+  const bare = plain(word);
+  const stems = [escaped(bare)];
+  if (bare.endsWith("e")) stems.push(escaped(bare.slice(0, -1)));
+  if (bare.endsWith("y")) stems.push(`${escaped(bare.slice(0, -1))}i`);
+  if (/[^aeiou][aeiou][bdgklmnprt]$/.test(bare)) stems.push(escaped(bare + bare.at(-1)));
+  const whole = (stem, endings) => new RegExp(`(?<![\\p{L}\\p{N}])${stem}${endings}(?![\\p{L}\\p{N}])`, "u");
+  const [exact, ...bent] = stems;
+  const spelled = [...bare].map(escaped).join("[\\s.\\-_*]+");
+  const found =
+    whole(exact, ENDINGS).exec(plain(text)) ??
+    bent.map((stem) => whole(stem, ENDINGS.slice(0, -1)).exec(plain(text))).find(Boolean) ??
+    whole(spelled, "").exec(plain(text));
+  return found?.[0] ?? null;
+}
+
+export default function taboo(page) {
+  const form = document.getElementById("guess-form");
+  const { word } = page.view().secret;
+
+  function update(view) {
+    const { turns_left: left, max_turns: most } = view.facts;
+    const line = `${left} of your ${most} turns left`;
+    const count = document.getElementById("turns-left");
+    if (count.textContent !== line) count.textContent = line;
+    [...document.getElementById("pegs").children].forEach((peg, index) => peg.classList.toggle("used", index < most - left));
+    if (!form) return;
+    const button = form.querySelector("[type=submit]");
+    if (page.waiting("declaration") === null) button.removeAttribute("aria-disabled");
+    else button.setAttribute("aria-disabled", "true");
+  }
+
+  function warn(text) {
+    const found = word && seemsToSay(word, text);
+    if (found) return `That seems to have “${found}” in it. If you send it, you may lose. Send it again if you are sure.`;
+    if (word && /\bi know the word\b/i.test(text)) return "Only your partner may guess. If you send this, you may lose.";
+    return null;
+  }
+
+  if (form) {
+    const box = form.querySelector("input");
+    const error = form.querySelector(".error");
+    const complain = (reason) => {
+      error.textContent = reason;
+      box.setAttribute("aria-invalid", "true");
+      box.focus();
+    };
+    box.addEventListener("input", () => {
+      error.textContent = "";
+      box.removeAttribute("aria-invalid");
+    });
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const guess = box.value.replace(/["“”„«»`]/g, "").trim();
+      const reason = page.waiting("declaration");
+      if (reason) return complain("Please keep your guess until it is your turn.");
+      if (!guess) return complain("Please write your guess first.");
+      document.getElementById("guess-words").textContent =
+        `Your guess is “${guess}”. If it is right you win, if it is wrong you lose, and the game ends either way.`;
+      const sure = await ask(document.getElementById("guess-dialog"));
+      if (sure && page.waiting("declaration") === null) page.send("declaration", guess);
+      return update(page.view());
+    });
+  }
+
+  return {
+    compose: (kind, body) => (kind === "declaration" ? `I know the word! It is "${body}"!` : body),
+    update,
+    warn,
+    refused(kind, reason) {
+      const error = form?.querySelector(".error");
+      if (!error) return;
+      error.textContent = reason;
+      form.querySelector("input").focus();
+    },
+  };
+}

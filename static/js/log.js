@@ -1,0 +1,136 @@
+// The conversation. It rests at its newest line; a reader who has scrolled up is left there and told.
+
+import { keyOf } from "./state.js";
+import { localTime } from "./times.js";
+
+const NEAR = 48; // pixels from the newest line that still count as reading it
+
+export class Log {
+  #box;
+  #list;
+  #more;
+  #items = new Map();
+  #words;
+  #again;
+
+  // words(entry) gives {text, aside}: how the game puts an entry; again() sends an unsent move once more.
+  constructor(box, more, words, again) {
+    this.#box = box;
+    this.#list = box.querySelector("ol");
+    this.#more = more;
+    this.#words = words;
+    this.#again = again;
+    for (const item of this.#list.querySelectorAll("[data-key]")) this.#items.set(item.dataset.key, item);
+    box.addEventListener("scroll", () => this.#atEnd() && (more.hidden = true));
+    more.addEventListener("click", () => {
+      box.scrollTop = 0;
+      more.hidden = true;
+      box.focus();
+    });
+  }
+
+  render(transcript) {
+    const here = this.#hold();
+    let news = false;
+    for (const entry of transcript) {
+      const key = keyOf(entry);
+      const known = this.#items.get(key);
+      if (known) this.#fill(known, entry);
+      else {
+        this.#append(key, entry);
+        news ||= entry.by !== "you";
+      }
+    }
+    this.#keep(here, news);
+  }
+
+  // A move of one's own on its way: state is sending, unsent, or "" once it is accepted.
+  pending(move, state) {
+    const entry = { by: "you", kind: move.kind, text: move.text, at: move.at, ply: move.ply };
+    const item = this.#items.get("pending") ?? this.#append("pending", entry);
+    item.classList.toggle("sending", state === "sending");
+    item.classList.toggle("unsent", state === "unsent");
+    item.querySelector(".way")?.remove();
+    if (state === "unsent") {
+      const way = document.createElement("span");
+      way.className = "way";
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "button";
+      button.textContent = "Send again";
+      button.addEventListener("click", this.#again);
+      way.append("Not sent yet. ", button);
+      item.append(way);
+    }
+    this.#box.scrollTop = 0;
+  }
+
+  // The move on its way was accepted: its line becomes the entry's.
+  settle(ply) {
+    const item = this.#items.get("pending");
+    if (!item) return;
+    this.#items.delete("pending");
+    item.classList.remove("sending", "unsent");
+    item.querySelector(".way")?.remove();
+    if (this.#items.has(String(ply))) item.remove();
+    else this.#items.set(String(ply), item).get(String(ply)).dataset.key = ply;
+  }
+
+  drop() {
+    this.#items.get("pending")?.remove();
+    this.#items.delete("pending");
+  }
+
+  #append(key, entry) {
+    const item = document.createElement("li");
+    item.dataset.key = key;
+    this.#fill(item, entry);
+    this.#list.append(item);
+    this.#items.set(key, item);
+    return item;
+  }
+
+  #fill(item, entry) {
+    const { text, aside } = this.#words(entry);
+    const kind = aside ? "by-table" : entry.by === "you" ? "message by-you" : "message";
+    if (item.querySelector(".text")?.textContent !== text || !item.className.startsWith(kind)) {
+      item.className = kind;
+      const said = document.createElement("span");
+      said.className = "text";
+      said.dir = "auto";
+      said.textContent = text;
+      item.replaceChildren(...(aside ? [] : [this.#who(entry)]), said);
+    }
+    const time = item.querySelector("time");
+    if (time && entry.at) {
+      time.dateTime = entry.at;
+      const shown = localTime(entry.at);
+      if (time.textContent !== shown) time.textContent = shown;
+    }
+  }
+
+  #who(entry) {
+    const who = document.createElement("span");
+    who.className = "who";
+    who.append(entry.by === "you" ? "You" : "Partner", " ", document.createElement("time"));
+    return who;
+  }
+
+  #atEnd() {
+    return this.#box.scrollTop > -NEAR; // the box runs from its end upwards, so its end is 0
+  }
+
+  // Remembers the line that is being read, when it is not the newest.
+  #hold() {
+    if (this.#atEnd()) return null;
+    const top = this.#box.getBoundingClientRect().top;
+    const line = [...this.#list.children].find((item) => item.getBoundingClientRect().bottom > top);
+    return line && { line, top: line.getBoundingClientRect().top };
+  }
+
+  #keep(here, news) {
+    if (!here) return;
+    this.#box.scrollTop += here.line.getBoundingClientRect().top - here.top;
+    if (news) this.#more.hidden = false;
+  }
+}

@@ -1,0 +1,231 @@
+// The match page. The server has drawn it once; from here on it follows the seat's view.
+//
+// A game's module (static/js/games/GAME.js, named by its template) may export a function that is given the page,
+// {main, view(), send(kind, body), waiting(kind)}, and gives any of:
+//   words(entry)    {text, aside}: how the conversation puts a move; aside: laid on the table, not said
+//   compose(kind, body)  the move's text, in the game's own language
+//   turn(view)      which of the template's `says` words this turn has
+//   talking(view)   whether there is anything left to say
+//   warn(text, view)     why one may not want to send this, or null; sent again, it goes
+//   refused(kind, reason)  a move that is no message was refused
+//   update(view)    draw the board
+// A game of messages alone needs no module.
+
+import { Composer } from "./composer.js";
+import { connect } from "./connection.js";
+import { ask } from "./dialog.js";
+import { Log } from "./log.js";
+import { Outbox } from "./outbox.js";
+import { isWhole, may, merge, moments, moves } from "./state.js";
+import { stored } from "./store.js";
+import { TurnLine } from "./turn.js";
+import { typingLine } from "./typing.js";
+
+const REFUSALS = {
+  stale: "Something else happened first. Please have a look, then send it again.",
+  not_your_turn: "It is your partner’s turn now. Your words are kept here.",
+  over: "The game is over already.",
+  too_fast: "That was very quick. Please wait a moment, then send it again.",
+  too_long: "That is too long to send at once. Please make it shorter.",
+  invalid: "We could not read that. Please try it in other words.",
+};
+
+const byId = (id) => document.getElementById(id);
+const main = byId("main");
+const { match, ticket, title, script } = main.dataset;
+const says = JSON.parse(main.dataset.says);
+const resultPage = byId("over").querySelector("a").href;
+
+let view = JSON.parse(main.dataset.view);
+let trouble = null; // lost | refused: what keeps us from the server
+let leaving = false;
+let warned = null; // the text that a warning was given for
+const mine = new Set(); // plies of the moves made in this tab
+
+const page = { main, view: () => view, send, waiting };
+const made = script ? (await import(script)).default(page) : {};
+const game = {
+  words: (entry) => ({ text: entry.text ?? "", aside: entry.by === "system" }),
+  compose: (kind, body) => body,
+  turn: (now) => now.to_move,
+  talking: () => true,
+  warn: () => null,
+  refused: () => {},
+  update: () => {},
+  ...made,
+};
+
+const outbox = new Outbox(stored(match, "move"), (move) => line.ask("move", move), {
+  sending: (move) => log.pending(move, "sending"),
+  accepted,
+  refused,
+  unsent: (move) => log.pending(move, "unsent"),
+});
+const log = new Log(byId("log"), byId("new-message"), game.words, () => outbox.retry());
+const turn = new TurnLine(byId("turn"), title);
+const showTyping = typingLine(byId("typing"));
+const composer = new Composer(byId("composer"), stored(match, "draft"), {
+  submit: say,
+  typing: (on) => line.tell("typing", { on }),
+  input: () => (warned = null),
+});
+const line = connect(
+  { match, ticket },
+  {
+    view: (whole) => {
+      follow(whole);
+      outbox.retry();
+      if (leaving) leave();
+    },
+    change: (change) => {
+      if (change.transcript?.some((entry) => entry.by === "partner")) showTyping(false);
+      follow(merge(view, change));
+      if (!isWhole(view)) line.ask("sync").catch(() => {});
+    },
+    typing: ({ on }) => showTyping(on && view.status === "playing", view.ply),
+    lost: () => inTrouble("lost"),
+    back: () => inTrouble(null),
+    refused: () => inTrouble("refused"),
+  },
+);
+
+// ---- What comes in ---------------------------------------------------------
+
+function follow(next) {
+  const ended = next.status === "over" && view.status !== "over";
+  view = next;
+  settleSeen();
+  render();
+  if (ended) end();
+}
+
+// A move on its way that is in the conversation has arrived, whether or not its answer did.
+function settleSeen() {
+  const move = outbox.move;
+  const same = (entry) => entry.by === "you" && entry.ply === move.ply && entry.text === move.text;
+  if (!move || !view.transcript.some(same)) return;
+  outbox.settle();
+  accepted(move);
+}
+
+function render() {
+  const over = view.status === "over";
+  if (outbox.move) log.pending(outbox.move, "sending");
+  log.render(view.transcript);
+  game.update(view);
+  composer.show(!over && game.talking(view));
+  composer.wait(waiting("message"));
+  turn.until(over ? null : (view.clock?.deadline ?? null));
+  main.classList.toggle("match-over", over);
+  byId("over").hidden = !over;
+  byId("leave").hidden = over;
+  drawTurn();
+}
+
+function drawTurn() {
+  const over = view.status === "over";
+  const problem = over ? null : trouble;
+  const moment = problem ?? moments(view, game.turn(view)).find((name) => name in says);
+  const yours = view.status === "playing" && view.to_move === "you";
+  const tone = problem ? "lost" : over ? "over" : yours ? "" : "partner";
+  const words = says[moment];
+  const tab = yours && !problem ? "Your turn" : tone === "partner" && view.status === "playing" ? "Partner’s turn" : words[0].replace(/\.$/, "");
+  turn.show(tone, words, tab);
+  byId("reload").hidden = problem !== "refused";
+}
+
+function inTrouble(what) {
+  trouble = what;
+  if (what) showTyping(false);
+  drawTurn();
+}
+
+// The end: whoever ended it by an offer or a guess goes on to the result; nobody else is taken anywhere.
+function end() {
+  const last = moves(view).at(-1);
+  showTyping(false);
+  outbox.settle();
+  log.drop();
+  line.close();
+  if (leaving || (last && last.by === "you" && last.kind !== "message" && mine.has(last.ply))) {
+    location.assign(resultPage);
+    return;
+  }
+  for (const open of document.querySelectorAll("dialog[open]:not(#rules-dialog)")) open.close();
+  if (!byId("rules-dialog").open) byId("over").querySelector("a").focus();
+}
+
+// ---- What goes out ---------------------------------------------------------
+
+// Why a move of this kind has to wait, or null when it may be made now.
+function waiting(kind) {
+  if (outbox.move) return "Your last move is still on its way.";
+  if (may(view, kind)) return null;
+  return view.to_move === "you" ? "That cannot be done now." : "It is your partner’s turn. You can send this when it is yours.";
+}
+
+function send(kind, body) {
+  outbox.send(kind, body, game.compose(kind, body), view.ply);
+  composer.wait(waiting("message"));
+}
+
+function say(text) {
+  const reason = waiting("message");
+  if (reason) return composer.explain(reason);
+  if (!text) return composer.refuse("Please write something first.");
+  const warning = warned === text ? null : game.warn(text, view);
+  if (warning) {
+    warned = text;
+    return composer.refuse(warning);
+  }
+  composer.clear();
+  return send("message", text);
+}
+
+function accepted(move) {
+  mine.add(move.ply);
+  log.settle(move.ply);
+}
+
+function refused(move, { code, message }) {
+  const reason = REFUSALS[code] ?? message;
+  log.drop();
+  composer.wait(waiting("message"));
+  if (move.kind === "message") composer.refuse(reason, move.body);
+  else game.refused(move.kind, reason);
+  game.update(view);
+  if (code !== "illegal_move") line.ask("sync").catch(() => {});
+}
+
+async function leave() {
+  leaving = true;
+  try {
+    const answer = await line.ask("resign");
+    if (answer.ok || answer.error.code === "over") location.assign(resultPage);
+    else leaving = false;
+  } catch {
+    drawTurn(); // it is done when the connection is back
+  }
+}
+
+byId("leave").addEventListener("click", async () => {
+  if (await ask(byId("leave-dialog"))) leave();
+});
+
+byId("rules-link").addEventListener("click", (event) => {
+  const dialog = byId("rules-dialog");
+  if (event.ctrlKey || event.metaKey || event.shiftKey || !dialog.querySelector(".rules").textContent.trim()) return;
+  event.preventDefault();
+  dialog.showModal();
+});
+
+// A page that the browser kept while it was left, or slept through, asks what it has missed.
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  line.wake();
+  line.ask("sync").catch(() => {});
+});
+addEventListener("online", () => line.wake());
+
+settleSeen();
+render();

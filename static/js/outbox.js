@@ -1,0 +1,49 @@
+// The one move on its way. It keeps its move_id until the server has answered, across lost lines and refreshed
+// pages, so that sending it again never plays it twice.
+
+export class Outbox {
+  #store;
+  #post;
+  #on;
+  #busy = null; // the move whose answer is awaited
+
+  // store: {read, write} of one value; post: sends {move_id, ply, text}, gives the answer or rejects;
+  // on: {sending, accepted, refused, unsent}, each called with the move.
+  constructor(store, post, on) {
+    this.#store = store;
+    this.#post = post;
+    this.#on = on;
+    this.move = store.read();
+  }
+
+  send(kind, body, text, ply) {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    const move_id = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    this.move = { move_id, ply, text, kind, body, at: new Date().toISOString() };
+    this.#store.write(this.move);
+    return this.retry();
+  }
+
+  async retry() {
+    const move = this.move;
+    if (!move || this.#busy === move) return;
+    this.#busy = move;
+    this.#on.sending(move);
+    try {
+      const answer = await this.#post({ move_id: move.move_id, ply: move.ply, text: move.text });
+      if (this.move !== move) return; // it showed up in the conversation before its answer did
+      this.settle();
+      if (answer.ok) this.#on.accepted(move);
+      else this.#on.refused(move, answer.error);
+    } catch {
+      if (this.move === move) this.#on.unsent(move);
+    } finally {
+      this.#busy = null; // the move whose answer is awaited
+    }
+  }
+
+  settle() {
+    this.move = null;
+    this.#store.write(null);
+  }
+}

@@ -1,0 +1,26 @@
+// "Your partner is typing": shown whenever they do, read out at most once a turn.
+
+const FORGET = 20000; // in case the word that they have stopped gets lost
+
+export function typingLine(line) {
+  let readIn = null;
+  let forget = null;
+
+  function show(on, ply) {
+    clearTimeout(forget);
+    line.replaceChildren();
+    if (!on) return;
+    forget = setTimeout(() => line.replaceChildren(), FORGET);
+    const dots = document.createElement("span");
+    dots.className = "dots";
+    dots.ariaHidden = "true";
+    dots.append(...["i", "i", "i"].map((name) => document.createElement(name)));
+    const words = document.createElement("span");
+    words.textContent = "Your partner is typing";
+    if (readIn === ply) words.ariaHidden = "true";
+    readIn = ply;
+    line.append(dots, words);
+  }
+
+  return show;
+}
