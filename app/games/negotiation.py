@@ -223,13 +223,13 @@ def splits(counts: Counts) -> Iterator[Split]:
 
 def is_pareto_optimal(context: Context, split: Split, lam: Fraction) -> bool:
     """Whether no full split is better for one seat and no worse for the other, in the utilities with λ."""
-    here = utilities(context, split, lam)
-    return not any(_dominates(utilities(context, other, lam), here) for other in splits(context.counts))
+    here = _whole_utilities(context, split, lam)
+    return not any(_dominates(_whole_utilities(context, other, lam), here) for other in splits(context.counts))
 
 
 def frontier(context: Context, lam: Fraction = Fraction(0)) -> list[Split]:
     """All Pareto-optimal full splits, in the order of `splits`."""
-    everything = [(split, utilities(context, split, lam)) for split in splits(context.counts)]
+    everything = [(split, _whole_utilities(context, split, lam)) for split in splits(context.counts)]
     return [split for split, here in everything if not any(_dominates(there, here) for _, there in everything)]
 
 
@@ -345,7 +345,14 @@ def _split(state: State) -> Split | None:
     return sides[0], sides[1]
 
 
-def _dominates(there: tuple[Fraction, Fraction], here: tuple[Fraction, Fraction]) -> bool:
+def _whole_utilities(context: Context, split: Split, lam: Fraction) -> tuple[int, int]:
+    """Utilities times the denominator of λ: the same order, exact, and far quicker than fractions."""
+    first, second = scores(context, split)
+    over, under = lam.numerator, lam.denominator
+    return under * first + over * second, under * second + over * first
+
+
+def _dominates(there: tuple[int, int], here: tuple[int, int]) -> bool:
     return there != here and there[0] >= here[0] and there[1] >= here[1]
 
 

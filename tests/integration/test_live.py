@@ -1,0 +1,208 @@
+"""Every move goes through one door: what is accepted, refused, repeated, raced for and stored."""
+
+import threading
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select
+
+from app.errors import NotAllowed, NotFound
+from app.extensions import reading, writing
+from app.matches import live
+from app.matches.events import Violated
+from app.matches.lobby import Wish, person_in, start_guest_match
+from app.matches.record import Record, Seat, load
+from app.models import EventRow, MatchRow
+
+pytestmark = pytest.mark.usefixtures("app")
+SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
+
+
+def begin(engine: Engine, game: str = "negotiation", **config: Any) -> Record:
+    """A match of two people, so that nobody moves unasked."""
+    if game == "negotiation":
+        config = {**SPLIT, "first": 0, **config}
+    with writing(engine) as session:
+        people = Seat("person"), Seat("person")
+        return live.create(session, game, config, people, seed=1, source="live", instant=True)
+
+
+def say(engine: Engine, record: Record, seat: int, text: str | None, **more: Any) -> live.Receipt:
+    return live.commit(engine, live.Submission(record.id, seat, text, **more), instant=True)
+
+
+def rows(engine: Engine, record: Record) -> list[EventRow]:
+    with reading(engine) as session:
+        return list(session.scalars(select(EventRow).where(EventRow.match_id == record.id).order_by(EventRow.seq)))
+
+
+def row_of(engine: Engine, record: Record) -> MatchRow:
+    with reading(engine) as session:
+        return session.get_one(MatchRow, record.id)
+
+
+def test_a_whole_match_lies_in_the_database(engine: Engine) -> None:
+    record = begin(engine)
+    texts = ["[message] hi", "[message] hello", "[propose] (1 books, 2 hats, 0 balls)", "[propose] (2 book, 0 hat, 1 ball)"]
+    for ply, text in enumerate(texts):
+        receipt = say(engine, record, ply % 2, text, move_id=f"m{ply}", ply=ply)
+        assert receipt.answer == live.Answer(ply=ply + 1)
+    kinds = [(row.seq, row.kind, row.seat, row.ply) for row in rows(engine, record)]
+    assert kinds == [
+        (0, "started", None, 0),
+        (1, "message", 0, 0),
+        (2, "message", 1, 1),
+        (3, "proposal", 0, 2),
+        (4, "proposal", 1, 3),
+        (5, "ended", None, 4),
+    ]
+    match = row_of(engine, record)
+    assert (match.status, match.reason, match.utility_0, match.utility_1) == ("over", "deal", 7, 8)
+    assert (match.ply, match.to_move, match.agreed, match.pareto_optimal) == (4, None, True, True)
+    assert match.ended_at is not None
+    with reading(engine) as session:
+        assert load(session, record.id).match == receipt.record.match
+
+
+def test_a_repeated_move_gets_its_first_answer_and_is_stored_once(engine: Engine) -> None:
+    record = begin(engine)
+    first = say(engine, record, 0, "[message] hi", move_id="a", ply=0)
+    say(engine, record, 1, "[message] hello", move_id="a", ply=1)  # another seat may use the same id
+    again = say(engine, record, 0, "[message] something else", move_id="a", ply=0)
+    assert again.answer == first.answer == live.Answer(ply=1)
+    assert again.new == ()
+    assert len(rows(engine, record)) == 3
+
+
+def test_a_repeated_bad_move_gets_its_first_reason_and_is_logged_once(engine: Engine) -> None:
+    record = begin(engine)
+    first = say(engine, record, 0, "[propose] (1 books, 1 hats, 1 balls)", move_id="a", ply=0)
+    assert first.answer.code == "illegal_move"
+    assert first.answer.message == "Please say something first: offers come after at least one message."
+    assert say(engine, record, 0, "[message] hi", move_id="a", ply=0).answer == first.answer
+    assert [row.kind for row in rows(engine, record)] == ["started", "violation"]
+    assert row_of(engine, record).violations == 1
+    assert say(engine, record, 0, "[message] hi", move_id="b", ply=0).answer == live.Answer(ply=1)
+
+
+@pytest.mark.parametrize(
+    ("seat", "ply", "code"), [(0, 0, "stale"), (0, 5, "stale"), (1, 0, "stale"), (0, 1, "not_your_turn")]
+)
+def test_a_move_out_of_turn_is_refused_and_leaves_no_trace(engine: Engine, seat: int, ply: int, code: str) -> None:
+    record = begin(engine)
+    say(engine, record, 0, "[message] hi", move_id="a", ply=0)
+    receipt = say(engine, record, seat, "[message] me again", move_id="b", ply=ply)
+    assert receipt.answer.code == code
+    assert len(rows(engine, record)) == 2
+
+
+def test_after_the_end_nothing_is_taken(engine: Engine) -> None:
+    record = begin(engine)
+    assert say(engine, record, 1, None).answer.ok
+    for seat, text in ((0, "[message] hi"), (0, None), (1, None)):
+        assert say(engine, record, seat, text, move_id="x").answer.code == "over"
+    assert [row.kind for row in rows(engine, record)] == ["started", "resigned", "ended"]
+    assert row_of(engine, record).reason == "resigned"
+
+
+def test_an_unknown_match_is_named(engine: Engine) -> None:
+    with pytest.raises(NotFound, match="expected one that exists, got 'nope'"):
+        live.commit(engine, live.Submission("nope", 0, "hi"), instant=True)
+
+
+def test_text_is_stored_as_it_came(engine: Engine) -> None:
+    record = begin(engine, "taboo", word="candle")
+    text = "🙂 =1+1 <script>alert(1)</script> \"quoted\", 'single'; DROP TABLE match; -- \n你好 \\u0000 {{7*7}}"
+    assert say(engine, record, 0, text, move_id="a", ply=0).answer.ok
+    assert rows(engine, record)[1].body["text"] == text
+    refused = say(engine, record, 1, "a\0b\ud800", move_id="b", ply=1)
+    assert refused.answer.code == "illegal_move"
+    assert "U+0000" in (refused.answer.message or "")
+    assert isinstance(refused.new[0].event, Violated)
+    with reading(engine) as session:
+        assert load(session, record.id).match == refused.record.match
+
+
+def test_moves_that_race_for_one_ply_end_with_one_of_them(engine: Engine) -> None:
+    record = begin(engine)
+    answers: list[live.Answer] = []
+
+    def race(number: int) -> None:
+        answers.append(say(engine, record, 0, f"[message] {number}", move_id=f"m{number}", ply=0).answer)
+
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.code or "ok" for answer in answers) == ["ok", *["stale"] * 11]
+    assert [row.seq for row in rows(engine, record)] == [0, 1]
+
+
+def test_what_is_remembered_of_a_match_never_refuses_wrongly(engine: Engine) -> None:
+    record = begin(engine)
+    say(engine, record, 0, "[message] hi", move_id="a", ply=0)
+    with writing(engine) as session:  # `record` is from before that move
+        submission = live.Submission(record.id, 1, "[message] hello", "b", 1)
+        assert live.submit(session, submission, instant=True, record=record).answer == live.Answer(ply=2)
+
+
+def guest(engine: Engine, app: Any, **wish: Any) -> Record:
+    with writing(engine) as session:
+        return start_guest_match(session, app.config["SETTINGS"], Wish(**{"game": "taboo", "config": {}, **wish}))
+
+
+def test_a_start_that_is_sent_twice_starts_once(engine: Engine, app: Any) -> None:
+    first, second = (guest(engine, app, start_key="once") for _ in range(2))
+    assert first.id == second.id
+    assert person_in(first) == person_in(second)
+
+
+@pytest.mark.parametrize(("role", "seat"), [("attacker", 0), ("defender", 1)])
+def test_a_guest_gets_the_role_that_was_asked_for(engine: Engine, app: Any, role: str, seat: int) -> None:
+    assert person_in(guest(engine, app, role=role)) == seat
+
+
+def test_an_instant_partner_that_goes_first_has_already_spoken(engine: Engine, app: Any) -> None:
+    record = guest(engine, app, role="defender")
+    assert record.match.ply == 1
+    assert record.match.to_move == 1
+    assert len(rows(engine, record)) == 2
+
+
+def test_an_instant_partner_answers_in_the_same_step(engine: Engine, app: Any) -> None:
+    record = guest(engine, app, game="negotiation", config={**SPLIT})
+    person = person_in(record)
+    ply = record.match.ply
+    receipt = say(engine, record, person, "[message] I would like the hats.", move_id="a", ply=ply)
+    assert receipt.answer == live.Answer(ply=ply + 1)
+    assert receipt.record.match.ply == ply + 2
+    assert receipt.record.match.to_move == person
+
+
+@pytest.mark.parametrize(
+    ("wish", "error", "message"),
+    [
+        ({"game": "chess"}, NotFound, "expected negotiation or taboo"),
+        ({"opponent": "GPT"}, NotFound, "opponent: expected one who plays taboo (House partner), got 'GPT'"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_says_why(
+    engine: Engine, app: Any, wish: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        guest(engine, app, **wish)
+    assert message in str(caught.value)
+
+
+def test_guest_play_can_be_switched_off(engine: Engine, make_app: Any) -> None:
+    with pytest.raises(NotAllowed, match="by invitation"):
+        guest(engine, make_app(GUEST_PLAY=False))
+
+
+def test_live_negotiations_draw_from_the_contexts_file(engine: Engine, make_app: Any, home: Any) -> None:
+    path = home / "contexts.txt"
+    path.write_text("3 1 2 3 1 1\n3 2 2 0 1 4\n2 1 1 4 4 1\n2 4 1 2 4 0\n")
+    app = make_app(CONTEXTS_FILE=str(path))
+    drawn = {tuple(guest(engine, app, game="negotiation").match.state.context.counts) for _ in range(20)}
+    assert drawn == {(3, 2, 1), (2, 1, 4)}
