@@ -25,8 +25,8 @@ from dotenv import dotenv_values
 from app.config import ROOT, Settings, load_settings
 from app.errors import AppError, Conflict, Invalid
 from app.factory import create_app
-from app.models.schema import upgrade
 from app.queues import TURNS
+from app.schema import upgrade
 from app.web.auth import new_admin_link
 from workers import broker
 from workers.child import Child, Program, end_leftover
@@ -123,26 +123,28 @@ class Supervisor:
                         child.kill()
                 for child in group:
                     child.died()
-                    self._show_output(child)
                 time.sleep(TICK / 4)
 
     @staticmethod
     def _show_output(child: Child) -> None:
         for line in child.new_lines():
-            say(f"{child.name:>6} | {line}")
+            if line.strip():
+                say(f"{child.name:>6} | {line}")
 
 
 def programs(settings: Settings, listener: int) -> list[Program]:
     """What runs beside the supervisor; the web process serves the listening socket with this number."""
     python = [sys.executable, "-m"]
-    gunicorn = ["gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}", "wsgi:app"]
-    # With one kind of worker there is nobody to gossip with; a ping (flask doctor) needs none of the three.
-    celery = ["celery", "--quiet", "-A", "workers.celery_app", "worker", "-n", "turns@%h", "--loglevel", "warning"]
+    gunicorn = [*python, "gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}", "wsgi:app"]
+    # Celery warns root because of pickled messages; Parlor's are JSON, read from a private socket.
+    celery = [sys.executable, "-W", "ignore:You're running the worker with superuser privileges", "-m", "celery"]
+    celery += ["--quiet", "-A", "workers.celery_app", "worker", "-n", "turns@%h", "--loglevel", "warning"]
     celery += ["-Q", TURNS, "-P", "threads", "-c", str(settings.TURN_THREADS)]
+    # With one kind of worker there is nobody to gossip with; a ping (flask doctor) needs none of the three.
     celery += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     found = [
-        Program("web", python + gunicorn, fds=(listener,)),
-        Program("turns", python + celery),
+        Program("web", gunicorn, fds=(listener,)),
+        Program("turns", celery),
         Program("upkeep", [*python, "workers.upkeep"]),
     ]
     if not settings.REDIS_URL:

@@ -1,0 +1,26 @@
+"""How gunicorn serves Parlor: `gunicorn -c gunicorn.conf.py wsgi:app`.
+
+One process holds many connections: a gevent worker, which gunicorn patches before it loads the application. For more
+cores run more such processes behind a proxy that keeps a match in one of them (docs/operations.md).
+"""
+
+from app.config import load_settings
+from app.errors import Invalid
+
+try:
+    _settings = load_settings()
+except Invalid as error:
+    raise SystemExit(f"error: {error.message}") from None
+
+bind = f"[{_settings.HOST}]:{_settings.PORT}" if ":" in _settings.HOST else f"{_settings.HOST}:{_settings.PORT}"
+worker_class = "gevent"
+workers = 1
+worker_connections = 4000
+backlog = 2048
+timeout = 30  # seconds without a sign of life, after which the worker is replaced
+graceful_timeout = 1  # open WebSockets never end by themselves, and their clients come back
+accesslog = None
+errorlog = "-"
+loglevel = "warning"
+control_socket_disable = True  # it would lie outside PARLOR_HOME
+forwarded_allow_ips = ""  # the headers of proxies are read in one place, by TRUSTED_PROXIES

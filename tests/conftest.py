@@ -1,0 +1,120 @@
+"""What every test may rely on: no service is touched unless it asks for one, and nothing is written into the project.
+
+`DATABASE_URL` and `REDIS_URL` are taken out of the environment here, and given only to the tests that ask for them.
+"""
+
+import atexit
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import psycopg
+import pytest
+from redis import Redis
+
+from app.config import Settings, load_settings
+from tests import stack as stacks
+from workers import broker as embedded
+
+TEST_DATABASE_URL = os.environ.get("DATABASE_URL", "")
+TEST_REDIS_URL = os.environ.get("REDIS_URL", "")
+REQUIRE_SERVICES = os.environ.get("REQUIRE_SERVICES", "") not in ("", "0")
+
+# Empty rather than absent: an absent variable would be looked up in a developer's .env.
+_home_of_all = stacks.new_home()
+os.environ |= {"DATABASE_URL": "", "REDIS_URL": "", "PARLOR_HOME": str(_home_of_all)}
+Settings.model_config["env_file"] = None
+atexit.register(shutil.rmtree, _home_of_all, ignore_errors=True)
+
+
+def _service(variable: str, url: str) -> str:
+    if not url:
+        (pytest.fail if REQUIRE_SERVICES else pytest.skip)(f"{variable} names no service to test with")
+    return url
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A fresh PARLOR_HOME, in the environment too, gone after the test."""
+    path = stacks.new_home()
+    monkeypatch.setenv("PARLOR_HOME", str(path))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    """The default settings in a fresh PARLOR_HOME."""
+    return load_settings({"PARLOR_HOME": home})
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port on which nothing listens."""
+    return stacks.free_port()
+
+
+@pytest.fixture(scope="session")
+def _broker_url() -> Iterator[str]:
+    folder = stacks.new_home()
+    socket = folder / "redis.sock"
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(embedded.command(socket, folder), stdout=log, stderr=log, start_new_session=True)
+    url = f"unix://{socket}"
+    try:
+        stacks.wait_until(lambda: embedded.answers(url), "an answer from the embedded broker", 20)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(20)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def broker(_broker_url: str) -> str:
+    """The URL of an embedded Redis server with nothing in it."""
+    with Redis.from_url(_broker_url) as client:
+        client.flushall()
+    return _broker_url
+
+
+@pytest.fixture
+def service_redis() -> Iterator[str]:
+    """The URL of a real Redis database, emptied before and after."""
+    url = _service("REDIS_URL", TEST_REDIS_URL)
+    with Redis.from_url(url) as client:
+        client.flushdb()
+        yield url
+        client.flushdb()
+
+
+@pytest.fixture
+def service_database() -> Iterator[str]:
+    """The URL of a new, empty PostgreSQL database, dropped after the test."""
+    url = _service("DATABASE_URL", TEST_DATABASE_URL).replace("postgresql+psycopg://", "postgresql://")
+    name = f"parlor_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        try:
+            yield url.rpartition("/")[0] + f"/{name}"
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def stack(home: Path) -> Iterator[Callable[..., stacks.Stack]]:
+    """Starts Parlor in `home`: call it, with an environment to lay over the default one if need be."""
+    started: list[stacks.Stack] = []
+
+    def start(env: Mapping[str, str] | None = None, *, wait: bool = True) -> stacks.Stack:
+        started.append(stacks.Stack(home, env))
+        if wait:
+            started[-1].wait_until_ready()
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()

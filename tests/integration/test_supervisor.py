@@ -1,0 +1,236 @@
+"""The supervisor: starts everything, keeps it running, leaves nothing behind, and refuses in one line."""
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.errors import Conflict
+from tests.stack import ROOT, Stack, alive, wait_until
+from workers import child as children
+from workers.child import Child, Program, end_leftover
+
+CHILDREN = ("broker", "web", "turns", "upkeep")
+
+
+def refused(home: Path, port: int, **env: str) -> str:
+    """What a supervisor prints that must refuse to start, with exit code 2 and in one line."""
+    own = {"PARLOR_HOME": str(home), "PORT": str(port)}
+    command = [sys.executable, "-m", "workers.supervisor"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **own, **env}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2, done
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1, done.stdout
+    return done.stdout
+
+
+def test_a_start_prints_where_to_go_and_keeps_its_folders_private(stack: Callable[..., Stack], home: Path) -> None:
+    parlor = stack()
+    assert f"Play    {parlor.url}/" in parlor.output()
+    assert re.search(rf"Admin   {parlor.url}/\S+  \(works once\)", parlor.output())
+    assert str(home) in parlor.output()
+    assert parlor.get() == "ok"
+    for name in ("run", "broker", "logs"):
+        assert stat.S_IMODE((home / name).stat().st_mode) == 0o700
+    assert {path.stem for path in (home / "logs").glob("*.log")} == set(CHILDREN)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_stop_ends_everything_that_was_started(
+    stack: Callable[..., Stack], home: Path, number: signal.Signals
+) -> None:
+    parlor = stack()
+    family = parlor.family()
+    assert len(family) > len(CHILDREN)
+    began = time.monotonic()
+    assert parlor.stop(number) == 0
+    assert time.monotonic() - began < 10
+    assert [pid for pid in family if alive(pid)] == []
+    assert list((home / "run").glob("*.pid")) == []
+    with socket.create_server(("127.0.0.1", int(parlor.env["PORT"]))):
+        pass  # the port is free again
+
+
+def test_whatever_is_killed_comes_back_and_a_line_says_so(stack: Callable[..., Stack]) -> None:
+    parlor = stack()
+    for name in CHILDREN:
+        others = {other: parlor.pid(other) for other in CHILDREN if other != name}
+        assert alive(parlor.kill(name))
+        wait_until(lambda name=name: f"{name} was killed by SIGKILL; it starts again" in parlor.output(), "a line", 5)
+        assert {other: parlor.pid(other) for other in others} == others
+        assert parlor.get() == "ok"
+
+
+def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_one(stack: Callable[..., Stack]) -> None:
+    parlor = stack()
+    for pid in parlor.family():
+        if pid == parlor.pid("web"):
+            os.kill(pid, signal.SIGKILL)
+    assert parlor.get(timeout=20) == "ok"  # not refused: the listening socket never closed
+
+
+def test_a_start_after_the_supervisor_was_killed_finds_nothing_in_its_way(stack: Callable[..., Stack]) -> None:
+    first = stack()
+    family = first.family()
+    os.kill(first.process.pid, signal.SIGKILL)
+    first.process.wait()
+    second = stack({"PORT": first.env["PORT"]})
+    assert second.get() == "ok"
+    assert [pid for pid in family if alive(pid)] == []
+
+
+def test_a_second_supervisor_is_refused_and_the_first_goes_on(
+    stack: Callable[..., Stack], home: Path, free_port: int
+) -> None:
+    first = stack()
+    pids = {name: first.pid(name) for name in CHILDREN}
+    line = refused(home, free_port)
+    assert str(home) in line
+    assert str(first.process.pid) in line
+    assert {name: first.pid(name) for name in CHILDREN} == pids
+    assert first.get() == "ok"
+
+
+def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        line = refused(home, port)
+    assert line.startswith("error: PORT: ")
+    assert str(port) in line
+    assert list((home / "logs").iterdir()) == []
+    assert not (home / "parlor.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"PORT": "many"}, "error: PORT: "),
+        ({"HOST": "192.0.2.1"}, "error: HOST: "),
+        ({"PARLOR_HOME": "/dev/null/parlor"}, "error: PARLOR_HOME: "),
+        ({"PARLOR_HOME": "long" * 25}, "error: PARLOR_HOME: "),
+        ({"REDIS_URL": "http://somewhere"}, "error: REDIS_URL: "),
+        ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "error: REDIS_URL: "),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(home: Path, free_port: int, env: dict[str, str], expected: str) -> None:
+    assert refused(home, free_port, **env).startswith(expected)
+
+
+def test_embedded_parlor_connects_to_no_database_or_redis_server(stack: Callable[..., Stack]) -> None:
+    parlor = stack()
+    command = [sys.executable, "-m", "flask", "doctor"]
+    seen: set[int] = set()
+    with subprocess.Popen(command, cwd=ROOT, env=parlor.env, stdout=subprocess.DEVNULL) as doctor:
+        while doctor.poll() is None:
+            parlor.get("/")
+            for pid in [doctor.pid, *parlor.family()]:
+                seen.update(_remote_ports(pid))
+    assert seen.isdisjoint({5432, 6379}), seen
+
+
+def _remote_ports(pid: int) -> set[int]:
+    """The remote ports of a process's TCP connections."""
+    inodes = set()
+    try:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            if (target := str(entry.readlink())).startswith("socket:["):
+                inodes.add(target.removeprefix("socket:[").rstrip("]"))
+        tables = Path(f"/proc/{pid}/net/tcp").read_text() + Path(f"/proc/{pid}/net/tcp6").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return set()
+    rows = [line.split() for line in tables.splitlines() if ":" in line.split()[0]]
+    return {int(row[2].rpartition(":")[2], 16) for row in rows if row[9] in inodes}
+
+
+# One child, with a shell in place of Parlor's own programs.
+
+
+@pytest.fixture
+def make_child(home: Path) -> Callable[[str], Child]:
+    def make(script: str) -> Child:
+        return Child(Program("example", ["/bin/sh", "-c", script]), home, home, os.environ)
+
+    return make
+
+
+def ended(child: Child) -> str:
+    result: list[str] = []
+    wait_until(lambda: result.append(end) or True if (end := child.died()) else False, "the child's end", 10)
+    return result[0]
+
+
+def test_a_child_that_dies_young_waits_twice_as_long_each_time(
+    make_child: Callable[[str], Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = make_child("exit 3")
+    delays = []
+    for _ in range(7):
+        child.start()
+        assert ended(child) == "ended with exit code 3"
+        assert child.start_at is not None
+        delays.append(child.start_at - time.monotonic())
+    assert delays == pytest.approx([0.5, 1, 2, 4, 8, 10, 10], abs=0.2)
+    monkeypatch.setattr(children, "YOUNG", 0.0)
+    child.start()
+    ended(child)
+    assert child.start_at <= time.monotonic()
+
+
+def test_the_whole_family_of_a_dead_child_is_killed(make_child: Callable[[str], Child], home: Path) -> None:
+    child = make_child("trap '' TERM; sleep 1000 & echo $!; wait")
+    child.start()
+    lines: list[str] = []
+    wait_until(lambda: lines.extend(child.new_lines()) or lines, "the grandchild's number", 10)
+    os.kill(int((home / "example.pid").read_text()), signal.SIGKILL)
+    assert ended(child) == "was killed by SIGKILL"
+    wait_until(lambda: not alive(int(lines[0])), "the grandchild's end", 5)
+
+
+def test_a_family_of_an_earlier_run_is_ended_even_when_it_does_not_listen(
+    make_child: Callable[[str], Child], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "LEFTOVER_PATIENCE", 0.3)
+    child = make_child("trap '' TERM; echo ready; while :; do sleep 0.1; done")
+    child.start()
+    wait_until(lambda: list(child.new_lines()), "the trap", 10)
+    end_leftover(home / "example.pid")
+    assert ended(child) == "was killed by SIGKILL"
+
+
+def test_a_pid_file_whose_family_is_gone_harms_nobody(home: Path) -> None:
+    (home / "example.pid").write_text(f"{os.getpid()}\n")  # a number that belongs to a stranger by now
+    end_leftover(home / "example.pid")
+    assert not (home / "example.pid").exists()
+
+
+def test_a_family_that_cannot_be_ended_is_one_clear_refusal(
+    make_child: Callable[[str], Child], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "LEFTOVER_PATIENCE", 0.1)
+    child = make_child("sleep 1000")
+    child.start()
+    monkeypatch.setattr(os, "killpg", lambda *_: None)
+    with pytest.raises(Conflict, match=r"example\.pid"):
+        end_leftover(home / "example.pid")
+    monkeypatch.undo()
+    child.kill()
+    ended(child)
+
+
+def test_a_log_is_kept_once_when_its_program_starts_anew(make_child: Callable[[str], Child], home: Path) -> None:
+    for word in ("first", "second"):
+        child = make_child(f"echo {word}")
+        child.start()
+        ended(child)
+    assert (home / "example.log.1").read_text() == "first\n"
+    assert (home / "example.log").read_text() == "second\n"

@@ -1,0 +1,129 @@
+"""Parlor as it really runs, for tests: the supervisor in a process of its own, on a free port."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+READY = "Ctrl-C stops everything."
+SECONDS = 60.0
+
+
+def new_home() -> Path:
+    """A PARLOR_HOME with a path that is short enough for a unix socket in it."""
+    return Path(tempfile.mkdtemp(prefix="parlor-", dir="/tmp"))
+
+
+def free_port() -> int:
+    """A port on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
+    """Look again and again until `condition` holds; fails the test when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"expected within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class Stack:
+    """A supervisor and its children. `env` is laid over the environment, which names no services."""
+
+    def __init__(self, home: Path, env: Mapping[str, str] | None = None) -> None:
+        port = str(free_port())
+        own = {"PARLOR_HOME": str(home), "PORT": port, "READING_WORDS_PER_MINUTE": "0"}
+        self.env = {**os.environ, "DATABASE_URL": "", "REDIS_URL": "", **own, **(env or {})}
+        self.home = home
+        self.url = f"http://127.0.0.1:{self.env['PORT']}"
+        self._output_path = home / "supervisor.out"
+        with self._output_path.open("ab") as output:
+            self._from = output.tell()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "workers.supervisor"],
+                cwd=ROOT,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # the group that a terminal would give it
+            )
+
+    def output(self) -> str:
+        """What the supervisor has printed since this start."""
+        return self._output_path.read_bytes()[self._from :].decode()
+
+    def wait_until_ready(self) -> None:
+        """Wait for the greeting; fails with the output when the supervisor ends instead."""
+        wait_until(lambda: READY in self.output() or self.process.poll() is not None, "the supervisor's greeting")
+        assert READY in self.output(), f"the supervisor ended with {self.process.returncode}:\n{self.output()}"
+
+    def pid(self, name: str) -> int:
+        """The process number of a child: broker, web, turns or upkeep."""
+        return int((self.home / "run" / f"{name}.pid").read_text())
+
+    def kill(self, name: str) -> int:
+        """SIGKILL a child, wait until another is in its place, and return the new one's process number."""
+        old = self.pid(name)
+        os.kill(old, signal.SIGKILL)
+
+        def replaced() -> bool:
+            try:
+                return self.pid(name) != old
+            except (FileNotFoundError, ValueError):  # between two lives
+                return False
+
+        wait_until(replaced, f"a new {name}")
+        return self.pid(name)
+
+    def get(self, path: str = "/healthz", timeout: float = 10) -> str:
+        """The body of a page, which must answer 200."""
+        with urllib.request.urlopen(self.url + path, timeout=timeout) as response:  # noqa: S310 - our own address
+            return str(response.read().decode())
+
+    def family(self) -> list[int]:
+        """The supervisor's process number and those of all that it started, down to the last."""
+        parents = {}
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        found = [self.process.pid]
+        for pid in found:
+            found += [child for child, parent in parents.items() if parent == pid]
+        return found
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """Signal the supervisor's whole group, as Ctrl-C does; returns its exit code."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+        return self.process.wait(SECONDS)
+
+    def close(self) -> None:
+        """Stop, by force if need be, and show what was printed, for the report of a test that failed."""
+        try:
+            self.stop()
+        except subprocess.TimeoutExpired:
+            for pid in self.family():
+                os.kill(pid, signal.SIGKILL)
+            raise
+        finally:
+            print(self.output())
