@@ -43,7 +43,12 @@ def row_of(engine: Engine, record: Record) -> MatchRow:
 
 def test_a_whole_match_lies_in_the_database(engine: Engine) -> None:
     record = begin(engine)
-    texts = ["[message] hi", "[message] hello", "[propose] (1 books, 2 hats, 0 balls)", "[propose] (2 book, 0 hat, 1 ball)"]
+    texts = [
+        "[message] hi",
+        "[message] hello",
+        "[propose] (1 books, 2 hats, 0 balls)",
+        "[propose] (2 book, 0 hat, 1 ball)",
+    ]
     for ply, text in enumerate(texts):
         receipt = say(engine, record, ply % 2, text, move_id=f"m{ply}", ply=ply)
         assert receipt.answer == live.Answer(ply=ply + 1)

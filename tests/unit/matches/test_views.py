@@ -68,8 +68,8 @@ def test_negotiations_that_differ_in_the_partners_secrets_look_the_same(case: in
             match = replayed("negotiation", config, prompts if seat == 0 else (prompts[1], None))
 
             def partner(match: engine.Match, secret: random.Random = random.Random(variant)) -> str:  # noqa: B008
-                said = talk[match.ply % len(talk)]
-                if said == "[propose]" and match.ply > 0 or match.game.view(match.state, 1 - seat).may[0]["kind"] == "proposal":
+                must_offer = match.game.view(match.state, 1 - seat).may[0]["kind"] == "proposal"
+                if must_offer or (match.ply > 0 and talk[match.ply % len(talk)] == "[propose]"):
                     return offer(secret, match.state.context.counts)
                 return "[message] I like hats"
 
