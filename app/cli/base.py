@@ -1,0 +1,181 @@
+"""What all commands share: refusals in one line, JSON, `name=value` options, and a database that is there.
+
+Exit codes: 0 done, 1 done and something is wrong (doctor), 2 refused, 130 interrupted.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, cast
+
+import click
+import structlog
+from flask import current_app
+from flask.cli import AppGroup
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+
+from app import schema
+from app.config import Settings
+from app.errors import AppError, Invalid
+
+
+class Refusal(click.ClickException):
+    """One line on stderr and exit code 2."""
+
+    exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class Interrupted(click.ClickException):
+    """One line on stderr and the exit code of a program that Ctrl-C ended."""
+
+    exit_code = 130
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"\n{self.format_message()}", file=file, err=file is None)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what can go wrong for a good reason into a line; anything else is a bug and keeps its traceback."""
+    try:
+        yield
+    except AppError as error:
+        raise Refusal(error.message) from None
+    except DBAPIError as error:
+        if not isinstance(error, OperationalError | ProgrammingError):
+            raise
+        reason = str(error.orig).splitlines()[0]
+        raise Refusal(f"database: expected one that is ready, got {reason!r}; `flask doctor` says what to do") from None
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted.") from None
+
+
+class Several(click.Option):
+    """An option that may be repeated, and that also takes the arguments after it that `belongs` says are its own."""
+
+    def __init__(self, *args: Any, belongs: Callable[[str], bool], **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "multiple": True})
+        self.belongs = belongs
+
+
+def is_pair(argument: str) -> bool:
+    """Whether an argument looks like name=value."""
+    return "=" in argument and not argument.startswith("-")
+
+
+class Command(click.Command):
+    """A command whose refusals, usage errors included, are one line."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _short_usage_errors(info_name, parent):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._spread(args))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with one_line_errors(), _quiet_logs():
+            return super().invoke(ctx)
+
+    def _spread(self, args: Sequence[str]) -> list[str]:
+        """Write `--config a=1 b=2` out as `--config a=1 --config b=2`."""
+        options = {name: each for each in self.params if isinstance(each, Several) for name in each.opts}
+        spread: list[str] = []
+        taker: str | None = None  # the option that takes the arguments after its first
+        for argument in args:
+            if taker is not None and spread[-1] != taker and options[taker].belongs(argument):
+                spread += [taker, argument]
+                continue
+            if taker is None or spread[-1] != taker:
+                taker = argument if argument in options else None
+            spread.append(argument)
+        return spread
+
+
+class Group(AppGroup):
+    """A group of such commands."""
+
+    command_class = Command
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _short_usage_errors(info_name, parent):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _short_usage_errors(ctx.info_name, ctx.parent):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _short_usage_errors(name: str | None, parent: click.Context | None) -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        path = f"{parent.command_path} {name}" if parent else name
+        raise Refusal(f"{error.format_message().rstrip('.')}; `{path} --help` shows how it is used") from None
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """What happens is told by the command itself; log lines would get between its own."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def settings() -> Settings:
+    """The settings of the app that the command runs in."""
+    return cast(Settings, current_app.config["SETTINGS"])
+
+
+def ensure_database() -> None:
+    """Make the database of an empty PARLOR_HOME, with the baselines in it."""
+    schema.ensure(current_app._get_current_object())  # type: ignore[attr-defined]
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on one line of stdout, in ASCII, which every terminal and pipe takes."""
+    click.echo(json.dumps(value))
+
+
+def read_pairs(pairs: Sequence[str], option: str, *, show: bool = True) -> dict[str, Any]:
+    """Read name=value options; a value that is a JSON number, list or object, or null, is one, all else is text.
+
+    `show` says whether a refusal may repeat what came. Raises Invalid.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, mark, text = pair.partition("=")
+        if not mark or not name.strip():
+            _refuse_pair(option, pair if show else None)
+        if name in found:
+            raise Invalid(f"{option}: expected each name once, got {name!r} twice")
+        found[name] = _read_value(text)
+    return found
+
+
+def _refuse_pair(option: str, pair: str | None) -> NoReturn:
+    raise Invalid(f"{option}: expected name=value, got {'something else' if pair is None else repr(pair)}")
+
+
+def _read_value(text: str) -> Any:
+    """JSON where it begins like a number, list, object or quoted text; a bare word stays a word."""
+    if text[:1] in '-0123456789[{"':
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text

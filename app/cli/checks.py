@@ -1,0 +1,282 @@
+"""What `flask doctor` looks at: each check is a function of the settings that yields findings with their remedies.
+
+Nothing is asked but what the settings name, nothing waits long, and no password or key is shown.
+"""
+
+import os
+import shutil
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from flask import current_app
+from redis import Redis
+from redis.exceptions import RedisError
+from sqlalchemy import Engine, create_engine, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.config import Settings
+from app.errors import AppError
+from app.extensions import reading, writing
+from app.games import GAMES
+from app.models import LanguageModel, Lease
+from app.players.api_options import read_options
+from app.queues import TURNS, producer
+from app.registry import list_models
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+SECONDS = 2.0  # the longest that a service may take to answer
+ROOM_TO_WARN, ROOM_TO_FAIL = 2 * 1024**3, 100 * 1024**2  # bytes
+_START = "start Parlor: make run"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check has found: its subject, ok, warn or fail, what is so, and what to do about it."""
+
+    subject: str
+    state: str
+    detail: str
+    remedy: str = ""
+
+
+# ---- The machine ------------------------------------------------------------
+
+
+def folders(settings: Settings) -> Iterator[Finding]:
+    """PARLOR_HOME and the folders in it can be written to."""
+    for path in (settings.home, *(settings.home / name for name in ("run", "broker", "logs"))):
+        if path.exists() and not os.access(path, os.W_OK | os.X_OK):
+            yield Finding("folders", FAIL, f"{path} cannot be written to", "give it to this user, or set PARLOR_HOME")
+            return
+    if not settings.home.is_dir():
+        yield Finding("folders", FAIL, f"{settings.home} is no folder", "make it, or set PARLOR_HOME")
+        return
+    yield Finding("folders", OK, f"{settings.home} can be written to")
+
+
+def disk(settings: Settings) -> Iterator[Finding]:
+    """There is room for more matches."""
+    free = shutil.disk_usage(settings.home).free
+    room = f"{free / 1024**3:.1f} GiB free in {settings.home}"
+    state = FAIL if free < ROOM_TO_FAIL else WARN if free < ROOM_TO_WARN else OK
+    yield Finding("disk", state, room, "" if state == OK else "make room, or set PARLOR_HOME to a larger disk")
+
+
+def secret_key(settings: Settings) -> Iterator[Finding]:
+    """The key that signs cookies and tickets is long, and nobody else can read it."""
+    if settings.SECRET_KEY:
+        short = len(settings.SECRET_KEY) < 32
+        detail = "SECRET_KEY is set" + (", but shorter than 32 characters" if short else "")
+        yield Finding("secret key", WARN if short else OK, detail, "set a longer one" if short else "")
+        return
+    path = settings.home / "secret_key"
+    if not path.exists():
+        yield Finding("secret key", OK, "is made at the first start")
+        return
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        yield Finding("secret key", FAIL, f"{path} can be read by others (mode {mode:o})", f"chmod 600 {path}")
+    else:
+        yield Finding("secret key", OK, f"{path} has mode {mode:o}")
+
+
+# ---- The database -----------------------------------------------------------
+
+
+def open_database(settings: Settings) -> Engine:
+    """An engine that gives up soon."""
+    url = settings.database_url
+    seconds = {} if url.startswith("sqlite") else {"connect_timeout": max(2, int(SECONDS))}
+    return create_engine(url, connect_args=seconds)
+
+
+def database(settings: Settings, engine: Engine) -> Iterator[Finding]:
+    """The database answers, has the tables of this version, and takes a row."""
+    shown = masked(settings.database_url)
+    try:
+        with reading(engine) as session:
+            current = set(MigrationContext.configure(session.connection()).get_current_heads())
+    except SQLAlchemyError as error:
+        remedy = "start it, or mend DATABASE_URL" if settings.DATABASE_URL else "make PARLOR_HOME writable"
+        yield Finding("database", FAIL, f"{shown} does not answer: {reason(error, settings)}", remedy)
+        return
+    wanted = set(_migrations().get_heads())
+    if current != wanted:
+        detail = f"{shown} has the tables of version {_listed(current)}, expected {_listed(wanted)}"
+        yield Finding("database", FAIL, detail, "flask db upgrade")
+        return
+    try:
+        with writing(engine) as session:
+            session.add(Lease(name="doctor", owner="doctor", until=datetime.now(UTC)))
+            session.flush()
+            session.rollback()
+    except SQLAlchemyError as error:
+        yield Finding(
+            "database", FAIL, f"{shown} takes no rows: {reason(error, settings)}", "look at its rights and room"
+        )
+        return
+    yield Finding("database", OK, f"{shown} answers, is migrated and can be written to")
+
+
+def _migrations() -> ScriptDirectory:
+    return ScriptDirectory.from_config(current_app.extensions["migrate"].migrate.get_config())
+
+
+def _listed(versions: set[str]) -> str:
+    return ", ".join(sorted(versions)) or "none"
+
+
+def upkeep(engine: Engine) -> Iterator[Finding]:
+    """The loop that rings again for forgotten turns holds its lease."""
+    try:
+        with reading(engine) as session:
+            until = session.scalar(select(Lease.until).where(Lease.name == "upkeep"))
+    except SQLAlchemyError:
+        yield Finding("upkeep", FAIL, "not asked, because the database is not ready", "mend the database first")
+        return
+    now = datetime.now(UTC)
+    if until is not None and until > now:
+        yield Finding("upkeep", OK, "runs")
+        return
+    since = "has never run here" if until is None else f"has not run since {until:%Y-%m-%d %H:%M:%S} UTC"
+    yield Finding("upkeep", FAIL, since, f"{_START}, or python -m workers.upkeep")
+
+
+# ---- The broker and its workers ---------------------------------------------
+
+
+def broker(settings: Settings) -> Iterator[Finding]:
+    """The Redis server answers."""
+    try:
+        url = settings.redis_url
+    except AppError as error:
+        yield Finding("broker", FAIL, error.message, "choose a shorter PARLOR_HOME or set REDIS_URL")
+        return
+    client = Redis.from_url(url, socket_connect_timeout=SECONDS, socket_timeout=SECONDS)
+    try:
+        client.ping()
+        yield Finding("broker", OK, f"{masked(url)} answers")
+    except (RedisError, OSError) as error:
+        remedy = "start it, or mend REDIS_URL" if settings.REDIS_URL else _START
+        yield Finding("broker", FAIL, f"{masked(url)} does not answer: {reason(error, settings)}", remedy)
+    finally:
+        client.close()
+
+
+def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
+    """Somebody listens to the queue of turns."""
+    if not broker_answers:
+        yield Finding("workers", FAIL, "not asked, because the broker does not answer", "mend the broker first")
+        return
+    try:
+        replies = producer(settings.broker_url).control.inspect(timeout=1.0).active_queues() or {}
+    except Exception as error:  # kombu passes on whatever its transport raises
+        yield Finding("workers", FAIL, f"cannot be asked: {reason(error, settings)}", "mend the broker first")
+        return
+    names = sorted(name for name, queues in replies.items() if any(queue["name"] == TURNS for queue in queues))
+    if names:
+        yield Finding("workers", OK, f"{', '.join(names)} {'plays' if len(names) == 1 else 'play'} models' turns")
+    else:
+        yield Finding("workers", FAIL, f"nobody listens to the queue {TURNS}", _START)
+
+
+# ---- The models -------------------------------------------------------------
+
+
+def models(engine: Engine, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
+    """Every game has somebody to play against; every API model has its key and a server, which `probe` may call."""
+    try:
+        with reading(engine) as session:
+            rows = list_models(session, enabled_only=True)
+            session.expunge_all()
+    except SQLAlchemyError:
+        yield Finding("models", FAIL, "not asked, because the database is not ready", "mend the database first")
+        return
+    for game in GAMES:
+        number = sum(game in row.games for row in rows)
+        remedy = "" if number else "flask model enable NAME, or flask model add-api"
+        count = f"{number or 'no'} enabled model{'' if number == 1 else 's'} for {game}"
+        yield Finding("models", OK if number else FAIL, count, remedy)
+    for row in rows:
+        if row.kind == "api":
+            yield from _api_model(row, probe)
+
+
+def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
+    try:
+        options = read_options(row.options)
+    except AppError as error:
+        yield Finding(f"model {row.name}", FAIL, error.message, "disable it and add it anew")
+        return
+    subject = f"model {row.name}"
+    if options.key_env and not os.environ.get(options.key_env, "").strip():
+        yield Finding(subject, WARN, f"{options.key_env} is not set here", "set it where the workers run")
+        return
+    failure = unreachable(options.base_url)
+    if failure:
+        yield Finding(
+            subject, WARN, f"{options.base_url} cannot be reached: {failure}", "start the server, or disable it"
+        )
+        return
+    yield probe(row) or Finding(subject, OK, f"{options.base_url} can be reached")
+
+
+def unreachable(url: str) -> str | None:
+    """Why nothing accepts connections at the URL's host and port within two seconds, name look-up included."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    result = [f"no answer within {SECONDS:g} s"]
+
+    def connect() -> None:
+        try:
+            socket.create_connection((parts.hostname, port), timeout=SECONDS).close()
+            result[0] = ""
+        except OSError as error:
+            result[0] = error.strerror or str(error)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    return result[0] or None
+
+
+# ---- Showing ----------------------------------------------------------------
+
+
+def masked(url: str) -> str:
+    """The URL without its password, wherever it stands."""
+    parts = urlsplit(url)
+    if parts.password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        parts = parts._replace(netloc=f"{parts.username or ''}:***@{host}")
+    query = "&".join(f"{name}={'***' if 'pass' in name.lower() else value}" for name, value in parse_qsl(parts.query))
+    return urlunsplit(parts._replace(query=query))
+
+
+def reason(error: Exception, settings: Settings) -> str:
+    """The first line of an error, without any password of the settings."""
+    text = str(getattr(error, "orig", None) or error).strip().splitlines()
+    line = text[0] if text else type(error).__name__
+    for url in (settings.DATABASE_URL, settings.REDIS_URL):
+        secrets = [urlsplit(url).password, *(value for name, value in parse_qsl(urlsplit(url).query) if "pass" in name)]
+        for secret in filter(None, secrets):
+            line = line.replace(secret, "***")
+    return line
+
+
+def as_json(finding: Finding) -> dict[str, Any]:
+    """A finding for programs."""
+    return {
+        "check": finding.subject,
+        "state": finding.state,
+        "detail": finding.detail,
+        "remedy": finding.remedy or None,
+    }

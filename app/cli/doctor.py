@@ -1,0 +1,75 @@
+"""`flask doctor`: whether everything that Parlor needs is there, and what to do where it is not."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import cast
+
+import click
+from flask.cli import with_appcontext
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.cli import checks
+from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.checks import FAIL, OK, Finding
+from app.errors import AppError
+from app.matches import engine
+from app.models import LanguageModel
+from app.players import make_player
+from app.players.base import Generator
+from app.players.prompts import default_prompt
+from app.registry import player_spec
+
+
+@click.command(cls=Command)
+@click.option("--call", is_flag=True, help="Ask every enabled API model for one move, which costs a few tokens.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+@with_appcontext
+def doctor(ctx: click.Context, call: bool, as_json: bool) -> None:
+    """Check what Parlor needs, and say what to do.
+
+    Exit code 0: nothing failed, though there may be warnings; 1: something failed.
+    """
+    findings = list(_findings(call))
+    failed = any(finding.state == FAIL for finding in findings)
+    if as_json:
+        print_json({"ok": not failed, "checks": [checks.as_json(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            remedy = f" → {finding.remedy}" if finding.remedy else ""
+            click.echo(f"{finding.state:<5} {finding.subject}: {finding.detail}{remedy}")
+    if failed:
+        ctx.exit(1)
+
+
+def _findings(call: bool) -> Iterator[Finding]:
+    current = settings()
+    yield from checks.folders(current)
+    yield from checks.disk(current)
+    yield from checks.secret_key(current)
+    database = checks.open_database(current)
+    try:
+        with database.connect():
+            ensure_database()
+    except (SQLAlchemyError, AppError):
+        pass  # the checks below find out why, and say it
+    yield from checks.database(current, database)
+    reached = list(checks.broker(current))
+    yield from reached
+    yield from checks.workers(current, all(finding.state == OK for finding in reached))
+    yield from checks.upkeep(database)
+    yield from checks.models(database, _call if call else lambda _row: None)
+    database.dispose()
+
+
+def _call(row: LanguageModel) -> Finding:
+    """Have the model make the first move of a match that nobody stores."""
+    game = row.games[0]
+    match = engine.replay([engine.start(game, {}, seed=1)])
+    player = cast(Generator, make_player(player_spec(row)))
+    try:
+        generation = asyncio.run(player.reply(match.view(match.to_move or 0), default_prompt(game) or {}))
+    except AppError as error:
+        return Finding(f"model {row.name}", FAIL, error.message, "mend its server or its options, or disable it")
+    took = f"{generation.model} answered in {generation.latency:.1f} s"
+    return Finding(f"model {row.name}", OK, f"{took} with {len(generation.text or '')} characters")

@@ -1,0 +1,142 @@
+"""`flask export`: everything that was played, as CSV."""
+
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from app.cli.base import Group, ensure_database, print_json
+from app.errors import Invalid
+from app.extensions import reading
+from app.matches import export as service
+
+STDOUT = "-"
+
+
+export = Group("export", help="Write matches, moves and their codebook as CSV.")
+
+
+def _options(command: Any) -> Any:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE."),
+        click.option("--bom", is_flag=True, help="Begin with a byte order mark, by which Excel knows UTF-8."),
+        click.option("--guard", is_flag=True, help="Keep spreadsheets from running text as formulas."),
+        click.option("--out", default=STDOUT, metavar="FILE", help="Where to write; - or nothing: to stdout."),
+    ):
+        command = option(command)
+    return command
+
+
+@export.command()
+@_options
+@click.option("--game", metavar="GAME", help="Only this game.")
+def matches(**options: Any) -> None:
+    """One row a match."""
+    _write_table(service.MATCHES, **options)
+
+
+@export.command()
+@_options
+@click.option("--game", metavar="GAME", help="Only this game.")
+def moves(**options: Any) -> None:
+    """One row an accepted move."""
+    _write_table(service.MOVES, **options)
+
+
+@export.command()
+@_options
+def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
+    """One row a column: what it means and which values it has."""
+    _check(out, as_json)
+    rows = sum(len(table.columns) for table in service.TABLES.values())
+    _write(service.codebook(guard=guard, bom=bom), out)
+    _report("codebook", rows, out, as_json)
+
+
+def _write_table(table: service.Table, out: str, guard: bool, bom: bool, as_json: bool, game: str | None) -> None:
+    _check(out, as_json)
+    ensure_database()
+    with reading() as session:
+        expected = service.count(session, table, game)
+        counted = _Counted(service.rows(session, table, game))
+        # The bar hides itself where stderr is no terminal.
+        with _progress(counted, expected, hidden=out == STDOUT) as rows:
+            _write(service.to_csv(table.columns, rows, guard=guard, bom=bom), out)
+    _report(table.name, counted.seen, out, as_json)
+
+
+class _Counted:
+    """Rows that count themselves."""
+
+    def __init__(self, rows: Iterator[Any]) -> None:
+        self._rows = rows
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self._rows:
+            self.seen += 1
+            yield row
+
+
+def _progress(rows: Iterable[Any], length: int, hidden: bool) -> Any:
+    if hidden or not sys.stderr.isatty():
+        return contextlib.nullcontext(rows)
+    return click.progressbar(rows, length=length, file=sys.stderr, update_min_steps=service.ROWS_AT_ONCE)
+
+
+def _check(out: str, as_json: bool) -> None:
+    if as_json and out == STDOUT:
+        raise Invalid("--json: expected --out FILE with it, because the CSV itself goes to stdout; got none")
+
+
+def _report(what: str, rows: int, out: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"table": what, "rows": rows, "file": out})
+    elif out != STDOUT:
+        click.echo(f"Wrote {rows} row{'' if rows == 1 else 's'} of {what} to {out}.")
+
+
+# ---- Files ------------------------------------------------------------------
+
+
+def _write(pieces: Iterable[bytes], out: str) -> None:
+    if out == STDOUT:
+        _pour(pieces, sys.stdout.buffer)
+        return
+    path = Path(out).resolve()  # what a link points at is replaced, not the link
+    try:
+        if path.exists() and not path.is_file():
+            if path.is_dir():
+                raise Invalid(f"--out: expected a file, got the folder {out}")
+            with path.open("wb") as device:  # a pipe or a device is written to, never replaced
+                _pour(pieces, device)
+        else:
+            _replace(path, pieces)
+    except OSError as error:
+        raise Invalid(
+            f"--out: expected a file that can be written, got {out} ({error.strerror}); nothing was left there"
+        ) from None
+
+
+def _replace(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write beside the file and rename, so that the name never stands for half of it."""
+    draft = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.part")
+    try:
+        with draft.open("xb") as file:
+            _pour(pieces, file)
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _pour(pieces: Iterable[bytes], into: BinaryIO) -> None:
+    for piece in pieces:
+        into.write(piece)
+    into.flush()

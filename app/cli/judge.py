@@ -1,0 +1,45 @@
+"""`flask judge`: the outcome of recorded games of Adversarial Taboo."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli.base import Command, print_json
+from app.errors import Invalid
+from app.games.episodes import judge_episodes
+from app.games.words import RULES
+
+
+@click.command(cls=Command)
+@click.argument("file")
+@click.option("--rule", type=click.Choice(list(RULES)), default="strict", show_default=True, help="Which judge.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of {outcome, plies}.")
+def judge(file: str, rule: str, as_json: bool) -> None:
+    """Judge recorded games of Adversarial Taboo.
+
+    FILE is a JSON list of {history: [{role, content}], target_word, max_turns}; - reads it from stdin.
+    """
+    verdicts = judge_episodes(_read(file), rule)
+    if as_json:
+        print_json([{"outcome": verdict.outcome, "plies": verdict.plies} for verdict in verdicts])
+        return
+    for number, verdict in enumerate(verdicts):
+        click.echo(f"{number}\t{verdict.outcome}\t{verdict.plies}")
+
+
+def _read(file: str) -> Any:
+    where = "stdin" if file == "-" else file
+    try:
+        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return json.loads(raw)
+    except OSError as error:
+        raise Invalid(f"FILE: expected a JSON file that can be read, got {where} ({error.strerror})") from None
+    except json.JSONDecodeError as error:
+        place = f"{where}, line {error.lineno}, column {error.colno}"
+        raise Invalid(f"{place}: expected JSON, got something else ({error.msg.lower()})") from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        reason = "text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else "lists within lists without end"
+        raise Invalid(f"{where}: expected a JSON list of episodes, got {reason}") from None

@@ -1,0 +1,262 @@
+"""`flask play`: a match in the terminal, stored like any other."""
+
+import asyncio
+import contextlib
+import io
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+import click
+from flask.cli import with_appcontext
+from sqlalchemy import Engine
+
+from app.cli.base import Command, Interrupted, Several, ensure_database, is_pair, print_json, read_pairs, settings
+from app.config import Settings
+from app.errors import Invalid
+from app.extensions import db, reading, writing
+from app.games import find_game
+from app.matches import live, terminal
+from app.matches.events import Aborted
+from app.matches.lobby import new_seed, person_seat, with_context
+from app.matches.record import PERSON, Record, Seat, load
+from app.matches.turns import Desk, play_turn
+from app.registry import find_model
+
+SOURCE = "terminal"
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Sitting:
+    """One person at a terminal in one match."""
+
+    database: Engine
+    settings: Settings
+    record: Record
+    seat: int
+    out: TextIO
+    shown: int = 0  # entries of the conversation that have been shown
+    hidden: set[int] = field(default_factory=set)  # plies of those that were shown without their text
+
+    def say(self, text: str = "", *, end: str = "\n") -> None:
+        encoding = self.out.encoding or "utf-8"
+        self.out.write(text.encode(encoding, "replace").decode(encoding) + end)
+        self.out.flush()
+
+
+@click.command(cls=Command)
+@click.argument("game")
+@click.option("--against", required=True, metavar="MODEL", help="A model's name, as `flask model list` shows it.")
+@click.option("--role", metavar="ROLE", help="attacker or defender, in taboo. [default: drawn]")
+@click.option("--config", cls=Several, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop.")
+@click.option("--contexts", metavar="FILE", help="Draw the items and their values from this file.")
+@click.option("--seed", metavar="N", help="Play the match that this number gives. [default: drawn]")
+@click.option("--json", "as_json", is_flag=True, help="Print the end as JSON; the conversation goes to stderr.")
+@with_appcontext
+def play(
+    game: str,
+    against: str,
+    role: str | None,
+    config: tuple[str, ...],
+    contexts: str | None,
+    seed: str | None,
+    as_json: bool,
+) -> None:
+    """Play a match in the terminal.
+
+    What is played is stored like any other match. --config may be followed by several settings.
+    """
+    find_game(game)
+    if contexts is not None and game != "negotiation":
+        raise Invalid(f"--contexts: expected only with negotiation, got it with {game}")
+    asked = read_pairs(config, "--config")
+    number = new_seed() if seed is None else _read_seed(seed)
+    ensure_database()
+    with writing() as session:
+        opponent = Seat.of(find_model(session, game, name=against))
+        seat = person_seat(find_game(game).roles, role, number)
+        seats = (Seat(PERSON), opponent) if seat == 0 else (opponent, Seat(PERSON))
+        full = with_context(game, asked, contexts or settings().CONTEXTS_FILE, number)
+        record = live.create(session, game, full, seats, seed=number, source=SOURCE, instant=_scripted(opponent))
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text become a move that is refused
+    stream = sys.stderr if as_json else sys.stdout
+    at_once = settings().model_copy(update={"READING_WORDS_PER_MINUTE": 0})
+    sitting = Sitting(db.engine, at_once, record, seat, stream)
+    _play_to_the_end(sitting, opponent)
+    if as_json:
+        print_json(_result(sitting, against))
+
+
+def _read_seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= LARGEST_SEED):
+        raise Invalid(f"--seed: expected a whole number from 0 to {LARGEST_SEED}, got {text!r:.60}")
+    return int(text)
+
+
+def _scripted(seat: Seat) -> bool:
+    return seat.spec is not None and seat.spec.kind == "scripted"
+
+
+def _play_to_the_end(sitting: Sitting, opponent: Seat) -> None:
+    """Play, show how it ended, and leave no match open, however the person goes."""
+    try:
+        with _partner(sitting, opponent) as answer:
+            _take_turns(sitting, answer)
+    except EOFError:
+        _resign(sitting)
+        sitting.say("\nThe input has ended, so you leave the game.")
+    except KeyboardInterrupt:
+        _resign(sitting)
+        raise Interrupted(f"Interrupted: you have left match {sitting.record.id}.") from None
+    _show_end(sitting)
+
+
+def _take_turns(sitting: Sitting, answer: Callable[[], Record]) -> None:
+    for line in (*terminal.opening_lines(_view(sitting)), "Type /help to see what you can do.", ""):
+        sitting.say(line)
+    while not sitting.record.match.over:
+        if sitting.record.model_to_move:
+            sitting.record = answer()
+        _show_news(sitting)
+        if sitting.record.match.to_move == sitting.seat:
+            _person_turn(sitting)
+
+
+def _person_turn(sitting: Sitting) -> None:
+    """Read one line and do what it says. A refusal is shown and the turn stays."""
+    sitting.say("> ", end="")
+    typed = terminal.read_line(_view(sitting), _read_typed(sitting))
+    match typed.kind:
+        case terminal.MOVE:
+            _submit(sitting, typed.text)
+        case terminal.RESIGN:
+            _resign(sitting)
+        case terminal.SHOW:
+            sitting.say("\n".join(terminal.opening_lines(_view(sitting))))
+            sitting.shown = 0
+            _show_news(sitting, own=True)
+        case terminal.HELP:
+            sitting.say("\n".join(terminal.help_lines(_view(sitting))))
+        case _:
+            sitting.say(typed.text)
+
+
+def _read_typed(sitting: Sitting) -> str:
+    line = input()
+    if not sys.stdin.isatty():
+        sitting.say(line)  # what comes from a pipe is shown, as a terminal would have
+    return line
+
+
+def _submit(sitting: Sitting, text: str) -> None:
+    longest = sitting.settings.MOVE_CHARACTERS
+    if len(text) > longest:
+        sitting.say(f"Please make it shorter: {longest} characters at most, got {len(text)}.")
+        return
+    submission = live.Submission(sitting.record.id, sitting.seat, text, uuid.uuid4().hex, sitting.record.match.ply)
+    instant = _scripted(sitting.record.seats[1 - sitting.seat])
+    receipt = live.commit(sitting.database, submission, instant=instant)
+    sitting.record = receipt.record
+    if receipt.answer.message:
+        sitting.say(receipt.answer.message)
+
+
+def _resign(sitting: Sitting) -> None:
+    gone = live.Submission(sitting.record.id, sitting.seat, None)
+    sitting.record = live.commit(sitting.database, gone, instant=False).record
+
+
+# ---- The partner ------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _partner(sitting: Sitting, opponent: Seat) -> Iterator[Callable[[], Record]]:
+    """What plays the model's turns: a script answers within the step, any other model is asked in this process."""
+    if _scripted(opponent):
+        yield lambda: sitting.record
+        return
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="models", daemon=True)
+    thread.start()
+    desk = Desk(sitting.database, sitting.settings, loop, lambda _match, _typing: None, f"terminal-{uuid.uuid4().hex}")
+    try:
+        yield lambda: _answered(sitting, desk)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(2)
+
+
+def _answered(sitting: Sitting, desk: Desk) -> Record:
+    """The match after the model's turn. Should a worker have been rung for it, its move is waited for."""
+    tty = sitting.out.isatty()
+    sitting.say(" partner: …", end="\r" if tty else "\n")
+    while True:
+        played = play_turn(desk, sitting.record.id)
+        with reading(sitting.database) as session:
+            record = load(session, sitting.record.id)
+        if not record.model_to_move:
+            break
+        if not played:
+            time.sleep(0.2)
+    if tty:
+        sitting.say("           ", end="\r")
+    return record
+
+
+# ---- What is shown ----------------------------------------------------------
+
+
+def _view(sitting: Sitting) -> Any:
+    return sitting.record.match.view(sitting.seat)
+
+
+def _show_news(sitting: Sitting, *, own: bool = False) -> None:
+    """What has been said since the last look; what the person has typed stands there already, unless `own`."""
+    view = _view(sitting)
+    for entry in view.transcript[sitting.shown :]:
+        if own or entry.by == "partner":
+            sitting.say(terminal.entry_line(view, entry))
+        if entry.text is None:
+            sitting.hidden.add(entry.ply)
+    sitting.shown = len(view.transcript)
+
+
+def _show_end(sitting: Sitting) -> None:
+    ended = sitting.record.match.ended
+    if ended is None:
+        return
+    view = _view(sitting)
+    revealed = [entry for entry in view.transcript if entry.ply in sitting.hidden and entry.text is not None]
+    for entry in revealed:
+        sitting.say(terminal.entry_line(view, entry))
+    _show_news(sitting)
+    for line in ("", *terminal.ending_lines(view, ended, _detail(sitting.record)), f"Match {sitting.record.id}"):
+        sitting.say(line)
+
+
+def _detail(record: Record) -> str | None:
+    return next((logged.event.detail for logged in record.log if isinstance(logged.event, Aborted)), None)
+
+
+def _result(sitting: Sitting, against: str) -> dict[str, Any]:
+    match, ended = sitting.record.match, sitting.record.match.ended
+    return {
+        "match": sitting.record.id,
+        "game": match.game.name,
+        "role": match.game.roles[sitting.seat],
+        "seat": sitting.seat,
+        "against": against,
+        "seed": sitting.record.seed,
+        "moves": match.ply,
+        "reason": ended.reason if ended else None,
+        "winner": ended.winner if ended else None,
+        "utility": ended.utilities[sitting.seat] if ended else None,
+        "partner_utility": ended.utilities[1 - sitting.seat] if ended else None,
+        "detail": _detail(sitting.record),
+    }
