@@ -4,6 +4,7 @@ Nothing is asked but what the settings name, nothing waits long, and no password
 """
 
 import os
+import re
 import shutil
 import socket
 import stat
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -34,6 +35,7 @@ from app.registry import list_models
 OK, WARN, FAIL = "ok", "warn", "fail"
 SECONDS = 2.0  # the longest that a service may take to answer
 ROOM_TO_WARN, ROOM_TO_FAIL = 2 * 1024**3, 100 * 1024**2  # bytes
+_PASSWORD = re.compile(r"([?&][^=&]*pass[^=&]*=)[^&]*", re.IGNORECASE)
 _START = "start Parlor: make run"
 
 
@@ -119,9 +121,8 @@ def database(settings: Settings, engine: Engine) -> Iterator[Finding]:
             session.flush()
             session.rollback()
     except SQLAlchemyError as error:
-        yield Finding(
-            "database", FAIL, f"{shown} takes no rows: {reason(error, settings)}", "look at its rights and room"
-        )
+        detail = f"{shown} takes no rows: {reason(error, settings)}"
+        yield Finding("database", FAIL, detail, "look at its rights and its room")
         return
     yield Finding("database", OK, f"{shown} answers, is migrated and can be written to")
 
@@ -222,9 +223,8 @@ def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | No
         return
     failure = unreachable(options.base_url)
     if failure:
-        yield Finding(
-            subject, WARN, f"{options.base_url} cannot be reached: {failure}", "start the server, or disable it"
-        )
+        detail = f"{options.base_url} cannot be reached: {failure}"
+        yield Finding(subject, WARN, detail, "start the server, or disable the model")
         return
     yield probe(row) or Finding(subject, OK, f"{options.base_url} can be reached")
 
@@ -253,12 +253,11 @@ def unreachable(url: str) -> str | None:
 
 def masked(url: str) -> str:
     """The URL without its password, wherever it stands."""
-    parts = urlsplit(url)
-    if parts.password is not None:
-        host = parts.netloc.rpartition("@")[2]
-        parts = parts._replace(netloc=f"{parts.username or ''}:***@{host}")
-    query = "&".join(f"{name}={'***' if 'pass' in name.lower() else value}" for name, value in parse_qsl(parts.query))
-    return urlunsplit(parts._replace(query=query))
+    netloc = urlsplit(url).netloc
+    user, at, host = netloc.rpartition("@")
+    if ":" in user:
+        url = url.replace(netloc, f"{user.partition(':')[0]}:***{at}{host}", 1)
+    return _PASSWORD.sub(r"\1***", url)
 
 
 def reason(error: Exception, settings: Settings) -> str:
@@ -266,7 +265,9 @@ def reason(error: Exception, settings: Settings) -> str:
     text = str(getattr(error, "orig", None) or error).strip().splitlines()
     line = text[0] if text else type(error).__name__
     for url in (settings.DATABASE_URL, settings.REDIS_URL):
-        secrets = [urlsplit(url).password, *(value for name, value in parse_qsl(urlsplit(url).query) if "pass" in name)]
+        parts = urlsplit(url)
+        secrets = {parts.password or "", unquote(parts.password or "")}
+        secrets |= {value for name, value in parse_qsl(parts.query) if "pass" in name.lower()}
         for secret in filter(None, secrets):
             line = line.replace(secret, "***")
     return line

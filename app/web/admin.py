@@ -1,0 +1,99 @@
+"""The admin pages: what goes on, and everything that was played as CSV. For signed-in experimenters only."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Blueprint, Response, render_template, request
+from flask_login import login_required
+from sqlalchemy import Engine
+
+from app.errors import NotFound
+from app.extensions import db, reading
+from app.games import GAMES, find_game
+from app.matches import export
+from app.matches.overview import Line, latest_matches, live_matches, overview
+from app.registry import list_models
+
+blueprint = Blueprint("admin", __name__, url_prefix="/admin")
+
+
+@blueprint.before_request
+@login_required  # type: ignore[untyped-decorator]
+def _signed_in() -> None:
+    """Let nobody else in, whatever pages are added here."""
+
+
+@blueprint.after_request
+def _private(response: Response) -> Response:
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blueprint.get("/")
+def home() -> str:
+    """What is played now, what was played last, and who can be played against."""
+    now = datetime.now(UTC)
+    with reading() as session:
+        figures = overview(session, now)
+        page = {
+            "figures": figures,
+            "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
+            "live": [_shown(line, now) for line in live_matches(session, now)],
+            "latest": [_shown(line, now) for line in latest_matches(session)],
+            "models": list_models(session),
+            "titles": {name: game.title for name, game in GAMES.items()},
+        }
+        return render_template("admin/home.html", **page)
+
+
+@blueprint.get("/export/<name>.csv")
+def download(name: str) -> Response:
+    """A CSV as it is written. `guard=1`, `bom=1` and `game=NAME` are as on the command line. Raises NotFound."""
+    options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
+    if name == "codebook":
+        pieces = export.codebook(**options)
+    elif name in export.TABLES:
+        game = request.args.get("game") or None
+        if game is not None:
+            find_game(game)
+        pieces = _pieces(db.engine, export.TABLES[name], game, options)
+    else:
+        raise NotFound(f"export: expected {', '.join(export.TABLES)} or codebook, got {name!r}")
+    response = Response(pieces, mimetype="text/csv")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    return response
+
+
+def _pieces(engine: Engine, table: export.Table, game: str | None, options: dict[str, bool]) -> Iterator[bytes]:
+    """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
+    with reading(engine) as session:
+        for piece in export.to_csv(table.columns, export.rows(session, table, game), **options):
+            yield piece
+            time.sleep(0)  # other greenlets play on, however fast the download is
+
+
+def _shown(line: Line, now: datetime) -> dict[str, Any]:
+    """A match as the page shows it."""
+    match = line.match
+    scores = [score for score in (match.utility_0, match.utility_1) if score is not None]
+    return {
+        "id": match.id,
+        "game": match.game,
+        "source": match.source,
+        "players": [{"role": player.role, "name": player.model or "person"} for player in line.players],
+        "moves": match.ply,
+        "to_move": line.players[match.to_move].model or "person" if match.to_move is not None else None,
+        "quiet": _minutes(now, match.moved_at),
+        "status": match.status,
+        "reason": match.reason,
+        "scores": " : ".join(f"{score:g}" for score in scores),
+        "started_at": match.started_at,
+    }
+
+
+def _minutes(now: datetime, since: datetime) -> str:
+    """How long ago, as minutes and seconds."""
+    minutes, seconds = divmod(max(0, int((now - since).total_seconds())), 60)
+    return f"{minutes}:{seconds:02}"
