@@ -14,9 +14,10 @@ _ADVERBS = (
     "absolutely|actually|already|also|believe|certainly|definitely|do|finally|guess|have|i|just|now|really|"
     "surely|that|then|think|totally"
 )
+_THE_WORD = r"(?:the|your|this|that) (?:(?:secret|target|hidden|taboo|mystery) )?word"
 _ANNOUNCEMENT = re.compile(
-    rf"\bi(?:'ve)?,?(?: (?:{_ADVERBS}),?){{0,4}} (?:know|got|guessed|figured out|worked out) (?:what )?"
-    r"(?:the|your|this|that) (?:(?:secret|target|hidden|taboo|mystery) )?word\b"
+    rf"\bi(?:'ve)?,?(?: (?:{_ADVERBS}),?){{0,4}} (?:know|got|guessed|figured out|worked out) "
+    rf"(?:what {_THE_WORD} is|{_THE_WORD})\b"
 )
 _CLAUSE_END = re.compile(r"[.!?;:,]")
 _DOUBT = re.compile(
@@ -44,10 +45,10 @@ _SHORT_LINK = re.compile(
 _HEDGE = re.compile(
     r"[^\w\s]{0,4}(?:a|actually|almost certainly|an|called|certainly|clearly|definitely|either|exactly|i believe|"
     r"i guess|i think|indeed|just|likely|maybe|most likely|most probably|my|named|none other than|obviously|of course|"
-    r"only|perhaps|probably|really|simply|some|surely|the|the word|your)[ ,:]{1,3}"
+    r"only|perhaps|probably|really|simply|some|surely|the word|the|your)[ ,:]{1,3}"
 )
-_OPENING = re.compile(r"(?:[^\w\s@$]|_){0,6}")
-_WORD = re.compile(r"[\w@$](?:[^\s,.;:?/\"`“”«»‹›„「」『』()\[\]{}<>…=+]*[^\W_])?")
+_OPENING = re.compile(r"(?:[^\w\s@$¢]|_){0,6}")
+_WORD = re.compile(r"[\w@$¢](?:[^\s,.;:?/\"`“”«»‹›„「」『』()\[\]{}<>…=+]*[^\W_])?")
 _SENTENCE_END = re.compile(r"(?:[^\w\s]|_)*$|(?:[^\w\s.!?,;:…]|_)*[.!?,;:…]")
 _NAMES_NOTHING = re.compile(
     r"a|about|an|and|anything|at|because|but|clear|difficult|easy|everything|for|from|going|hard|hardly|how|i|if|"
@@ -60,7 +61,7 @@ def declared_word(folded: str) -> str | None:
     """The word that a folded text declares, as it is spelled there, or None when it declares none."""
     if " word" not in folded:
         return None
-    text = " ".join(folded.split())
+    text = " ".join(folded.split()).replace("« ", "«")
     for announcement in _ANNOUNCEMENT.finditer(text):
         before = text[max(0, announcement.start() - _CLAUSE) : announcement.start()]
         if _DOUBT.search(_CLAUSE_END.split(before)[-1]):

@@ -27,16 +27,16 @@ _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters to Unicode, invisibl
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-_BROKEN = re.compile(r"[^\W\d_]+(?:[-_*~.·][^\W\d_]+)+")
+_BROKEN = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:[-_*~.·][^\W\d_]+)+")
 _EVENLY_SPELLED = re.compile(r"(?<![^\W_])[^\W\d_]([\W_]{1,5})[^\W\d_](?:\1[^\W\d_](?![^\W_]))+")
 SPELLED_OUT = re.compile(r"(?<![^\W_])[^\W\d_](?:[\W_]{1,5}[^\W\d_](?![^\W_])){2,}")
 _SPELLED_WITH_DIGITS = re.compile(r"(?<!\w)[a-z0-9@$](?:[^\w@$]{1,5}[a-z0-9@$](?!\w)){2,}")
 _NOT_A_LETTER = re.compile(r"[\W\d_]")
-_MAYBE_LEET = re.compile(r"[a-z0-9][0-9@$!|€£]|[0-9@$!|€£][^\w]{0,5}[a-z]")
-_LEET_WORD = re.compile(r"[a-z0-9@$!|€£]+")
+_MAYBE_LEET = re.compile(r"[a-z0-9][0-9@$!|€£¢]|[0-9@$!|€£¢][^\w]{0,5}[a-z]")
+_LEET_WORD = re.compile(r"[a-z0-9@$!|€£¢]+")
 _NUMBER = re.compile(r"\d+(?:[a-z]|st|nd|rd|th|am|pm|kg|km|cm|mm|ml|hrs?|mins?|secs?|ft|in|lbs?|oz|[kmgt]b)?")
-_LEET = "0345789@$€£"
-_LEET_READINGS = tuple(str.maketrans(f"{_LEET}1!|", f"oeastbgasel{ones}") for ones in ("iii", "lll"))
+_LEET = "0345789@$€£¢"
+_LEET_READINGS = tuple(str.maketrans(f"{_LEET}1!|", f"oeastbgaselc{ones}") for ones in ("iii", "lll"))
 _CONTRACTION = re.compile(r"[a-z]+n't")
 
 
@@ -121,10 +121,9 @@ def is_blank(text: str) -> bool:
 
 def _without_neighbours(run: str) -> Iterator[str]:
     """A spelled-out run, and the run without an `a` or `I` that stood before or after it."""
-    yield run
-    starts = (0, 1) if run[0] in "ai" else (0,)
-    ends = (len(run), len(run) - 1) if run[-1] in "ai" else (len(run),)
-    yield from (run[start:end] for start in starts for end in ends if end - start > 2)
+    starts = (0, 1) if run.startswith(("a", "i")) else (0,)
+    ends = (len(run), len(run) - 1) if run.endswith(("a", "i")) else (len(run),)
+    yield from (run[start:end] for start in starts for end in ends)
 
 
 def _leet(folded: str) -> Iterator[str]:

@@ -137,8 +137,11 @@ class Taboo:
         return Outcome(reason, winner, utilities, {"word": state.word, "rule": state.config.rule})
 
 
-def verdict_of_move(seat: int, said: bool, declared: bool, right: bool) -> str | None:
-    """What a move decides: the reason of the outcome, or None when the game goes on."""
+def decision(seat: int, *, said: bool, declared: bool, right: bool) -> str | None:
+    """What a move decides: the reason of the outcome, or None when the game goes on.
+
+    A declaration is weighed before an utterance, as every right one is an utterance, too.
+    """
     if seat == ATTACKER:
         return RULES_BROKEN if said or declared else None
     if declared:
@@ -154,11 +157,13 @@ def target_words() -> tuple[str, ...]:
 
 def _reason(state: State) -> str | None:
     if state.events:
-        # Only the last move can have decided: nothing is played after a decision.
-        event = state.events[-1]
-        data = event.data
-        declared = event.kind == "declaration"
-        decided = verdict_of_move(event.seat, data.get("said") is not None, declared, data.get("right", False))
+        last = state.events[-1]  # only it can have decided: nothing is played after a decision
+        decided = decision(
+            last.seat,
+            said=last.data["said"] is not None,
+            declared=last.kind == "declaration",
+            right=last.data.get("right", False),
+        )
         if decided:
             return decided
     return TIED if state.ply >= 2 * state.config.max_turns else None

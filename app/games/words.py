@@ -62,7 +62,7 @@ def is_form_of(word: str, target: str) -> bool:
     """
     if word == target:
         return True
-    if abs(len(word) - len(target)) > _LONGEST_ENDING or not word.isascii():
+    if not (word.isascii() and word and target) or abs(len(word) - len(target)) > _LONGEST_ENDING:
         return False
     return not _bases(target).isdisjoint(_lemmas(word))
 
@@ -74,8 +74,8 @@ def _closed_up(folded: str, parts: tuple[str, ...]) -> str:
     for run in zip(*(words[n:] for n in range(len(parts))), strict=False):
         if run[0].start() < done:
             continue
-        near = all(_GAP.fullmatch(folded, a.end(), b.start()) for a, b in itertools.pairwise(run))
-        if near and all(is_form_of(found[0], part) for found, part in zip(run, parts, strict=True)):
+        found = all(is_form_of(word[0], part) for word, part in zip(run, parts, strict=True))
+        if found and all(_GAP.fullmatch(folded, a.end(), b.start()) for a, b in itertools.pairwise(run)):
             pieces += [folded[done : run[0].start()], "".join(parts)]
             done = run[-1].end()
     return "".join((*pieces, folded[done:]))
@@ -83,8 +83,16 @@ def _closed_up(folded: str, parts: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=65536)
 def _lemmas(word: str) -> frozenset[str]:
-    _, simplemma = _libraries()
-    return _dictionary_lemmas(word) | {simplemma.lemmatize(word, lang="en").lower()}
+    """The lemmas that either library knows.
+
+    Where lemminflect knows the word, simplemma adds plurals only (`writings`): its guesses are bold there (`bare` of
+    `bear`, `outing` of `out`).
+    """
+    known = _dictionary_lemmas(word)
+    lemma: str = _libraries()[1].lemmatize(word, lang="en").lower()
+    if not known or word == f"{lemma}s" or (lemma.endswith("y") and word == f"{lemma[:-1]}ies"):
+        return known | {lemma}
+    return known
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,94 @@
+"""Judges recorded games of Adversarial Taboo, as their authors publish them: `{history, target_word, max_turns}`.
+
+Source: Cheng et al. 2024, arXiv 2404.10642.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.errors import Invalid
+from app.games.taboo import ROLES, TIED, decision
+from app.games.words import RULES, judge
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The outcome of an episode and its number of moves up to the verdict, the deciding move included."""
+
+    outcome: str
+    plies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A recorded game: its moves as (seat, text), its target word and its turns a seat."""
+
+    moves: tuple[tuple[int, str], ...]
+    target: str
+    max_turns: int
+
+
+def judge_episodes(raw: Any, rule: str = "released") -> list[Judged]:
+    """The outcome of every episode, in their order.
+
+    Raises Invalid, which names the episode (from 0), the field, what was expected and what came.
+    """
+    if rule not in RULES:
+        raise Invalid(f"rule: expected {' or '.join(RULES)}, got {rule!r}")
+    return [judge_episode(episode, rule) for episode in read_episodes(raw)]
+
+
+def judge_episode(episode: Episode, rule: str) -> Judged:
+    """Play an episode through to its verdict; what follows the verdict or the last turn is ignored."""
+    moves = episode.moves[: 2 * episode.max_turns]
+    for plies, (seat, text) in enumerate(moves, 1):
+        verdict = judge(rule, episode.target, text)
+        outcome = decision(seat, said=verdict.said is not None, declared=verdict.guess is not None, right=verdict.right)
+        if outcome:
+            return Judged(outcome, plies)
+    return Judged(TIED, len(moves))
+
+
+def read_episodes(raw: Any) -> list[Episode]:
+    """Check a list of episodes as read from JSON. Fields that are not needed are ignored. Raises Invalid."""
+    if not isinstance(raw, Sequence) or isinstance(raw, str):
+        raise Invalid(f"episodes: expected a list, got {_short(raw)}")
+    return [_read_episode(episode, f"episode {index}") for index, episode in enumerate(raw)]
+
+
+def _read_episode(raw: Any, where: str) -> Episode:
+    history = _field(raw, "history", where)
+    target = _field(raw, "target_word", where)
+    max_turns = _field(raw, "max_turns", where)
+    if not isinstance(history, Sequence) or isinstance(history, str):
+        raise Invalid(f"{where}, history: expected a list of moves, got {_short(history)}")
+    if not isinstance(target, str) or not target.strip():
+        raise Invalid(f"{where}, target_word: expected a word, got {_short(target)}")
+    if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
+        raise Invalid(f"{where}, max_turns: expected a whole number from 1, got {_short(max_turns)}")
+    moves = tuple(_read_move(move, f"{where}, history[{n}]") for n, move in enumerate(history))
+    return Episode(moves, target, max_turns)
+
+
+def _read_move(raw: Any, where: str) -> tuple[int, str]:
+    role = _field(raw, "role", where)
+    content = _field(raw, "content", where)
+    if role not in ROLES:
+        raise Invalid(f"{where}, role: expected {' or '.join(ROLES)}, got {_short(role)}")
+    if not isinstance(content, str):
+        raise Invalid(f"{where}, content: expected text, got {_short(content)}")
+    return ROLES.index(role), content
+
+
+def _field(raw: Any, name: str, where: str) -> Any:
+    if not isinstance(raw, Mapping):
+        raise Invalid(f"{where}: expected an object with {name}, got {_short(raw)}")
+    if name not in raw:
+        raise Invalid(f"{where}, {name}: expected it to be there, got {_short(sorted(map(str, raw)))}")
+    return raw[name]
+
+
+def _short(raw: Any) -> str:
+    text = repr(raw)
+    return text if len(text) <= 60 else f"{text[:57]}..."

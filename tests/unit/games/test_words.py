@@ -1,0 +1,131 @@
+"""The judges: the table of the strict one, and what no text may do to either."""
+
+import random
+import re
+import string
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.games.words import RULES, is_form_of, judge
+
+TABLE = Path(__file__).with_name("strict_cases.txt")
+TEXTS = st.text(st.characters(exclude_categories=())) | st.lists(
+    st.sampled_from(["i know the word! it", " is ", "cat", "cats", "'", "`", "\n", "c", "a", "t", " ", "-", "4", "not"])
+).map("".join)
+
+
+def read_table():
+    for number, line in enumerate(TABLE.read_text(encoding="utf-8").splitlines(), 1):
+        if line and not line.startswith("#"):
+            target, text, expected = (
+                re.sub(r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), cell) for cell in line.split(" | ")
+            )
+            yield pytest.param(target, text, expected, id=f"line {number}")
+
+
+CASES = list(read_table())
+
+
+def test_the_table_has_at_least_150_cases():
+    assert len({(case.values[0], case.values[1]) for case in CASES}) == len(CASES) >= 150
+
+
+@pytest.mark.parametrize(("target", "text", "expected"), CASES)
+def test_the_strict_judge_finds(target, text, expected):
+    verdict = judge("strict", target, text)
+    found = "said" if verdict.said else "silent"
+    if verdict.guess is not None:
+        found = "right" if verdict.right else "wrong"
+    assert found == expected, verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "declared", "right"),
+    [
+        ("I know the word! It is `cat`!", True, True, True),
+        ("i know the word! it is catalog", True, True, True),
+        ("I know the word! It is not cat", True, True, True),
+        ("I know the word! It must be cat", True, True, False),
+        ("I know the word! It is dog", False, True, False),
+        ("I know the word! It", False, False, False),
+        ("I know the word! It\n is cat", True, False, False),
+        ("I know the word! It's\ncat", True, True, False),
+        ("I know the word, it is cat", True, False, False),
+        ("I know the word! It is\ncat. I know the word! It is 'cats'", True, True, True),
+        ("Concatenate", True, False, False),
+        ("c a t", False, False, False),
+    ],
+)
+def test_the_released_rule_is_kept_with_its_quirks(text, said, declared, right):
+    verdict = judge("released", "Cat", text)
+    assert (verdict.said is not None, verdict.guess is not None, verdict.right) == (said, declared, right)
+
+
+def test_the_released_rule_knows_irregular_plurals():
+    assert judge("released", "mouse", "three blind mice").said == "mice"
+    assert judge("released", "city", "I know the word! It is cities").right
+
+
+def test_the_released_rule_takes_the_target_literally():
+    assert judge("released", "c.t", "cat").said is None
+    assert not judge("released", "c.t", "I know the word! It is cat").right
+
+
+@given(
+    text=TEXTS,
+    target=st.sampled_from(["cat", "merry-go-round", "naïve"]) | st.text(min_size=1),
+    rule=st.sampled_from(RULES),
+)
+@settings(max_examples=500, deadline=None)
+def test_no_text_and_no_target_raises(text, target, rule):
+    if target.strip():
+        verdict = judge(rule, target, text)
+        assert verdict.guess is not None or not verdict.right
+
+
+@given(word=st.sampled_from(["cat", "cats", "Cat", "CATS!"]), before=st.text(" .,!\n"), after=st.text(" .,!\n"))
+def test_a_bare_form_is_found_whatever_punctuation_is_around_it(word, before, after):
+    assert judge("strict", "cat", f"dog {before}{word}{after} dog").said
+
+
+REPEATED = ["a", " ", "a ", "a-", "1a", "-", "!", "'", "a'", "\u200b", "é", "Ж", "犬", "\n", "$", ": ", "a.", "_a"]
+REPEATED += ["c4t5 ", "the ", "word ", "i now ", "i know the word", "i know the word! it is ", "merry go "]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("piece", REPEATED)
+@pytest.mark.timeout(20)
+def test_100_kb_of_one_thing_is_judged_in_half_a_second(rule, piece):
+    assert seconds_to_judge(rule, piece * (100_000 // len(piece))) < 0.5
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_100_kb_of_words_never_seen_are_judged_in_half_a_second(rule):
+    rng = random.Random(5)
+    text = " ".join("".join(rng.choices(string.ascii_lowercase, k=rng.randrange(3, 12))) for _ in range(12_000))
+    assert seconds_to_judge(rule, text) < 0.5
+
+
+def seconds_to_judge(rule, text):
+    judge(rule, "merry-go-round", "load the libraries")
+    started = time.process_time()
+    judge(rule, "merry-go-round", text)
+    judge(rule, "cat", text)
+    return (time.process_time() - started) / 2
+
+
+def test_a_form_is_an_inflection_and_not_merely_a_word_with_the_same_beginning():
+    assert is_form_of("geese", "goose")
+    assert not is_form_of("goosed" * 9, "goose")
+
+
+def test_importing_the_games_loads_no_library_of_inflections():
+    heavy = "{'lemminflect', 'simplemma', 'inflect', 'numpy'}"
+    code = f"import sys, app.games; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
