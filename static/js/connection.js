@@ -13,6 +13,7 @@ export function connect({ match, ticket }, on) {
     tryAllTransports: true,
     reconnectionDelay: 500,
     reconnectionDelayMax: 4000,
+    timeout: 5000, // for a proxy that opens a line with nobody at its end
   });
   let worry = null;
 

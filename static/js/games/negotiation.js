@@ -13,7 +13,7 @@ const MADE = "Your offer is made. It stays hidden until your partner makes their
 const WIDE = matchMedia("(min-width: 60rem)");
 const PHONE = matchMedia("(max-width: 39.99rem)");
 
-const amount = (count, kind) => `${count} ${kind}${count === 1 ? "" : "s"}`;
+const amount = (count, kind) => `${count}\u00a0${kind}${count === 1 ? "" : "s"}`;
 
 function things(share) {
   const named = KINDS.filter((kind) => share[kind]).map((kind) => amount(share[kind], kind));
