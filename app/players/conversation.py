@@ -1,0 +1,163 @@
+"""What has been said so far in a negotiation, folded from the transcript that one seat sees. Pure."""
+
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from app.games.negotiation import Counts
+from app.players.understanding import Reading, Share, read
+
+Message = tuple[str, str | None]  # by you or partner, and the text
+Evidence = tuple[str, tuple[int, ...]]  # demand | refused: the partner's share; high | low: (item,); value: (item, n)
+_NOTHING: Share = (None, None, None)
+_LONG = 60
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Offers and likings voiced so far. Every allocation is *mine*, whoever named it; the partner gets the rest."""
+
+    counts: Counts
+    mine: Counts | None = None  # the last split I named
+    theirs: Counts | None = None  # the last split the partner named
+    table: Counts | None = None  # the split that is now being talked about
+    table_by: str | None = None  # you | partner
+    agreed: Counts | None = None  # the last split that both have voiced, until somebody takes it back
+    own_messages: int = 0
+    refusals: int = 0  # messages of the partner in a row that only said no
+    last: Reading = field(default_factory=Reading)  # the partner's last message
+    evidence: tuple[Evidence, ...] = ()
+    accepted: bool = False  # whether the partner has said yes last
+
+    def complement(self, share: Counts) -> Counts:
+        """What is left of the table."""
+        (a, b, c), (x, y, z) = self.counts, share
+        return a - x, b - y, c - z
+
+    def hear(self, by: str, text: str) -> None:
+        """Take in one message."""
+        reading = read(text, self.counts)
+        if by == "partner":
+            self.last = reading
+            self._learn(reading)
+        else:
+            self.own_messages += 1
+        share = self._whole(by, reading)
+        if share is not None:
+            self._offered(by, share)
+        else:
+            self._answered(by, reading)
+
+    def _offered(self, by: str, share: Counts) -> None:
+        self.agreed = share if (self.table == share and self.table_by != by) or self.agreed == share else None
+        self.table, self.table_by = share, by
+        if by == "you":
+            self.mine = share
+        else:
+            self.theirs = share
+            self.refusals = 0
+            self.evidence += (("demand", self.complement(share)),)
+        self.accepted = by == "partner" and self.agreed is not None
+
+    def _answered(self, by: str, reading: Reading) -> None:
+        if reading.answer is True and self.table is not None:
+            if self.table_by != by:
+                self.agreed = self.table
+        elif reading.answer is False:
+            if by == "partner" and self.mine is not None:
+                self.refusals += 1
+                self.evidence += (("refused", self.complement(self.mine)),)
+            self.agreed = None
+        if by == "partner":
+            self.accepted = self.agreed is not None
+
+    def _learn(self, reading: Reading) -> None:
+        if reading.high or reading.low or reading.values:
+            self.evidence += tuple(("high", (item,)) for item in reading.high)
+            self.evidence += tuple(("low", (item,)) for item in reading.low)
+            self.evidence += tuple(("value", pair) for pair in reading.values)
+
+    def _whole(self, by: str, reading: Reading) -> Counts | None:
+        """The whole split that a message means, what it leaves open filled from what was said before."""
+        if not reading.names_a_split:
+            return None
+        if self._confirms(by, reading):
+            return self.table
+        if self._is_about_the_other(by, reading):
+            reading = replace(reading, share=self._turned(reading.share), took=False, gave=True)
+        before = self._before(by, reading)
+        if reading.share != _NOTHING or self.table is None:
+            left_open = {"speaker": self.counts, "listener": (0, 0, 0), None: before}[reading.rest]
+            pairs = zip(reading.share, left_open, strict=True)
+            first, second, third = (there if said is None else said for said, there in pairs)
+            before = first, second, third
+        return self._as_mine(by, before)
+
+    def _as_mine(self, by: str, share: Counts) -> Counts:
+        """My share, given the speaker's; and the other way round."""
+        return share if by == "you" else self.complement(share)
+
+    def _confirms(self, by: str, reading: Reading) -> bool:
+        """Whether a message names only what the split on the table holds already."""
+        if reading.rest is not None or reading.answer is False or self.table is None:
+            return False
+        now = self._as_mine(by, self.table)
+        return all(said in (None, there) for said, there in zip(reading.share, now, strict=True))
+
+    def _is_about_the_other(self, by: str, reading: Reading) -> bool:
+        """Whether "how about one hat?" haggles over the other side's demand, not over the speaker's own."""
+        if reading.owned or not reading.asks or reading.rest is not None:
+            return False
+        own, other = (self.mine, self.theirs) if by == "you" else (self.theirs, self.mine)
+        if other is None:
+            return False
+        if own is not None and _within(reading.share, self._as_mine(by, own)):
+            return False
+        return _within(reading.share, self.complement(self._as_mine(by, other)))
+
+    def _turned(self, share: Share) -> Share:
+        first, second, third = (
+            None if said is None else count - said for said, count in zip(share, self.counts, strict=True)
+        )
+        return first, second, third
+
+    def _before(self, by: str, reading: Reading) -> Counts:
+        """The speaker's share of whatever the message does not name."""
+        if reading.rest is not None and reading.share == _NOTHING and self.table is not None:
+            # "I take the rest", of what the other side has just named
+            return self._as_mine(by, self.table)
+        own = self.mine if by == "you" else self.theirs
+        if reading.adds and own is not None:
+            return self._as_mine(by, own)
+        if reading.answer is True and self.table is not None:
+            return self._as_mine(by, self.table)
+        named = sum(said is not None for said in reading.share)
+        if reading.took and not reading.gave and named == 1 and self.table is not None and self.table_by != by:
+            # "I need one ball", said to an offer, asks for a change of that offer
+            return self._as_mine(by, self.table)
+        return self.counts if reading.gave and not reading.took else (0, 0, 0)
+
+
+def follow(counts: Counts, heard: tuple[Message, ...]) -> Conversation:
+    """What has been said after all of `heard`. The result is shared: read it, never change it."""
+    if len(heard) > _LONG:  # nobody talks so long in earnest, and each text before is remembered anyway
+        return _fold(Conversation(counts), heard)
+    return _follow(counts, heard)
+
+
+@lru_cache(maxsize=8192)
+def _follow(counts: Counts, heard: tuple[Message, ...]) -> Conversation:
+    if not heard:
+        return Conversation(counts)
+    # What this seat worked out at its last turn, and the two messages since.
+    return _fold(copy(_follow(counts, heard[:-2])), heard[-2:])
+
+
+def _fold(conversation: Conversation, heard: tuple[Message, ...]) -> Conversation:
+    for by, text in heard:
+        conversation.hear(by, text or "")
+    return conversation
+
+
+def _within(share: Share, demand: Counts) -> bool:
+    return all(said is None or said <= most for said, most in zip(share, demand, strict=True))

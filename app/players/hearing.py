@@ -1,0 +1,361 @@
+"""One pass over the words of a text: who is to get what, and what things are worth to the speaker.
+
+The pass knows no grammar beyond a small memory: whose share is being spoken of, the number just heard, and the
+quantities not yet given to anyone. That is why slips, missing commas and half sentences do not trouble it.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from app.games.negotiation import POINTS, Counts
+from app.players.vocabulary import (
+    ARTICLES,
+    ASIDE,
+    EACH,
+    ITEMS,
+    LISTENER,
+    LITTLE,
+    NUMBERS,
+    OPENERS,
+    PART,
+    PLEASED,
+    SPEAKER,
+    TOKEN,
+    WORTH,
+)
+
+_HALF = -1
+_ALL = -2
+_END = "."
+_SENTENCE = re.compile(r"(?<=[.!?;\n])\s*")
+_CLAUSE = re.compile(
+    r"(?<=,)|\bbut\b|\bso\b|\bsince\b|\bbecause\b|\bcause\b| - |\band (?=you|i )|\bif\b|\band (?=the )"
+)
+_VALUE = re.compile(
+    r"\b(books?|hats?|balls?|basketballs?)\b(?:\s+(?:is|are|each|only|worth|just|at|a|me|gives?|points?|has|have))*"
+    r"\s+(\d\d?|nothing|zero|one|two|three|four|five|six|seven|eight|nine|ten)\b(?!\s+(?:books?|hats?|balls?))"
+)
+_TO_LISTENER = re.compile(r"\b(?:to|for) (?:you|u|ya)\b")
+_NOT_LITTLE = re.compile(r"\bnot? (?:be )?(?:without|just|only)\b")
+
+
+class Ear:
+    """What has been heard of one text. `heard` is the speaker's share, None where nothing was said."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self.heard: list[int | None] = [None, None, None]
+        self.rest: str | None = None  # who gets whatever was not named
+        self.took = self.gave = False  # whether things were named for the speaker, for the listener
+        self.owned = False  # whether the text says anywhere who is to get something
+        self.high: set[int] = set()
+        self.low: set[int] = set()
+        self.values: dict[int, int] = {}
+        self._last: int | None = None
+        self._words: Sequence[str] = ()
+        self._at = 0
+        self._sentence()
+
+    def hear(self, plain: str, words: Sequence[str]) -> None:
+        """Take in a text in lower case; `words` are its tokens."""
+        if self._hear_price_list(words):
+            return
+        if WORTH.isdisjoint(words):
+            self._hear_shares(words)
+            return
+        for sentence in _SENTENCE.split(plain):
+            shares = sentence
+            if not WORTH.isdisjoint(TOKEN.findall(sentence)):
+                shares = self._hear_values(sentence)
+            self._hear_shares(TOKEN.findall(shares))
+
+    # ---- What things are worth --------------------------------------------------
+
+    def _hear_price_list(self, words: Sequence[str]) -> bool:
+        """Whether the text is nothing but values: "hat 6, books 2, balls 0"."""
+        if len(words) < 6 or words[0] not in ITEMS or words[1] not in NUMBERS:
+            return False
+        bare = [word for word in words if word in ITEMS or word in NUMBERS]
+        prices = {ITEMS[name][0]: NUMBERS[n] for name, n in _pairs(bare) if name in ITEMS and n in NUMBERS}
+        if len(bare) != 6 or len(prices) != 3 or sum(prices[item] * self.counts[item] for item in prices) != POINTS:
+            return False
+        self.values.update(prices)
+        return True
+
+    def _hear_values(self, sentence: str) -> str:
+        """Take values and likings out of a sentence that speaks of worth, and leave the rest of it."""
+        left = []
+        worth = False
+        for clause in _CLAUSE.split(sentence):
+            words = TOKEN.findall(clause)
+            shares = words[:1] not in (["to"], ["for"]) and any(PART.get(word) in _PEOPLE for word in words[:2])
+            worth = not WORTH.isdisjoint(words) or (worth and not shares)
+            if not worth:
+                left.append(clause)
+            elif not _TO_LISTENER.search(clause):
+                self._hear_worth(clause, words)
+        return " ".join(left)
+
+    def _hear_worth(self, clause: str, words: Sequence[str]) -> None:
+        for name, number in _VALUE.findall(clause):
+            self.values[ITEMS[name][0]] = 0 if number == "nothing" else NUMBERS.get(number, 0)
+        items = {ITEMS[word][0] for word in words if word in ITEMS} - set(self.values)
+        little = not LITTLE.isdisjoint(words) and not _NOT_LITTLE.search(clause)
+        (self.low if little else self.high).update(items)
+
+    # ---- Words ------------------------------------------------------------------
+
+    def _sentence(self) -> None:
+        """Forget what belongs to one sentence."""
+        self._owner: str | None = None
+        self._pending: list[tuple[int | None, int]] = []  # (item, how many); item None: everything left
+        self._number: int | None = None
+        self._article = False
+        self._patience = 0
+        self._clause_ends()
+
+    def _clause_ends(self) -> None:
+        self._negated = self._wanting = self._giving = False
+        self._excepting = self._alternative = self._halving = self._sweeping = False
+
+    def _hear_shares(self, words: Sequence[str]) -> None:
+        self._sentence()
+        self._words = words
+        for at, word in enumerate(words):
+            self._at = at
+            item = ITEMS.get(word)
+            if item is not None:
+                self._item(*item)
+                continue
+            number = NUMBERS.get(word)
+            if number is not None:
+                self._counted(number, word)
+                continue
+            part = PART.get(word)
+            if part is not None:
+                _PARTS[part](self, word)
+            elif self._number is not None:
+                self._patience -= 3 if self._article and word not in ("extra", "basket", "single", "of") else 1
+                if self._patience <= 0:
+                    self._loose_number()
+        self._at = len(words)
+        self._flush()
+
+    def _neighbour(self, offset: int) -> str:
+        at = self._at + offset
+        return self._words[at] if 0 <= at < len(self._words) else _END
+
+    def _hold(self, number: int, article: bool = False, patience: int = 3) -> None:
+        self._loose_number()
+        self._number, self._article, self._patience = number, article, patience
+
+    def _counted(self, number: int, word: str) -> None:
+        if self._number is not None and not self._article and self._neighbour(-1) in ("the", "of", "those"):
+            return  # two of the three
+        self._hold(number, word in ARTICLES)
+
+    def _loose_number(self) -> None:
+        """A number without an item speaks of the item named last, if it was more than an article."""
+        number, self._number = self._number, None
+        if number is None or self._article:
+            return
+        if self._last is None:
+            if number == _ALL:
+                self._pending.append((None, 0))
+            return
+        if self._excepting or all(item != self._last for item, _ in self._pending):
+            self._number = number
+            self._item(self._last, False)
+
+    def _item(self, item: int, plural: bool) -> None:
+        count = self.counts[item]
+        number, self._number = self._number, None
+        if number is None:
+            number = _HALF if self._halving else count if plural else 1
+        elif number == _ALL:
+            number = count
+            self._sweeping = True
+        self._last = item
+        if self._excepting:
+            self._except(item, number)
+        elif not self._alternative:
+            self._pending.append((item, number))
+
+    def _except(self, item: int, number: int) -> None:
+        """All but some: take them off what was just counted."""
+        self._pending = [(one, max(n - number, 0) if one == item else n) for one, n in self._pending]
+
+    # ---- Parts of a sentence ------------------------------------------------------
+
+    def _stop(self, _: str) -> None:
+        self._flush()
+        self._sentence()
+
+    def _comma(self, _: str) -> None:
+        self._flush()
+        self._clause_ends()
+
+    def _person(self, word: str) -> None:
+        owner, before, after = PART[word], self._neighbour(-1), self._neighbour(1)
+        if owner == EACH and before == "of":  # one of each
+            number, self._number = self._number, None
+            self._pending += [(item, number or 1) for item in range(3)]
+            return
+        if before in ASIDE or (before == "for" and self._neighbour(-2) in PLEASED):
+            return
+        self.owned = True
+        self._loose_number()
+        trailing = before in ("for", "to") or (owner == EACH and after in (".", ",", "!", "?", "and"))
+        if trailing and self._pending:
+            self._give_out(owner)
+            return
+        if self._pending and not trailing:
+            self._flush()
+            self._negated = self._wanting = False
+        self._halving = self._giving = False
+        if owner != EACH or after != "have":
+            self._owner = owner
+
+    def _possessive(self, word: str) -> None:
+        self._loose_number()
+        self.owned = True
+        self._give_out(SPEAKER if word == "mine" else LISTENER)
+
+    def _all(self, _: str) -> None:
+        if self._neighbour(-1) != "at" and PART.get(self._neighbour(1)) != "rest":
+            self._hold(_ALL)
+
+    def _half(self, word: str) -> None:
+        self._hold(_HALF)
+        self._halving = word != "half"
+
+    def _everything(self, _: str) -> None:
+        self._number = None
+        if PART.get(self._neighbour(1)) != "rest":
+            self._sweeping = True
+            self._pending += list(enumerate(self.counts))
+
+    def _rest(self, _: str) -> None:
+        self._number = None
+        if self._owner is not None:
+            self._flush()
+        self._pending.append((None, 0))
+
+    def _but(self, _: str) -> None:
+        self._loose_number()
+        if self._sweeping and self._pending:
+            self._excepting = True
+        else:
+            self._comma(",")
+
+    def _or(self, _: str) -> None:
+        self._loose_number()
+        self._alternative = bool(self._pending)
+
+    def _no(self, _: str) -> None:
+        if self._neighbour(1) in ITEMS or self._neighbour(1) == "more":
+            self._hold(0, patience=2)
+        elif self._neighbour(1) in ("use", "need", "interest"):
+            self._negated = self._wanting = True
+
+    def _not(self, _: str) -> None:
+        self._negated = True
+
+    def _without(self, _: str) -> None:
+        self._loose_number()
+        self._negated = False
+        self._owner = self._owner or SPEAKER
+
+    def _want(self, _: str) -> None:
+        self._wanting = True
+
+    def _take(self, _: str) -> None:
+        if self._owner is None and self._neighbour(-1) in OPENERS:
+            self._owner, self.owned = LISTENER, True
+
+    def _give(self, _: str) -> None:
+        self._flush()
+        self._giving = True
+
+    def _for(self, _: str) -> None:
+        """Some things for others: what follows goes the other way."""
+        after = self._neighbour(1)
+        if self._pending and (after in NUMBERS or after in ITEMS or after in ("the", "all")):
+            self._loose_number()
+            owner = self._receiver()
+            self._flush()
+            self._owner = SPEAKER if owner == LISTENER else LISTENER
+            self._giving = False
+
+    # ---- Giving out ---------------------------------------------------------------
+
+    def _receiver(self) -> str:
+        if not self._giving:
+            return self._owner or SPEAKER
+        return SPEAKER if self._owner == LISTENER else self._owner if self._owner == EACH else LISTENER
+
+    def _flush(self) -> None:
+        self._loose_number()
+        if self._pending:
+            self._give_out(self._receiver())
+
+    def _give_out(self, owner: str) -> None:
+        """Settle who gets the pending quantities."""
+        pending, self._pending = self._pending, []
+        if self._negated and owner == SPEAKER and not self._wanting and not self._giving:
+            return  # "I can't do two books" names no share
+        for item, number in pending:
+            if item is None:
+                self.rest = owner if owner != EACH else self.rest
+            elif self._negated:
+                self._denied(item, owner)
+            else:
+                self._settle(item, number, owner)
+
+    def _denied(self, item: int, owner: str) -> None:
+        if owner == LISTENER:  # what the listener cannot have, the speaker keeps
+            self.heard[item] = self.counts[item]
+            self.took = True
+        elif self._wanting:
+            self.heard[item] = 0
+            self.low.add(item)
+
+    def _settle(self, item: int, number: int, owner: str) -> None:
+        count = self.counts[item]
+        if number == _HALF:
+            self.heard[item] = count // 2
+            self.took = True
+            return
+        amount = min(max(number, 0), count)
+        self.heard[item] = count - amount if owner == LISTENER else amount
+        self.took = self.took or owner != LISTENER
+        self.gave = self.gave or owner == LISTENER
+
+
+def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    return list(zip(words[::2], words[1::2], strict=False))
+
+
+_PEOPLE = frozenset((SPEAKER, LISTENER))
+_PARTS: Mapping[str, Callable[[Ear, str], None]] = {
+    SPEAKER: Ear._person,
+    LISTENER: Ear._person,
+    EACH: Ear._person,
+    "mine": Ear._possessive,
+    "yours": Ear._possessive,
+    "all": Ear._all,
+    "everything": Ear._everything,
+    "rest": Ear._rest,
+    "half": Ear._half,
+    "but": Ear._but,
+    "give": Ear._give,
+    "want": Ear._want,
+    "take": Ear._take,
+    "not": Ear._not,
+    "no": Ear._no,
+    "for": Ear._for,
+    "without": Ear._without,
+    "or": Ear._or,
+    "stop": Ear._stop,
+    "comma": Ear._comma,
+}

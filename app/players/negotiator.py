@@ -1,0 +1,229 @@
+"""The scripted negotiator: says what it cares about, guesses what the partner wants, gives way step by step, closes.
+
+Every call works the whole line of play out anew from the view, so that the same view and generator always give
+the same move. All shares are *its own* unless a name says otherwise.
+"""
+
+import random
+from functools import lru_cache
+from itertools import product
+from math import exp
+from typing import NamedTuple
+
+from app.games.base import View
+from app.games.negotiation import ITEMS, POINTS, Counts
+from app.players import wording
+from app.players.conversation import Evidence, follow
+
+Worths = tuple[float, float, float]
+
+_STEPS = (0.4, 0.0)  # how far above the fair level it asks, by its own messages so far
+_PATIENCE = 9  # own messages after which it makes its last offer
+_LOWEST = 0.4  # the least part of the fair level that it ever settles for while there is time
+
+
+class _Deal(NamedTuple):
+    """A full split, and what it is thought to bring both sides with λ counted in."""
+
+    share: Counts
+    mine: float
+    theirs: float
+
+
+def choose(view: View, rng: random.Random) -> str:
+    """The next move of the seat that sees `view`: a message, or a proposal when it is time to close."""
+    table = _Table(view)
+    proposal = table.proposal()
+    if proposal is not None:
+        return _proposed(proposal)
+    return f"[message] {table.message(rng)}"
+
+
+class _Table:
+    """One moment of a negotiation as its seat sees it."""
+
+    def __init__(self, view: View) -> None:
+        counts, values = view.facts["counts"], view.secret["values"]
+        self.counts: Counts = counts["book"], counts["hat"], counts["ball"]
+        self.values: Counts = values["book"], values["hat"], values["ball"]
+        self.lam = float(view.facts["lambda"])
+        self.left = int(view.facts["limit"]) - view.ply  # moves of both seats that are left, this one included
+        self.answering = bool(view.transcript) and view.transcript[-1].kind == "proposal"
+        self.may_propose = any(move["kind"] == "proposal" for move in view.may)
+        heard = tuple((entry.by, entry.text) for entry in view.transcript if entry.kind == "message")
+        self.talk = follow(self.counts, heard)
+        self.partner = partner_worths(self.counts, self.talk.evidence)
+        self.deals, self.fair, self.best = _deals(self.counts, self.values, self.partner, self.lam)
+
+    def _worth(self, share: Counts) -> _Deal:
+        return _deal(self.counts, share, self.values, self.partner, self.lam)
+
+    # ---- Closing ----------------------------------------------------------------
+
+    def proposal(self) -> Counts | None:
+        """The share to propose now, or None when there is something to say first."""
+        if self.answering:
+            return self._answer()
+        if not self.may_propose:
+            return None
+        talk = self.talk
+        if talk.agreed is not None and self._bearable(talk.agreed):
+            return talk.agreed
+        if self.left == 2:
+            return self._last_chance()
+        if talk.own_messages > _PATIENCE and talk.mine is not None:
+            return talk.mine
+        return None
+
+    def _answer(self) -> Counts:
+        """What to say to a hidden proposal: the split both spoke of, else the likelier of both sides' last words.
+
+        A partner who proposes after my offer has either taken it in silence or insists on its own demand. The one
+        that brings more, weighed by how likely it is, is answered.
+        """
+        talk = self.talk
+        if talk.agreed is not None and self._bearable(talk.agreed):
+            return talk.agreed
+        if talk.mine is None or talk.theirs is None:
+            return talk.theirs or talk.mine or self.offer().share
+        mine, theirs = self._worth(talk.mine), self._worth(talk.theirs)
+        insists = 0.9 if talk.last.final else 0.75
+        if self.left == 1 or mine.theirs >= theirs.theirs:
+            insists = 0.2
+        return talk.theirs if insists * theirs.mine > (1 - insists) * mine.mine else talk.mine
+
+    def _last_chance(self) -> Counts:
+        """With two moves left there is no time for words: what the partner named last, if it is worth having."""
+        talk = self.talk
+        if talk.theirs is not None and self._worth(talk.theirs).mine > 0:
+            return talk.theirs
+        return talk.mine or self.offer().share
+
+    def _bearable(self, share: Counts) -> bool:
+        """Whether a split is better than no deal, as far as can be told."""
+        return self._worth(share).mine > 0 or self._worth(share).mine == 0 >= self.fair.mine
+
+    # ---- Talking ----------------------------------------------------------------
+
+    def offer(self) -> _Deal:
+        """The split to ask for now: of those that bring enough, the best for the partner."""
+        least = self._aspiration()
+        _, _, offer = max((deal.theirs, deal.mine, deal) for deal in self.deals if deal.mine >= least)
+        return offer
+
+    def _aspiration(self) -> float:
+        step = min(self.talk.own_messages, len(_STEPS) - 1)
+        if self.left <= 6:
+            step = len(_STEPS) - 1
+        return min(self.best, self.fair.mine + _STEPS[step] * (self.best - self.fair.mine))
+
+    def message(self, rng: random.Random) -> str:
+        """What to say now."""
+        talk, counts = self.talk, self.counts
+        offer = self.offer()
+        if talk.own_messages == 0 and talk.theirs is None:
+            return wording.opening(self._likes(rng), offer.share, counts, rng)
+        if talk.theirs is not None and self._good_enough(talk.theirs, offer):
+            return wording.accept(talk.theirs, counts, rng)
+        if self.left == 3 or talk.own_messages >= _PATIENCE:
+            return wording.final(offer.share, counts, rng)
+        lead = self._likes(rng) if talk.own_messages == 0 else ""
+        return lead + wording.counter(offer.share, counts, rng, offer.share == talk.mine)
+
+    def _likes(self, rng: random.Random) -> str:
+        if self.lam > 0.5:
+            return wording.worths(self.values, self.counts)
+        return wording.likes(self.values, self.counts, rng) if self.lam >= 0 else ""
+
+    def _good_enough(self, share: Counts, offer: _Deal) -> bool:
+        deal = self._worth(share)
+        if not self._bearable(share):
+            return False
+        if self.talk.own_messages >= _PATIENCE - 1:
+            return deal.mine >= _LOWEST * self.fair.mine
+        return deal.mine >= offer.mine
+
+
+# ---- What the partner wants ----------------------------------------------------
+
+
+@lru_cache(maxsize=65536)
+def partner_worths(counts: Counts, evidence: tuple[Evidence, ...]) -> Worths:
+    """What one of each thing is worth to the partner, on average over all valuations in the light of what it said."""
+    candidates = _valuations(counts)
+    weights = [0.0] * len(candidates)
+    for kind, what in evidence:
+        weights = [a + b for a, b in zip(weights, _fits(counts, kind, what), strict=True)]
+    top = max(weights)
+    odds = [exp(weight - top) for weight in weights]
+    total = sum(odds)
+    first, second, third = (
+        sum(chance * values[item] for chance, values in zip(odds, candidates, strict=True)) / total for item in range(3)
+    )
+    return first, second, third
+
+
+@lru_cache(maxsize=4096)
+def _fits(counts: Counts, kind: str, what: tuple[int, ...]) -> tuple[float, ...]:
+    """How well each valuation explains one thing that the partner said, as a log-weight."""
+    return tuple(_fit(values, kind, what) for values in _valuations(counts))
+
+
+def _fit(values: Counts, kind: str, what: tuple[int, ...]) -> float:
+    if kind == "demand":
+        return 0.5 * sum(value * n for value, n in zip(values, what, strict=True))
+    if kind == "refused":
+        return -0.15 * sum(value * n for value, n in zip(values, what, strict=True))
+    item = what[0]
+    if kind == "high":
+        return 0.0 if values[item] == max(values) else -2.0 - 0.5 * (max(values) - values[item])
+    if kind == "low":
+        return -1.5 * values[item] if values[item] == min(values) else -3.0 - 1.5 * values[item]
+    return -4.0 * abs(values[item] - what[1])
+
+
+@lru_cache(maxsize=256)
+def _valuations(counts: Counts) -> tuple[Counts, ...]:
+    """Every way in which the table can be worth 10 points to somebody."""
+    return tuple(
+        (a, b, c)
+        for a, b, c in product(*(range(POINTS // count + 1) for count in counts))
+        if a * counts[0] + b * counts[1] + c * counts[2] == POINTS
+    )
+
+
+# ---- Splits ---------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16384)
+def _deals(counts: Counts, values: Counts, partner: Worths, lam: float) -> tuple[tuple[_Deal, ...], _Deal, float]:
+    """All full splits, the one that a fair-minded third would name, and the most that one can bring.
+
+    Source: Nash 1950 for the fair one (the greatest product of both sides' gains), with no deal worth 0 to both.
+    """
+    deals = tuple(_deal(counts, share, values, partner, lam) for share in _shares(counts))
+    return deals, max(deals, key=_merit), max(deal.mine for deal in deals)
+
+
+def _deal(counts: Counts, share: Counts, values: Counts, partner: Worths, lam: float) -> _Deal:
+    own = values[0] * share[0] + values[1] * share[1] + values[2] * share[2]
+    other = (
+        partner[0] * (counts[0] - share[0]) + partner[1] * (counts[1] - share[1]) + partner[2] * (counts[2] - share[2])
+    )
+    return _Deal(share, own + lam * other, other + lam * own)
+
+
+def _merit(deal: _Deal) -> float:
+    _, mine, theirs = deal
+    return mine * theirs if mine > 0 and theirs > 0 else min(mine, theirs)
+
+
+@lru_cache(maxsize=256)
+def _shares(counts: Counts) -> tuple[Counts, ...]:
+    a, b, c = (range(count + 1) for count in counts)
+    return tuple(product(a, b, c))
+
+
+def _proposed(share: Counts) -> str:
+    parts = (f"{n} {item}{'' if n == 1 else 's'}" for item, n in zip(ITEMS, share, strict=True))
+    return f"[propose] ({', '.join(parts)})"

@@ -1,0 +1,92 @@
+"""Reading what people really type about books, hats and balls: who is to get what, and yes or no.
+
+Nothing here depends on who reads: a share is the *speaker's*.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from app.games.negotiation import Counts
+from app.players import vocabulary
+from app.players.hearing import Ear
+
+LONGEST = 600  # characters that are read; nobody bargains in more, and reading stays quick
+
+Share = tuple[int | None, int | None, int | None]  # what the speaker is to get, None where nothing was said
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text says. `share` is the speaker's; `answer` is True for yes, False for no, None for neither.
+
+    `rest` names who gets what was not named (speaker or listener), if the text says so; `took` and `gave` tell
+    whether it named things for the speaker and for the listener, `owned` whether it named anyone at all. `high`,
+    `low` and `values` are what the speaker says things are worth.
+    """
+
+    share: Share = (None, None, None)
+    rest: str | None = None
+    took: bool = False
+    gave: bool = False
+    owned: bool = False
+    answer: bool | None = None
+    adds: bool = False
+    final: bool = False
+    asks: bool = False
+    high: tuple[int, ...] = ()
+    low: tuple[int, ...] = ()
+    values: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def names_a_split(self) -> bool:
+        """Whether it says who is to get something; to say what one does not want is not enough."""
+        return self.rest is not None or self.took or self.gave
+
+
+def read(text: str, counts: Counts) -> Reading:
+    """Read one message, with or without its prefix, about a table of `counts` books, hats and balls."""
+    return _read(text[:LONGEST], counts)
+
+
+@lru_cache(maxsize=16384)
+def _read(text: str, counts: Counts) -> Reading:
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    plain = plain.lower().replace("’", "'").replace("`", "'").removeprefix("[message]").strip()
+    words = vocabulary.TOKEN.findall(plain)
+    ear = Ear(counts)
+    ear.hear(plain, words)
+    first, second, third = ear.heard
+    return Reading(
+        share=(first, second, third),
+        rest=ear.rest,
+        took=ear.took,
+        gave=ear.gave,
+        owned=ear.owned,
+        answer=_answer(plain, words),
+        adds=not vocabulary.MORE.isdisjoint(words) or _has(plain, vocabulary.MORE_PHRASES),
+        final=_has(plain, vocabulary.FINAL),
+        asks="?" in plain,
+        high=tuple(sorted(ear.high - ear.low)),
+        low=tuple(sorted(ear.low)),
+        values=tuple(sorted(ear.values.items())),
+    )
+
+
+def _answer(plain: str, words: Sequence[str]) -> bool | None:
+    kindly = _has(plain, vocabulary.KIND_NO)
+    if not kindly and (not vocabulary.NO.isdisjoint(words) or _has(plain, vocabulary.NO_PHRASES)):
+        # "No, that is fine" is rarer than "sorry, no deal".
+        return False
+    if kindly or _has(plain, vocabulary.YES_PHRASES):
+        return True
+    if vocabulary.YES.isdisjoint(words):
+        return None
+    # "Deal?" asks for a yes and is none.
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return True if any(word in vocabulary.YES and after != "?" for word, after in pairs) else None
+
+
+def _has(plain: str, phrases: Sequence[str]) -> bool:
+    return any(phrase in plain for phrase in phrases)

@@ -1,0 +1,244 @@
+"""The scripted negotiator: legal whatever it hears, the same for the same seed, and worth playing against."""
+
+import random
+import re
+import time
+from pathlib import Path
+from statistics import mean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.games.base import Violation
+from app.games.negotiation import NEGOTIATION, Context, generate_context, read_contexts
+from app.players import negotiator, wording
+from app.players.conversation import Conversation
+
+CONTEXT = Context((2, 1, 3), ((1, 5, 1), (2, 0, 2)))
+SELF_PLAY = Path(__file__).resolve().parents[4] / "shared" / "data" / "negotiation" / "selfplay.txt"
+
+
+def setting(context=CONTEXT, objective="self", limit=50, first=0):
+    raw = {
+        "objective": objective,
+        "limit": limit,
+        "first": first,
+        "counts": list(context.counts),
+        "values": [list(row) for row in context.values],
+    }
+    return NEGOTIATION.initial(NEGOTIATION.config(raw), random.Random(0))
+
+
+def moved(state, seat, text):
+    event = NEGOTIATION.parse(state, seat, text)
+    assert not isinstance(event, Violation), (text, event)
+    return NEGOTIATION.apply(state, event)
+
+
+def chosen(state, seat, seed=0):
+    return negotiator.choose(NEGOTIATION.view(state, seat), random.Random(f"{seed}/{seat}/{state.ply}"))
+
+
+def self_play(state, seed=0):
+    while (seat := NEGOTIATION.to_move(state)) is not None:
+        state = moved(state, seat, chosen(state, seat, seed))
+    return state
+
+
+def against(texts, state, seat=0):
+    """Play `seat` by script against a partner who says `texts` in turn, the last one for ever."""
+    lines = iter(texts)
+    line = ""
+    while (mover := NEGOTIATION.to_move(state)) is not None:
+        if mover == seat:
+            state = moved(state, seat, chosen(state, seat))
+            continue
+        line = next(lines, line)
+        event = NEGOTIATION.parse(state, mover, line)
+        if isinstance(event, Violation):  # the talking is over: what is left is an offer of everything
+            event = NEGOTIATION.parse(state, mover, "[propose] (2 books, 1 hat, 3 balls)")
+        state = NEGOTIATION.apply(state, event)
+    return state
+
+
+def test_the_opening_names_a_concrete_split():
+    conversation = Conversation(CONTEXT.counts)
+    conversation.hear("you", chosen(setting(), 0))
+    assert conversation.mine is not None
+
+
+def test_the_opening_says_what_it_cares_about():
+    assert "hat" in chosen(setting(), 0).split("?")[0].split(".")[0].lower() + chosen(setting(), 0).lower()
+
+
+def test_the_same_view_and_seed_give_the_same_words():
+    assert chosen(setting(), 0, seed=7) == chosen(setting(), 0, seed=7)
+
+
+def test_other_seeds_give_other_words():
+    assert len({chosen(setting(), 0, seed) for seed in range(20)}) > 5
+
+
+def test_a_deal_in_words_is_closed_by_complementary_proposals():
+    state = moved(setting(first=1), 1, "[message] you can have the hat and one ball, i take the rest")
+    state = moved(state, 0, chosen(state, 0))
+    assert "[message]" in state.events[-1].text
+    state = moved(state, 1, "[propose] (2 books, 0 hats, 2 balls)")
+    state = moved(state, 0, chosen(state, 0))
+    assert NEGOTIATION.outcome(state).reason == "deal"
+
+
+def test_a_partner_who_says_deal_gets_the_proposal_of_that_deal():
+    state = moved(setting(), 0, "[message] I take the hat and one ball, and you get the rest.")
+    state = moved(state, 1, "[message] ok deal")
+    assert chosen(state, 0) == "[propose] (0 books, 1 hat, 1 ball)"
+
+
+def test_a_hidden_proposal_is_answered_with_the_rest_of_the_partners_demand():
+    state = moved(setting(first=1), 1, "[message] both books and two balls for me, you get the rest")
+    state = moved(state, 0, chosen(state, 0))
+    state = moved(state, 1, "[propose] (2 books, 0 hats, 2 balls)")
+    assert chosen(state, 0) == "[propose] (0 books, 1 hat, 1 ball)"
+
+
+def test_who_demands_everything_gets_nothing_for_free():
+    state = against(["[message] I want everything", "[message] everything for me or no deal"], setting(first=1))
+    own = [event for event in state.events if event.seat == 0 and event.kind == "proposal"]
+    assert own[0].data["allocation"] != [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "spam", ["asdf", "no", "no deal", "lol", "???", "i want", "you you you", "\N{PILE OF POO}" * 50]
+)
+def test_a_silly_partner_is_met_with_a_last_offer_and_then_a_proposal(spam):
+    state = against([f"[message] {spam}"], setting())
+    own = [event for event in state.events if event.seat == 0]
+    assert own[-1].kind == "proposal"
+    assert state.ply < 30
+
+
+def test_it_gives_way_over_time():
+    asked = []
+    state = setting()
+    while state.ply < 8:
+        state = moved(state, 0, chosen(state, 0))
+        conversation = Conversation(CONTEXT.counts)
+        conversation.hear("you", state.events[-1].text)
+        asked.append(sum(a * b for a, b in zip(conversation.mine, CONTEXT.values[0], strict=True)))
+        state = moved(state, 1, "[message] both books and all the balls for me, that is fair")
+    assert asked[-1] < asked[0]
+
+
+@pytest.mark.parametrize("limit", [3, 4, 5, 6, 7, 12])
+def test_a_small_move_limit_leaves_time_for_both_proposals(limit):
+    states = [self_play(setting(generate_context(random.Random(seed)), limit=limit), seed) for seed in range(60)]
+    agreed = [NEGOTIATION.outcome(state).facts["agreed"] for state in states]
+    assert mean(agreed) >= (0.9 if limit > 3 else 0.6)
+
+
+def quality(contexts, objective):
+    played = [self_play(setting(c, objective, first=i % 2), i) for i, c in enumerate(contexts)]
+    outcomes = [NEGOTIATION.outcome(state) for state in played]
+    return {
+        "agreed": mean(outcome.facts["agreed"] for outcome in outcomes),
+        "utility": mean(sum(outcome.utilities) / 2 for outcome in outcomes),
+        "moves": mean(state.ply for state in played),
+    }
+
+
+@pytest.fixture(scope="module")
+def contexts():
+    return [generate_context(random.Random(seed)) for seed in range(160)]
+
+
+def test_self_play_strikes_good_deals(contexts):
+    found = quality(contexts, "self")
+    assert found["agreed"] >= 0.95
+    assert found["utility"] >= 6.5
+    assert 4 <= found["moves"] <= 12
+
+
+def test_cooperators_find_the_best_joint_score(contexts):
+    found = quality(contexts, "coop")
+    best = mean(sum(n * max(pair) for n, *pair in zip(c.counts, *c.values, strict=True)) for c in contexts)
+    assert found["utility"] >= 0.97 * best
+
+
+def test_competitors_stay_legal_and_within_the_limit(contexts):
+    assert quality(contexts[:60], "comp")["moves"] < 30
+
+
+@pytest.mark.skipif(not SELF_PLAY.exists(), reason="the published contexts are not on this machine")
+def test_self_play_on_a_sample_of_the_published_contexts():
+    found = quality(read_contexts(SELF_PLAY.read_text().splitlines())[::40], "self")
+    assert found["agreed"] >= 0.95
+    assert found["utility"] >= 6.5
+
+
+PARTNER = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(
+        [
+            "deal",
+            "no",
+            "i want everything",
+            "you get everything",
+            "i take the hat, you get the rest",
+            "split the balls",
+            "ok but i need the hat",
+            "books are worthless to me",
+            "a hat is worth 99 points to me",
+            "final offer: both books or no deal",
+        ]
+    ),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    lines=st.lists(PARTNER, min_size=1, max_size=14),
+    seed=st.integers(0, 10_000),
+    objective=st.sampled_from(["self", "coop", "comp", 0.3, -0.4]),
+    limit=st.integers(1, 20),
+    proposes_at=st.integers(1, 15),
+)
+def test_every_move_is_legal_whatever_the_partner_says(lines, seed, objective, limit, proposes_at):
+    context = generate_context(random.Random(seed))
+    state = setting(context, objective, limit, first=seed % 2)
+    while (seat := NEGOTIATION.to_move(state)) is not None:
+        text = chosen(state, seat, seed)
+        mine = moved(state, seat, text)  # legal for either seat
+        if seat == 1:
+            line = lines[state.ply % len(lines)]
+            wish = "[propose] (1 book, 1 hat, 0 balls)" if state.ply >= proposes_at else f"[message] {line}"
+            event = NEGOTIATION.parse(state, 1, wish)
+            state = mine if isinstance(event, Violation) else NEGOTIATION.apply(state, event)
+        else:
+            state = mine
+
+
+def test_a_huge_message_is_answered_quickly():
+    state = moved(setting(), 0, chosen(setting(), 0))
+    state = moved(state, 1, "[message] " + "i want the hat and " * 5_000)
+    begun = time.perf_counter()
+    assert re.match(r"\[message\] .+", chosen(state, 0))
+    assert time.perf_counter() - begun < 0.2
+
+
+@given(seed=st.integers(0, 100_000))
+def test_its_own_sentences_read_back_as_the_split_they_name(seed):
+    rng = random.Random(seed)
+    context = generate_context(rng)
+    share = tuple(rng.randint(0, count) for count in context.counts)
+    likes = wording.likes(context.values[0], context.counts, rng)
+    for text in (
+        wording.opening(likes, share, context.counts, rng),
+        wording.opening(wording.worths(context.values[0], context.counts), share, context.counts, rng),
+        wording.counter(share, context.counts, rng, repeated=seed % 2 == 0),
+        wording.accept(share, context.counts, rng),
+        wording.final(share, context.counts, rng),
+    ):
+        conversation = Conversation(context.counts)
+        conversation.hear("you", text)
+        assert conversation.mine == share
