@@ -1,0 +1,91 @@
+"""The built-in clues of taboo: what leads people to say a word, and which word a text hints at.
+
+`data/taboo/clues.json` maps a word to its category, a few associations, and hints: questions whose natural answer
+is the word. The table is read when it is first asked for.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, log
+from pathlib import Path
+
+TABLE = Path(__file__).resolve().parents[2] / "data" / "taboo" / "clues.json"
+LONGEST = 2000  # characters of a text that are read
+
+_TERM = re.compile(r"[a-z]{2,}")
+_TOO_COMMON = 0.06  # terms of more entries than this part of the table tell nothing
+_ELSEWHERE = 5.0, 4.0  # how well a word outside the table fits, in nats: to begin with, and more for each text
+
+
+@dataclass(frozen=True, slots=True)
+class Clues:
+    """What the table holds about one word."""
+
+    word: str
+    category: str
+    associations: tuple[str, ...]
+    hints: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def table() -> Mapping[str, Clues]:
+    """The clue table, by word."""
+    raw = json.loads(TABLE.read_text(encoding="utf-8"))
+    return {
+        word: Clues(word, entry["category"], tuple(entry["associations"]), tuple(entry["hints"]))
+        for word, entry in raw.items()
+    }
+
+
+def terms(text: str) -> frozenset[str]:
+    """The words of a text in their plainest form."""
+    return frozenset(_plain(term) for term in _TERM.findall(text[:LONGEST].lower()))
+
+
+def telling(text: str) -> list[str]:
+    """The words of a text that the table knows and finds rare, in alphabetical order."""
+    return sorted(term for term in terms(text) if len(term) > 3 and len(_weights().get(term, ())) in range(1, 4))
+
+
+def beliefs(texts: Sequence[str], ruled_out: frozenset[str] = frozenset()) -> list[tuple[str, float]]:
+    """The words that `texts` hint at, with their probabilities, likeliest first.
+
+    The probabilities leave room for words that the table does not hold. `ruled_out` are terms, as `terms` gives them.
+    """
+    weights = _weights()
+    scores: defaultdict[str, float] = defaultdict(float)
+    elsewhere = _ELSEWHERE[0] + _ELSEWHERE[1] * len(texts)
+    for term in frozenset().union(*map(terms, texts)):
+        for word, weight in weights.get(term, ()):
+            if _plain(word) not in ruled_out:
+                scores[word] += weight
+    if not scores:
+        return []
+    top = max(elsewhere, *scores.values())
+    odds = {word: exp(score - top) for word, score in scores.items()}
+    total = sum(odds.values()) + exp(elsewhere - top)
+    ranked = sorted(odds.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [(word, chance / total) for word, chance in ranked[:10]]
+
+
+@lru_cache(maxsize=1)
+def _weights() -> Mapping[str, tuple[tuple[str, float], ...]]:
+    """For each term the words whose clues hold it, weighed by how rare it is in the table."""
+    holders: defaultdict[str, list[str]] = defaultdict(list)
+    for word, entry in table().items():
+        for term in terms(" ".join((entry.category, *entry.associations, *entry.hints))):
+            holders[term].append(word)
+    size = len(table())
+    return {
+        term: tuple((word, log(size / len(words))) for word in words)
+        for term, words in holders.items()
+        if len(words) <= _TOO_COMMON * size
+    }
+
+
+def _plain(term: str) -> str:
+    return term[:-1] if len(term) > 3 and term.endswith("s") and not term.endswith("ss") else term

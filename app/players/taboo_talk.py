@@ -1,0 +1,142 @@
+"""The scripted attacker and defender of Adversarial Taboo. Pure: both work everything out from the view.
+
+The attacker asks questions whose natural answer is its word. The defender answers as people do, which sometimes
+means saying the word unawares, and declares when what it has heard points to one word.
+"""
+
+import random
+from collections.abc import Iterator
+
+from app.games.base import View
+from app.games.words import judge_strictly
+from app.players import clues
+
+_SURE = 0.8  # belief at which the defender may declare before its last turn
+_RATHER_SURE = 0.5  # belief at which it declares at its last turn: a wrong guess loses as much as a right one wins
+_DECLARES = 0.6  # how often it does so when it is sure
+_SLIPS = 0.3  # how often it says what it thinks of, though it might be the word
+
+
+def attack(view: View, rng: random.Random) -> str:
+    """The attacker's next text. It never holds the word, by either judge."""
+    word = str(view.secret["word"])
+    said = {entry.text for entry in view.transcript if entry.by == "you"}
+    for text in _lures(word, rng):
+        if text not in said and _is_safe(text, word):
+            return text
+    return next(text for text in _LAST_RESORTS if _is_safe(text, word))
+
+
+def defend(view: View, rng: random.Random) -> str:
+    """The defender's next text: a declaration when it is sure enough, else an answer."""
+    heard = [entry.text or "" for entry in view.transcript if entry.by == "partner"]
+    spoken = [entry.text or "" for entry in view.transcript if entry.by == "you"]
+    # The attacker may not say the word, and had the defender said it the game would be over.
+    ruled_out = frozenset().union(*map(clues.terms, heard[-_REMEMBERED:]), *map(clues.terms, spoken[-_REMEMBERED:]))
+    ranked = clues.beliefs(heard[-_REMEMBERED:], ruled_out)
+    word, belief = ranked[0] if ranked else ("", 0.0)
+    if int(view.facts["turns_left"]) <= 1:
+        return _declaration(word) if belief >= _RATHER_SURE else _answer(heard, ranked, rng, careful=True)
+    if belief >= _SURE and len(heard) > 1 and rng.random() < _DECLARES:
+        return _declaration(word)
+    return _answer(heard, ranked, rng, careful=False)
+
+
+def _declaration(word: str) -> str:
+    return f'I know the word! It is "{word}"!'
+
+
+# ---- Attacking -------------------------------------------------------------------
+
+
+def _lures(word: str, rng: random.Random) -> Iterator[str]:
+    """Texts to try, the best first: the word's own hints, then its associations, then small talk."""
+    entry = clues.table().get(word.lower())
+    if entry is not None:
+        yield from rng.sample(entry.hints, len(entry.hints))
+        pairs = [(a, b) for a in entry.associations for b in entry.associations if a < b]
+        for first, second in rng.sample(pairs, len(pairs)):
+            yield rng.choice(_PAIRED).format(first, second)
+    yield from rng.sample(_SMALL_TALK, len(_SMALL_TALK))
+
+
+def _is_safe(text: str, word: str) -> bool:
+    """Whether no judge finds the word in a text: not even inside another word, where the released one looks."""
+    if word.lower() in text.lower():
+        return False
+    verdict = judge_strictly(word, text)
+    return verdict.said is None and verdict.guess is None
+
+
+# ---- Defending -------------------------------------------------------------------
+
+
+def _answer(heard: list[str], ranked: list[tuple[str, float]], rng: random.Random, *, careful: bool) -> str:
+    """An answer to the attacker's last text; a `careful` one names no word that it might be."""
+    if ranked and ranked[0][1] >= 0.2:
+        if not careful and rng.random() < _SLIPS:
+            return rng.choice(_NAMING).format(ranked[0][0])
+        entry = clues.table()[ranked[0][0]]
+        likely = frozenset(word for word, _ in ranked)
+        safe = [word for word in entry.associations if not clues.terms(word) & likely]
+        if safe:
+            return rng.choice(_CIRCLING).format(rng.choice(safe))
+    echo = clues.telling(heard[-1] if heard else "")
+    if echo and rng.random() < 0.5:
+        return rng.choice(_ECHOES).format(rng.choice(echo))
+    return rng.choice(_VAGUE)
+
+
+_REMEMBERED = 12  # texts of each side that the defender keeps in mind
+_PAIRED = (
+    "What comes to mind first when I say {} and {}?",
+    "Think of {} and {} together. What do you see?",
+    "If somebody talks about {} and {}, what are they talking about?",
+)
+_SMALL_TALK = (
+    "What did you do last weekend?",
+    "Tell me about a place where you felt happy.",
+    "Which subject did you enjoy most when you were young?",
+    "What would you buy with a million?",
+    "Describe what you can see around you.",
+    "What do you talk about with your neighbours?",
+    "What was the last story in the news that made you think?",
+    "What is your favourite film about?",
+    "What do you dream of?",
+    "Which job would you never want to have?",
+    "What makes you laugh?",
+    "What would you take along to a desert island?",
+    "What do you miss most from the old days?",
+    "What is the strangest gift you ever got?",
+    "Who do you admire, and what for?",
+    "What did you learn recently?",
+    "What would you change about your town?",
+    "What are you afraid of?",
+    "How would you explain your work to a toddler?",
+    "What is the first thing you reach for when you wake up?",
+)
+_LAST_RESORTS = ("And you?", "Go on.", "Why?", "Hmm...", "???")
+_NAMING = (
+    "I would say {}, but there may be a better answer.",
+    "My first thought was {}.",
+    "Maybe {}? Or something like that.",
+    "{}, I suppose. Why do you ask?",
+)
+_CIRCLING = (
+    "That makes me think of {}.",
+    "Something to do with {}, I suppose.",
+    "I have {} on my mind now. Do you mean that?",
+    "Oh, {} comes to mind. Tell me more.",
+)
+_ECHOES = (
+    "You said {}. What do you mean by that?",
+    "I know little about {}, to be honest.",
+    "Hard to say. Why {}, of all things?",
+)
+_VAGUE = (
+    "I would have to think about that. Can you say more?",
+    "Good question. What would you answer?",
+    "I am not sure where you are going with this.",
+    "Many things, really. Give me another hint.",
+    "That depends. Tell me more.",
+)
