@@ -75,13 +75,13 @@ def _fold_character(character: str) -> str:
 
 
 class _Folding(dict[int, str]):
-    """For str.translate: works a character out when it is met."""
+    """For str.translate: ASCII is worked out in advance, every other character when it is met."""
 
     def __missing__(self, code: int) -> str:
         return _fold_character(chr(code))
 
 
-_FOLDING = _Folding()
+_FOLDING = _Folding({code: _fold_character(chr(code)) for code in range(128)})
 
 
 def fold(text: str) -> str:
@@ -109,9 +109,8 @@ def readings(folded: str) -> list[str]:
 
 def readings_of_word(word: str) -> list[str]:
     """The same for one word on its own, of which no part counts: `cat-like` reads `catlike` only, `cat's` is `cat`."""
-    found = list(_without_neighbours(_NOT_A_LETTER.sub("", word.removesuffix("'s"))))
-    found += _leet(word)
-    return found
+    plain = _NOT_A_LETTER.sub("", word.removesuffix("'s"))
+    return [*(_without_neighbours(plain) if SPELLED_OUT.fullmatch(word) else [plain]), *_leet(word)]
 
 
 def is_blank(text: str) -> bool:
