@@ -11,8 +11,6 @@ import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from app.config import Settings
-
 TURNS = "turns"
 PLAY_TURN = "parlor.turns.play"
 CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
@@ -41,10 +39,10 @@ def producer(broker_url: str) -> Celery:
     return celery
 
 
-def ring(settings: Settings, match_id: str) -> None:
+def ring(broker_url: str, match_id: str) -> None:
     """Ask a worker to play the model's turn in a match. Call it after the commit."""
     try:
-        producer(settings.broker_url).send_task(PLAY_TURN, args=[match_id], queue=TURNS, retry=False)
+        producer(broker_url).send_task(PLAY_TURN, args=[match_id], queue=TURNS, retry=False)
     except (OperationalError, OSError) as error:
         log.warning("the broker is away, upkeep will ring again", match=match_id, error=str(error))
 

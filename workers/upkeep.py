@@ -49,7 +49,7 @@ def look_after(database: Engine, settings: Settings, owner: str) -> None:
         forgotten = take_forgotten_turns(session)
     for match_id in forgotten:
         log.info("a turn was forgotten, ringing again", match=match_id)
-        ring(settings, match_id)
+        ring(settings.broker_url, match_id)
 
 
 if __name__ == "__main__":

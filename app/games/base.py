@@ -99,6 +99,7 @@ class Game(Protocol[S]):
     title: str
     version: int
     roles: tuple[str, str]
+    unfinished: JSON  # facts of a match that was broken off
 
     def config(self, raw: Mapping[str, Any]) -> Config:
         """Validate a raw config. Raises Invalid, which names the field, what was expected and what came."""

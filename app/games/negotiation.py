@@ -87,6 +87,7 @@ class Negotiation:
     title = "Deal or No Deal"
     version = 1
     roles = ("negotiator", "negotiator")
+    unfinished: JSON = {"agreed": False, "pareto_optimal": False}  # noqa: RUF012
 
     def config(self, raw: Mapping[str, Any]) -> Config:
         """Read `objective`, `limit`, `counts` with `values`, and `first`; all of them may be left out."""
@@ -114,35 +115,22 @@ class Negotiation:
         """Cut at the end marker, take a proposal's first line, then check prefix, order of play and grammar."""
         move = _END.split(text, maxsplit=1)[0].strip()
         opening = _PREFIX.match(move)
-        if opening and opening[1].lower() == "propose":
-            move = move.splitlines()[0].rstrip()
-        prefixes = _PREFIX.findall(move)
-
-        def refuse(code: str, reason: str) -> Violation:
-            return Violation(seat, text, code, reason)
-
         if opening is None:
-            return refuse("no_prefix", f"Start the move with [message] and your words, or with {_FORM}.")
-        if len(prefixes) > 1:
-            return refuse("two_prefixes", "Make one move at a time: one message or one proposal, with a single prefix.")
+            reason = f"Start the move with [message] and your words, or with {_FORM}."
+            return Violation(seat, text, "no_prefix", reason)
+        proposing = opening[1].lower() == "propose"
+        if proposing:
+            move = move.splitlines()[0].rstrip()
+        if len(_PREFIX.findall(move)) > 1:
+            reason = "Make one move at a time: one message or one proposal, with a single prefix."
+            return Violation(seat, text, "two_prefixes", reason)
         body = move[opening.end() :].strip()
-        proposed = bool(_proposals(state))
-        if opening[1].lower() == "message":
-            if proposed:
-                return refuse("talking_is_over", "Your partner has made an offer, so the talking is over: make yours.")
-            if not body:
-                return refuse("empty", "Please write something first: the message is empty.")
-            return Event("message", seat, move)
-        if state.ply == 0:
-            return refuse("too_early", "Please say something first: offers come after at least one message.")
-        grammar = _PROPOSAL.fullmatch(body)
-        if grammar is None:
-            return refuse("grammar", f"An offer has three whole numbers in this form, and nothing else: {_FORM}.")
-        allocation = tuple(int(number) for number in grammar.groups())
-        for item, wanted, count in zip(ITEMS, allocation, state.context.counts, strict=True):
-            if wanted > count:
-                reason = f"You can take 0 to {count} {_plural(item, count)} in an offer, but not {wanted}."
-                return refuse("too_many", reason)
+        if not proposing:
+            refusal = _refuse_message(state, body)
+            return Event("message", seat, move) if refusal is None else Violation(seat, text, *refusal)
+        allocation = _read_proposal(state, body)
+        if isinstance(allocation[0], str):
+            return Violation(seat, text, *allocation)
         return Event("proposal", seat, move, {"allocation": list(allocation)})
 
     def apply(self, state: State, event: Event) -> State:
@@ -180,7 +168,7 @@ class Negotiation:
         split = _split(state)
         if split is None:
             reason = "no deal" if len(_proposals(state)) == 2 else "move limit"
-            return Outcome(reason, None, (0, 0), {"agreed": False, "pareto_optimal": False})
+            return Outcome(reason, None, (0, 0), dict(self.unfinished))
         lam = state.config.lam
         first, second = utilities(state.context, split, lam)
         return Outcome(
@@ -194,6 +182,32 @@ class Negotiation:
                 "allocations": [list(side) for side in split],
             },
         )
+
+
+# ---- Reading a move ---------------------------------------------------------
+
+
+def _refuse_message(state: State, body: str) -> tuple[str, str] | None:
+    """Code and reason for which a message is refused."""
+    if _proposals(state):
+        return "talking_is_over", "Your partner has made an offer, so the talking is over: make yours."
+    if not body:
+        return "empty", "Please write something first: the message is empty."
+    return None
+
+
+def _read_proposal(state: State, body: str) -> Counts | tuple[str, str]:
+    """What a proposal claims, or code and reason for which it is refused."""
+    if state.ply == 0:
+        return "too_early", "Please say something first: offers come after at least one message."
+    grammar = _PROPOSAL.fullmatch(body)
+    if grammar is None:
+        return "grammar", f"An offer has three whole numbers in this form, and nothing else: {_FORM}."
+    allocation = _three([int(number) for number in grammar.groups()])
+    for item, wanted, count in zip(ITEMS, allocation, state.context.counts, strict=True):
+        if wanted > count:
+            return "too_many", f"You can take 0 to {count} {_plural(item, count)} in an offer, but not {wanted}."
+    return allocation
 
 
 # ---- Points ----------------------------------------------------------------

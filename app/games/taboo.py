@@ -73,6 +73,7 @@ class Taboo:
     title = "Adversarial Taboo"
     version = 1
     roles = ROLES
+    unfinished: JSON = {}  # noqa: RUF012
 
     def config(self, raw: Mapping[str, Any]) -> Config:
         """Read `word`, `max_turns` and `rule`; all of them may be left out."""

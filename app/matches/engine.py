@@ -11,7 +11,7 @@ from typing import Any
 
 from app.errors import Invalid
 from app.games import find_game
-from app.games.base import JSON, Event, Game, Outcome, View, Violation
+from app.games.base import JSON, Event, Game, View, Violation
 from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, Violated
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
@@ -109,19 +109,23 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
         if not by_model or attempts < BAD_ATTEMPTS:
             return [violated]
         detail = f"{attempts} refused attempts at one turn, the last: {move.reason}"
-        return [violated, *abort(MODEL_FAULT, seat, detail)]
+        return [violated, *abort(match, MODEL_FAULT, seat, detail)]
     outcome = match.game.outcome(match.game.apply(match.state, move))
     return [move] if outcome is None else [move, Ended.of(outcome)]
 
 
-def resign(seat: int) -> list[LogEvent]:
+def resign(match: Match, seat: int) -> list[LogEvent]:
     """The events of a person's leaving: nobody scores."""
-    return [Resigned(seat), Ended.of(Outcome("resigned", None, (0, 0)))]
+    return [Resigned(seat), _broken_off(match, "resigned")]
 
 
-def abort(fault: str, seat: int | None, detail: str) -> list[LogEvent]:
+def abort(match: Match, fault: str, seat: int | None, detail: str) -> list[LogEvent]:
     """The events of a match that cannot go on: nobody scores, and the log says whose fault it was."""
-    return [Aborted(seat, fault, readable(detail)), Ended.of(Outcome("aborted", None, (0, 0)))]
+    return [Aborted(seat, fault, readable(detail)), _broken_off(match, "aborted")]
+
+
+def _broken_off(match: Match, reason: str) -> Ended:
+    return Ended(reason, None, (0, 0), dict(match.game.unfinished))
 
 
 def _is_control(character: str) -> bool:

@@ -128,7 +128,7 @@ def commit(database: Engine, submission: Submission, *, instant: bool) -> Receip
 
 def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:
     """End a match that cannot go on, in the caller's transaction."""
-    after = _extended(record, engine.abort(fault, seat, detail), datetime.now(UTC))
+    after = _extended(record, engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
     append(session, after, len(record.log))
     return after
 
@@ -164,7 +164,7 @@ def _scripted_moves(record: Record, now: datetime) -> Record:
 
 def _step(record: Record, submission: Submission) -> list[LogEvent]:
     if submission.text is None:
-        return engine.resign(submission.seat)
+        return engine.resign(record.match, submission.seat)
     by_model = record.seats[submission.seat].kind == MODEL
     return engine.step(record.match, submission.seat, submission.text, by_model=by_model)
 

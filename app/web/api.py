@@ -25,7 +25,7 @@ def create_match() -> tuple[Response, int]:
     with writing() as session:
         record = start_guest_match(session, settings(), wish)
     if record.model_to_move:
-        ring(settings(), record.id)
+        ring(settings().broker_url, record.id)
     ticket = tickets.issue(settings(), record.id, person_in(record))
     url = settings().public_url + url_for("play.match", match_id=record.id, ticket=ticket)
     return jsonify(match=record.id, ticket=ticket, url=url), 201

@@ -56,7 +56,7 @@ def start(game: str) -> AnyResponse:
     with writing() as session:
         record = start_guest_match(session, settings(), wish)
     if record.model_to_move:
-        ring(settings(), record.id)
+        ring(settings().broker_url, record.id)
     hold(record.id, person_in(record))
     return redirect(url_for("play.match", match_id=record.id), 303)
 

@@ -112,7 +112,7 @@ class Play:
         # In a greenlet of its own, so that the acknowledgement goes out before the changes.
         gevent.spawn(self._rooms.follow, submission.match_id, receipt.new)
         if receipt.new and receipt.record.model_to_move:
-            gevent.spawn(ring, self._settings, submission.match_id)
+            gevent.spawn(ring, self._settings.broker_url, submission.match_id)
         if receipt.answer.ok:
             return {"ok": True, "ply": receipt.answer.ply}
         return _refused(receipt.answer.code or "invalid", receipt.answer.message or "")

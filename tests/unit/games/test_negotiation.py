@@ -160,7 +160,8 @@ def test_a_second_proposal_as_the_last_move_still_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("objective", "expected"), [("self", (7, 8)), ("coop", (15, 15)), ("comp", (-1, 1)), (0.5, (11, 11.5)), (-0.1, (6.2, 7.3))]
+    ("objective", "expected"),
+    [("self", (7, 8)), ("coop", (15, 15)), ("comp", (-1, 1)), (0.5, (11, 11.5)), (-0.1, (6.2, 7.3))],
 )
 def test_the_objective_sets_how_much_a_partners_points_count(objective: object, expected: tuple[float, float]) -> None:
     deal = "[propose] (1 books, 2 hats, 0 balls)", "[propose] (2 books, 0 hats, 1 balls)"

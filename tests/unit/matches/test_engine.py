@@ -87,7 +87,7 @@ def test_a_person_may_be_refused_as_often_as_it_takes() -> None:
 
 def test_leaving_ends_the_match_and_nobody_scores() -> None:
     _, match = begin("taboo")
-    for event in engine.resign(1):
+    for event in engine.resign(match, 1):
         match = engine.apply(match, event)
     assert isinstance(match.stopped, Resigned)
     assert match.ended == Ended("resigned", None, (0, 0))
@@ -99,7 +99,7 @@ def test_a_match_that_is_broken_off_keeps_a_hidden_offer_hidden() -> None:
     for seat, text in ((0, "[message] hi"), (1, "[propose] (0 books, 0 hats, 0 balls)")):
         for event in engine.step(match, seat, text):
             match = engine.apply(match, event)
-    for event in engine.resign(0):
+    for event in engine.resign(match, 0):
         match = engine.apply(match, event)
     assert match.view(0).transcript[-1].text is None
 
@@ -137,7 +137,7 @@ def test_a_log_has_one_beginning_and_nothing_after_its_end() -> None:
     with pytest.raises(Invalid, match="one beginning"):
         engine.apply(match, log[0])
     with pytest.raises(Invalid, match="nothing after the end"):
-        engine.replay([*log, *engine.resign(0), Resigned(1)])
+        engine.replay([*log, *engine.resign(match, 0), Resigned(1)])
 
 
 def test_an_unknown_game_is_named() -> None:
