@@ -81,7 +81,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 pass_fds=(*self._program.fds, pid_file.fileno()),
-                preexec_fn=_end_with(os.getpid()),
+                preexec_fn=end_with(os.getpid()),
             )
             pid_file.write(f"{self._process.pid}\n")
         self._started_at = time.monotonic()
@@ -148,8 +148,8 @@ def _lock_until(file: IO[str], deadline: float) -> bool:
             return True
 
 
-def _end_with(parent: int) -> Callable[[], None]:
-    """What a child does before it runs its program: ask to be ended when its parent dies, even by SIGKILL."""
+def end_with(parent: int) -> Callable[[], None]:
+    """For `preexec_fn`: has a process ended when its parent dies, even by SIGKILL, where the system can do that."""
 
     def prepare() -> None:
         if _LIBC is not None:

@@ -13,6 +13,7 @@ import http.client
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,17 +25,15 @@ from dotenv import dotenv_values
 
 from app.config import ROOT, Settings, load_settings
 from app.errors import AppError, Conflict, Invalid
-from app.factory import create_app
-from app.queues import TURNS
-from app.schema import upgrade
-from app.web.auth import new_admin_link
 from workers import broker
-from workers.child import Child, Program, end_leftover
+from workers.child import Child, Program, end_leftover, end_with
 
 TICK = 0.1  # seconds between two looks at the children
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
+SAME_REQUEST = 1.0  # seconds; make passes a signal on that its whole group got, so that one request comes twice
 BACKLOG = 2048
+WRONG_SETTING = 2  # exit code: somebody has to change a setting
 STOPPING_ORDER = (("web",), ("turns", "upkeep"), ("broker",))  # each while what it needs is still there
 
 
@@ -50,44 +49,79 @@ class Supervisor:
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
-        self._stop_requests = 0
+        self._stop_asked_at: float | None = None
+        self._in_a_hurry = False
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
-        environment |= os.environ  # a variable that is set wins over its line in .env, as it does in app.config
+        # A variable that is set wins over its line in .env, as it does in app.config.
+        self._environment = environment | os.environ
         self._children = [
-            Child(program, settings.home / "run", settings.home / "logs", environment)
+            Child(program, settings.home / "run", settings.home / "logs", self._environment)
             for program in programs(settings, listener.fileno())
         ]
 
-    def run(self, greeting: Callable[[], str]) -> None:
-        """Start everything, print the greeting when the web process answers, and go on until asked to stop."""
+    def run(self) -> None:
+        """Start everything, say where to go when the web process answers, and go on until asked to stop."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP:  # nohup is respected
-                signal.signal(number, self._request_stop)
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup is respected
+                signal.signal(number, self._ask_to_stop)
         try:
             self._start()
-            if not self._stop_requests:
-                say(greeting())
-            while not self._stop_requests:
+            while self._stop_asked_at is None:
                 self._keep_alive()
                 time.sleep(TICK)
         finally:
             self._stop()
 
-    def _request_stop(self, _number: int, _frame: FrameType | None) -> None:
-        self._stop_requests += 1
+    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        if self._stop_asked_at is None:
+            self._stop_asked_at = time.monotonic()
+        elif time.monotonic() - self._stop_asked_at > SAME_REQUEST:
+            self._in_a_hurry = True
 
     def _start(self) -> None:
         waiting = {child.name: child for child in self._children}
-        if "broker" in waiting:
-            waiting.pop("broker").start()
+        if embedded := waiting.pop("broker", None):
+            embedded.start()
+        admin_link = self._prepare()
+        if embedded:
             self._wait_for("the broker", lambda: broker.answers(self._settings.redis_url))
-        for child in waiting.values():
-            child.start()
-        self._wait_for("the web process", lambda: web_answers(self._settings))
+        if self._stop_asked_at is None:
+            waiting.pop("web").start()
+            self._wait_for("the web process", lambda: web_answers(self._settings))
+        if self._stop_asked_at is None:
+            # Not at the same time: on two cores that would cost who waits for the first page another second.
+            for child in waiting.values():
+                child.start()
+            say(greeting(self._settings, admin_link))
+
+    def _prepare(self) -> str:
+        """Bring the database up to date; returns an admin link. Raises Invalid and StartError."""
+        with subprocess.Popen(
+            [sys.executable, "-m", "workers.prepare"],
+            cwd=ROOT,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=end_with(os.getpid()),
+        ) as process:
+            while process.returncode is None:
+                try:
+                    link, complaint = process.communicate(timeout=TICK)
+                except subprocess.TimeoutExpired:
+                    if self._stop_asked_at is not None:
+                        process.kill()
+        if process.returncode == WRONG_SETTING:
+            raise Invalid(complaint.strip().removeprefix("error: "))
+        if process.returncode != 0 and self._stop_asked_at is None:
+            raise StartError(f"the database was not brought up to date:\n{complaint}")
+        return link.strip()
 
     def _wait_for(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not self._stop_requests and not ready():
+        while self._stop_asked_at is None and not ready():
             for child in self._children:
                 end = child.died()
                 self._show_output(child)
@@ -118,7 +152,7 @@ class Supervisor:
                 child.terminate()
             deadline = time.monotonic() + STOP_SECONDS
             while any(child.alive for child in group):
-                if time.monotonic() > deadline or self._stop_requests > 1:
+                if time.monotonic() > deadline or self._in_a_hurry:
                     for child in group:
                         child.kill()
                 for child in group:
@@ -139,7 +173,7 @@ def programs(settings: Settings, listener: int) -> list[Program]:
     # Celery warns root because of pickled messages; Parlor's are JSON, read from a private socket.
     celery = [sys.executable, "-W", "ignore:You're running the worker with superuser privileges", "-m", "celery"]
     celery += ["--quiet", "-A", "workers.celery_app", "worker", "-n", "turns@%h", "--loglevel", "warning"]
-    celery += ["-Q", TURNS, "-P", "threads", "-c", str(settings.TURN_THREADS)]
+    celery += ["-Q", "turns", "-P", "threads", "-c", str(settings.TURN_THREADS)]
     # With one kind of worker there is nobody to gossip with; a ping (flask doctor) needs none of the three.
     celery += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     found = [
@@ -222,15 +256,13 @@ def _lock_or_refuse(lock: IO[str], home: Path) -> None:
     lock.flush()
 
 
-def prepare(settings: Settings) -> Callable[[], str]:
-    """Bring the database up to date; returns what makes the greeting."""
-    app = create_app()
-    upgrade(app)
-    return lambda: "\n".join(
+def greeting(settings: Settings, admin_link: str) -> str:
+    """Where to go."""
+    return "\n".join(
         [
             "Parlor is running.",
             f"  Play    {settings.public_url}/",
-            f"  Admin   {new_admin_link(app)}  (works once)",
+            f"  Admin   {admin_link}  (works once)",
             f"  Data    {settings.home}",
             "Ctrl-C stops everything.",
         ]
@@ -250,12 +282,12 @@ def main() -> int:
         with claim(settings.home), listen(settings.HOST, settings.PORT) as listener:
             if settings.REDIS_URL and not broker.answers(settings.REDIS_URL):
                 raise Invalid("REDIS_URL: expected a Redis server that answers, got silence; start it or mend the URL")
-            Supervisor(settings, listener).run(prepare(settings))
+            Supervisor(settings, listener).run()
     except KeyboardInterrupt:
         return 0
     except AppError as error:
         say(f"error: {error.message}")
-        return 1 if isinstance(error, StartError) else 2
+        return 1 if isinstance(error, StartError) else WRONG_SETTING
     return 0
 
 

@@ -1,0 +1,67 @@
+# `make run` and `make test` are all that a fresh machine needs; `make help` lists the rest.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# The environment is good for one place, one set of pins and one list of dependencies; another of these makes it anew.
+STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml constraints.txt) | cksum | cut -d ' ' -f 1)
+
+# Nothing that the shell happens to have exported may change what is installed or run; pip's index settings stay.
+unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTHONSTARTUP PYTHONDONTWRITEBYTECODE
+unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG
+unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
+unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
+
+.PHONY: help install run test lint bench chromium
+
+help:  ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: $(STAMP)  ## Make the environment in .venv; costs nothing when it is there.
+
+$(STAMP):
+	@set -e; \
+	$(BIN)/python -m pip --version > /dev/null 2>&1 || { $(find_python); $$python -m venv --clear .venv; }; \
+	echo "Installing what Parlor needs into .venv; this takes a minute or two, once."; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+	rm -f .venv/installed-*; \
+	touch $(STAMP)
+
+define find_python
+python=; \
+for each in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+  if $$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then \
+    python=$$each; break; \
+  fi; \
+done; \
+if [ -z "$$python" ]; then \
+  echo "error: expected Python 3.11 or newer with its venv module, got $$($(PYTHON) --version 2>&1 | tail -n 1);" \
+    "install it (Debian: apt-get install python3-venv) or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; \
+  exit 2; \
+fi
+endef
+
+run: install  ## Start everything and print where to go; PORT=8001 for another port, Ctrl-C stops it.
+	@exec $(BIN)/python -m workers.supervisor
+
+# Each gate is run even when one before it failed; pytest comes last, so that its last line is the last one.
+gate = printf '%s\n' '-- $(1): $(2)'; $(BIN)/$(2) || failed="$$failed $(1)";
+LINT = $(call gate,ruff,ruff check) $(call gate,format,ruff format --check) $(call gate,mypy,mypy) \
+	$(call gate,imports,lint-imports)
+verdict = if [ -n "$$failed" ]; then echo "Failed:$$failed" >&2; exit 1; fi
+
+test: install chromium  ## Check style, types and imports, and run all tests.
+	@failed=; $(LINT) $(call gate,pytest,pytest) $(verdict)
+
+lint: install  ## Check style, types and imports alone.
+	@failed=; $(LINT) $(verdict)
+
+# For the browser tests. Only an administrator of a Debian can be helped; elsewhere these tests are skipped and say so.
+chromium:
+	@if ! command -v chromium > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	  echo "Installing Chromium for the browser tests."; \
+	  said=$$(apt-get update -qq 2>&1 && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium 2>&1) \
+	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; the browser tests are skipped."; }; \
+	fi
+
+bench: install  ## Measure Parlor on this machine.
+	@set -e; for each in bench/bench_*.py; do $(BIN)/python "$$each"; done
