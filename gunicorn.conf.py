@@ -4,8 +4,11 @@ One process holds many connections: a gevent worker, which gunicorn patches befo
 cores run more such processes behind a proxy that keeps a match in one of them (docs/operations.md).
 """
 
+from typing import Any
+
 from app.config import load_settings
 from app.errors import Invalid
+from app.games import warm_up
 
 try:
     _settings = load_settings()
@@ -24,3 +27,10 @@ errorlog = "-"
 loglevel = "warning"
 control_socket_disable = True  # it would lie outside PARLOR_HOME
 forwarded_allow_ips = ""  # the headers of proxies are read in one place, by TRUSTED_PROXIES
+
+
+def post_worker_init(_worker: Any) -> None:
+    """Load what the first move would wait for, in a real thread beside the event loop."""
+    import gevent  # only here, after gunicorn has patched
+
+    gevent.get_hub().threadpool.spawn(warm_up)

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import create_engine
 
 from app.config import Settings
+from app.games import warm_up
 from app.matches.turns import Desk
 from app.queues import CHANNEL, notice
 
@@ -28,6 +29,7 @@ _process = _Process()
 
 def open_desk(settings: Settings) -> None:
     """Set the process up. Called once, when the worker starts."""
+    threading.Thread(target=warm_up, name="games", daemon=True).start()
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     channel = redis.Redis.from_url(settings.redis_url, socket_timeout=2, socket_connect_timeout=2)

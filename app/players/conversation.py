@@ -1,6 +1,5 @@
 """What has been said so far in a negotiation, folded from the transcript that one seat sees. Pure."""
 
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -24,10 +23,22 @@ class Conversation:
     table_by: str | None = None  # you | partner
     agreed: Counts | None = None  # the last split that both have voiced, until somebody takes it back
     own_messages: int = 0
-    refusals: int = 0  # messages of the partner in a row that only said no
     last: Reading = field(default_factory=Reading)  # the partner's last message
     evidence: tuple[Evidence, ...] = ()
-    accepted: bool = False  # whether the partner has said yes last
+
+    def copy(self) -> "Conversation":
+        """The same again, to be carried on from here. Written out because this is done at every move."""
+        return Conversation(
+            self.counts,
+            self.mine,
+            self.theirs,
+            self.table,
+            self.table_by,
+            self.agreed,
+            self.own_messages,
+            self.last,
+            self.evidence,
+        )
 
     def complement(self, share: Counts) -> Counts:
         """What is left of the table."""
@@ -55,9 +66,7 @@ class Conversation:
             self.mine = share
         else:
             self.theirs = share
-            self.refusals = 0
             self.evidence += (("demand", self.complement(share)),)
-        self.accepted = by == "partner" and self.agreed is not None
 
     def _answered(self, by: str, reading: Reading) -> None:
         if reading.answer is True and self.table is not None:
@@ -65,11 +74,8 @@ class Conversation:
                 self.agreed = self.table
         elif reading.answer is False:
             if by == "partner" and self.mine is not None:
-                self.refusals += 1
                 self.evidence += (("refused", self.complement(self.mine)),)
             self.agreed = None
-        if by == "partner":
-            self.accepted = self.agreed is not None
 
     def _learn(self, reading: Reading) -> None:
         if reading.high or reading.low or reading.values:
@@ -150,7 +156,7 @@ def _follow(counts: Counts, heard: tuple[Message, ...]) -> Conversation:
     if not heard:
         return Conversation(counts)
     # What this seat worked out at its last turn, and the two messages since.
-    return _fold(copy(_follow(counts, heard[:-2])), heard[-2:])
+    return _fold(_follow(counts, heard[:-2]).copy(), heard[-2:])
 
 
 def _fold(conversation: Conversation, heard: tuple[Message, ...]) -> Conversation:

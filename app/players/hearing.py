@@ -122,24 +122,20 @@ class Ear:
         self._sentence()
         self._words = words
         for at, word in enumerate(words):
-            self._at = at
-            item = ITEMS.get(word)
-            if item is not None:
-                self._item(*item)
-                continue
-            number = NUMBERS.get(word)
-            if number is not None:
-                self._counted(number, word)
-                continue
-            part = PART.get(word)
-            if part is not None:
-                _PARTS[part](self, word)
+            heard = _LEXICON.get(word)
+            if heard is not None:
+                self._at = at
+                heard(self, word)
             elif self._number is not None:
-                self._patience -= 3 if self._article and word not in ("extra", "basket", "single", "of") else 1
-                if self._patience <= 0:
-                    self._loose_number()
+                self._unknown(word)
         self._at = len(words)
         self._flush()
+
+    def _unknown(self, word: str) -> None:
+        """A number waits for its item over a word or two, an article hardly at all."""
+        self._patience -= 3 if self._article and word not in ("extra", "basket", "single", "of") else 1
+        if self._patience <= 0:
+            self._loose_number()
 
     def _neighbour(self, offset: int) -> str:
         at = self._at + offset
@@ -149,10 +145,10 @@ class Ear:
         self._loose_number()
         self._number, self._article, self._patience = number, article, patience
 
-    def _counted(self, number: int, word: str) -> None:
+    def _counted(self, word: str) -> None:
         if self._number is not None and not self._article and self._neighbour(-1) in ("the", "of", "those"):
             return  # two of the three
-        self._hold(number, word in ARTICLES)
+        self._hold(NUMBERS[word], word in ARTICLES)
 
     def _loose_number(self) -> None:
         """A number without an item speaks of the item named last, if it was more than an article."""
@@ -165,9 +161,12 @@ class Ear:
             return
         if self._excepting or all(item != self._last for item, _ in self._pending):
             self._number = number
-            self._item(self._last, False)
+            self._of_item(self._last, False)
 
-    def _item(self, item: int, plural: bool) -> None:
+    def _item(self, word: str) -> None:
+        self._of_item(*ITEMS[word])
+
+    def _of_item(self, item: int, plural: bool) -> None:
         count = self.counts[item]
         number, self._number = self._number, None
         if number is None:
@@ -358,4 +357,9 @@ _PARTS: Mapping[str, Callable[[Ear, str], None]] = {
     "or": Ear._or,
     "stop": Ear._stop,
     "comma": Ear._comma,
+}
+_LEXICON: Mapping[str, Callable[[Ear, str], None]] = {
+    **{word: _PARTS[part] for word, part in PART.items()},
+    **dict.fromkeys(NUMBERS, Ear._counted),
+    **dict.fromkeys(ITEMS, Ear._item),
 }

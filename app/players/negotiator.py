@@ -16,9 +16,11 @@ from app.players import wording
 from app.players.conversation import Evidence, follow
 
 Worths = tuple[float, float, float]
+_Slope = tuple[float, float, float, float]
 
 _STEPS = (0.4, 0.0)  # how far above the fair level it asks, by its own messages so far
 _PATIENCE = 9  # own messages after which it makes its last offer
+_NOTHING = 1e-9  # utilities are sums of fractions
 _LOWEST = 0.4  # the least part of the fair level that it ever settles for while there is time
 
 
@@ -95,13 +97,14 @@ class _Table:
     def _last_chance(self) -> Counts:
         """With two moves left there is no time for words: what the partner named last, if it is worth having."""
         talk = self.talk
-        if talk.theirs is not None and self._worth(talk.theirs).mine > 0:
+        if talk.theirs is not None and self._worth(talk.theirs).mine > _NOTHING:
             return talk.theirs
         return talk.mine or self.offer().share
 
     def _bearable(self, share: Counts) -> bool:
         """Whether a split is better than no deal, as far as can be told."""
-        return self._worth(share).mine > 0 or self._worth(share).mine == 0 >= self.fair.mine
+        mine = self._worth(share).mine
+        return mine > _NOTHING or (mine > -_NOTHING and self.fair.mine <= _NOTHING)
 
     # ---- Talking ----------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class _Table:
             return False
         if self.talk.own_messages >= _PATIENCE - 1:
             return deal.mine >= _LOWEST * self.fair.mine
-        return deal.mine >= offer.mine
+        return deal.mine >= offer.mine - _NOTHING
 
 
 # ---- What the partner wants ----------------------------------------------------
@@ -201,16 +204,24 @@ def _deals(counts: Counts, values: Counts, partner: Worths, lam: float) -> tuple
 
     Source: Nash 1950 for the fair one (the greatest product of both sides' gains), with no deal worth 0 to both.
     """
-    deals = tuple(_deal(counts, share, values, partner, lam) for share in _shares(counts))
+    (a, b, c, mine), (x, y, z, theirs) = _slopes(counts, values, partner, lam)
+    deals = tuple(
+        _Deal((i, j, k), mine + a * i + b * j + c * k, theirs - x * i - y * j - z * k) for i, j, k in _shares(counts)
+    )
     return deals, max(deals, key=_merit), max(deal.mine for deal in deals)
 
 
 def _deal(counts: Counts, share: Counts, values: Counts, partner: Worths, lam: float) -> _Deal:
-    own = values[0] * share[0] + values[1] * share[1] + values[2] * share[2]
-    other = (
-        partner[0] * (counts[0] - share[0]) + partner[1] * (counts[1] - share[1]) + partner[2] * (counts[2] - share[2])
-    )
-    return _Deal(share, own + lam * other, other + lam * own)
+    """One of the same deals."""
+    (i, j, k), ((a, b, c, mine), (x, y, z, theirs)) = share, _slopes(counts, values, partner, lam)
+    return _Deal(share, mine + a * i + b * j + c * k, theirs - x * i - y * j - z * k)
+
+
+def _slopes(counts: Counts, values: Counts, partner: Worths, lam: float) -> tuple[_Slope, _Slope]:
+    """What each thing adds to my utility and takes from the partner's, each with the utility of having nothing."""
+    (a, b, c), (x, y, z) = values, partner
+    theirs = x * counts[0] + y * counts[1] + z * counts[2]
+    return (a - lam * x, b - lam * y, c - lam * z, lam * theirs), (x - lam * a, y - lam * b, z - lam * c, theirs)
 
 
 def _merit(deal: _Deal) -> float:

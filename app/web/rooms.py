@@ -108,6 +108,11 @@ class Rooms:
                 self._catch_up(room)
                 self._send("view", sid, room.view(seat))
 
+    def ply(self, match_id: str) -> int:
+        """Accepted moves so far, as this process knows them."""
+        room = self._rooms.get(match_id)
+        return 0 if room is None else room.match.ply
+
     def follow(self, match_id: str, new: Sequence[Logged]) -> None:
         """Show what a receipt brought."""
         room = self._rooms.get(match_id)

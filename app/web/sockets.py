@@ -97,13 +97,13 @@ class Play:
 
     def sync(self, place: Place, sid: str, _data: JSON) -> JSON:
         self._rooms.show(place.match_id, place.seat, sid)
-        return {"ok": True}
+        return {"ok": True, "ply": self._rooms.ply(place.match_id)}
 
     def typing(self, place: Place, _sid: str, data: JSON) -> JSON:
         if not isinstance(data.get("on"), bool):
             raise Invalid(f"on: expected true or false, got {_kind(data.get('on'))}")
         self._rooms.typing(place.match_id, place.seat, data["on"])
-        return {"ok": True}
+        return {"ok": True, "ply": self._rooms.ply(place.match_id)}
 
     def _submit(self, submission: live.Submission) -> JSON:
         if self._writer is None:
