@@ -31,5 +31,6 @@ export function moments(view, turn) {
   if (view.status === "waiting") return ["waiting"];
   if (view.status === "playing") return [turn, view.to_move];
   const { reason, winner } = view.outcome ?? {};
-  return [`over ${reason} ${winner ?? "nobody"}`, `over ${reason}`, `over ${winner}`, "over"];
+  const closest = `over ${reason} ${winner ?? "nobody"}`;
+  return [`${closest} ${moves(view).at(-1)?.kind}`, closest, `over ${reason}`, `over ${winner}`, "over"];
 }
