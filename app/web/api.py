@@ -40,7 +40,7 @@ def _read_wish(body: Any) -> Wish:
     for name in ("game", "opponent", "role"):
         if not isinstance(body.get(name, ""), str | None):
             raise Invalid(f"{name}: expected text, got {body[name]!r}")
-    if not isinstance(body.get("config") or {}, dict):
+    if not isinstance(body.get("config", {}), dict | None):
         raise Invalid(f"config: expected an object, got {body['config']!r}")
     if "game" not in body:
         raise Invalid("game: expected the name of a game, got nothing")
