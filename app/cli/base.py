@@ -163,7 +163,7 @@ def read_pairs(pairs: Sequence[str], option: str, *, show: bool = True) -> dict[
             _refuse_pair(option, pair if show else None)
         if name in found:
             raise Invalid(f"{option}: expected each name once, got {name!r} twice")
-        found[name] = _read_value(text)
+        found[name] = read_value(text)
     return found
 
 
@@ -171,7 +171,7 @@ def _refuse_pair(option: str, pair: str | None) -> NoReturn:
     raise Invalid(f"{option}: expected name=value, got {'something else' if pair is None else repr(pair)}")
 
 
-def _read_value(text: str) -> Any:
+def read_value(text: str) -> Any:
     """JSON where it begins like a number, list, object or quoted text; a bare word stays a word."""
     if text[:1] in '-0123456789[{"':
         try:

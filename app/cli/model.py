@@ -6,7 +6,7 @@ from typing import Any
 import click
 from sqlalchemy import select
 
-from app.cli.base import Group, Several, ensure_database, is_pair, print_json, read_pairs
+from app.cli.base import Group, Several, ensure_database, is_pair, print_json, read_pairs, read_value
 from app.errors import Conflict, NotFound
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
@@ -45,7 +45,7 @@ def list_(game: str | None, as_json: bool) -> None:
 @click.option("--key-env", metavar="VARIABLE", help="NAME of the variable that holds the key; '' for a server without.")
 @click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
 @click.option("--game", "games", cls=Several, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]")
-@click.option("--temperature", metavar="T", help="Sampling temperature, 0 to 2. [default: 1]")
+@click.option("--temperature", metavar="T", help="0 to 2, or none: not sent. [default: 1]")
 @click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
 @click.option("--timeout", metavar="SECONDS", help="Of each attempt. [default: 60]")
 @click.option("--retries", metavar="N", help="After a 429, a 5xx or no connection. [default: 4]")
@@ -65,6 +65,9 @@ def add_api(
     The key itself is never stored: --key-env names the variable of the workers' environment that holds it.
     """
     options = {"model": remote, **{option: value for option, value in given.items() if value is not None}}
+    for number in ("temperature", "max_tokens", "timeout", "retries"):
+        if number in options:
+            options[number] = None if options[number] == "none" else read_value(options[number])
     # The value of a further option may be a key that was put there by mistake, so it is never shown.
     further = read_pairs(more, "--option", show=False)
     if twice := sorted(set(options) & set(further)):

@@ -1,0 +1,138 @@
+"""The admin pages: for signed-in experimenters alone, and the same CSVs as on the command line."""
+
+import csv
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, update
+
+from app.extensions import reading, writing
+from app.matches import export, live
+from app.matches.overview import QUIET
+from app.matches.record import PERSON, Record, Seat
+from app.models import Lease, MatchRow, User
+from app.registry import find_model
+
+DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/codebook.csv"]
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    """A browser in which an experimenter is signed in."""
+    with writing() as session:
+        user = User(name="an experimenter", created_at=datetime.now(UTC))
+        session.add(user)
+        session.flush()
+        number = user.id
+    client = app.test_client()
+    with client.session_transaction() as cookie:
+        cookie |= {"_user_id": str(number), "_fresh": True}
+    return client
+
+
+def begin(engine: Engine, text: str | None = None) -> Record:
+    with writing(engine) as session:
+        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", name="scripted"))
+        record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True)
+        if text is not None:
+            live.submit(session, live.Submission(record.id, 0, text), instant=True)
+    return record
+
+
+def part(page: str, heading: str) -> str:
+    """The section of a page under a heading."""
+    return page.partition(f'aria-labelledby="{heading}"')[2].partition("</section>")[0]
+
+
+@pytest.mark.parametrize("path", ["/admin/", *DOWNLOADS, "/admin/export/users.csv"])
+def test_nobody_else_gets_in(app: Flask, path: str) -> None:
+    response = app.test_client().get(path)
+    assert response.status_code == 403
+    assert b"match_id" not in response.data
+
+
+def test_an_empty_installation_shows_an_overview_without_matches(client: FlaskClient) -> None:
+    page = client.get("/admin/").text
+    assert "No match has been played yet." in page
+    assert "Nobody plays just now." in page
+    assert "House partner" in page
+
+
+def test_live_and_latest_matches_are_shown_with_players_and_outcome(client: FlaskClient, engine: Engine) -> None:
+    playing, over, quiet = begin(engine, "a pet"), begin(engine, "cat"), begin(engine, "a pet")
+    with writing(engine) as session:
+        long_ago = datetime.now(UTC) - 2 * QUIET
+        session.execute(update(MatchRow).where(MatchRow.id == quiet.id).values(moved_at=long_ago))
+    page = client.get("/admin/").text
+    live_part, latest = part(page, "live"), part(page, "latest")
+    assert [record.id in live_part for record in (playing, over, quiet)] == [True, False, False]
+    assert all(record.id in latest for record in (playing, over, quiet))
+    assert "attacker breaks the rules" in latest
+    assert "1 left open" in page
+    assert 'scripted <span class="soft">defender</span>' in live_part
+
+
+def test_a_loop_that_does_not_run_is_said(client: FlaskClient, engine: Engine) -> None:
+    assert "Upkeep does not run." in client.get("/admin/").text
+    with writing(engine) as session:
+        session.add(Lease(name="upkeep", owner="it", until=datetime.now(UTC) + timedelta(minutes=1)))
+    assert "Upkeep does not run." not in client.get("/admin/").text
+
+
+def test_every_link_of_the_overview_leads_somewhere(client: FlaskClient, engine: Engine) -> None:
+    begin(engine)
+    page = client.get("/admin/").text
+    links = {piece.partition('"')[0].replace("&amp;", "&") for piece in page.split('href="')[1:]} - {"#main"}
+    assert len(links) > 8
+    assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
+
+
+def test_nothing_of_the_page_is_inline_and_nothing_is_kept(client: FlaskClient) -> None:
+    response = client.get("/admin/")
+    assert " style=" not in response.text
+    assert "<script" not in response.text
+    assert "'unsafe" not in response.headers["Content-Security-Policy"]
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_what_is_in_a_game_never_becomes_html(client: FlaskClient, engine: Engine) -> None:
+    begin(engine)
+    with writing(engine) as session:
+        session.execute(update(MatchRow).values(status="over", reason="<script>alert(1)</script>"))
+    assert "<script>" not in client.get("/admin/").text
+
+
+@pytest.mark.parametrize("name", ["matches", "moves"])
+def test_a_download_is_what_the_command_line_writes(client: FlaskClient, engine: Engine, name: str) -> None:
+    begin(engine, "=a pet")
+    table = export.TABLES[name]
+    with reading(engine) as session:
+        expected = b"".join(export.to_csv(table.columns, export.rows(session, table)))
+        guarded = b"".join(export.to_csv(table.columns, export.rows(session, table), guard=True, bom=True))
+    response = client.get(f"/admin/export/{name}.csv")
+    assert response.data == expected
+    assert response.mimetype == "text/csv"
+    assert response.headers["Content-Disposition"] == f'attachment; filename="{name}.csv"'
+    assert client.get(f"/admin/export/{name}.csv?guard=1&bom=1").data == guarded
+
+
+def test_one_game_can_be_downloaded_and_an_unknown_one_is_not_found(client: FlaskClient, engine: Engine) -> None:
+    begin(engine)
+    assert len(_rows(client.get("/admin/export/matches.csv?game=taboo").text)) == 1
+    assert _rows(client.get("/admin/export/matches.csv?game=negotiation").text) == []
+    assert client.get("/admin/export/matches.csv?game=chess").status_code == 404
+    assert client.get("/admin/export/users.csv").status_code == 404
+
+
+def test_a_download_that_is_given_up_gives_its_connection_back(client: FlaskClient, engine: Engine) -> None:
+    begin(engine, "a pet")
+    response = client.get("/admin/export/moves.csv", buffered=False)
+    response.close()
+    assert engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))

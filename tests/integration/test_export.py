@@ -1,0 +1,222 @@
+"""The CSVs: their columns, what stands in them, that text comes back as it was, and that memory does not grow."""
+
+import csv
+import io
+import json
+import tracemalloc
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, insert
+
+from app.errors import NotFound
+from app.extensions import reading, writing
+from app.matches import export, live
+from app.matches.record import PERSON, Record, Seat
+from app.models import MatchRow, SeatRow
+from app.registry import find_model
+
+SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
+NASTY = "a \"quote\", a comma; =1+1\na line\r\nanother 😀 \u202e 'x' \t end"
+MATCH_COLUMNS = (
+    "match_id,round_id,study_id,index,game,config,seed,status,reason,winner,role_0,player_0,utility_0,role_1,player_1,"
+    "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at"
+)
+MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at"
+
+Rows = list[dict[str, str]]
+
+
+def begin(engine: Engine, game: str = "negotiation", against: str | None = None, **config: Any) -> Record:
+    if game == "negotiation":
+        config = {**SPLIT, **config}
+    with writing(engine) as session:
+        partner = Seat(PERSON) if against is None else Seat.of(find_model(session, game, name=against))
+        return live.create(session, game, config, (Seat(PERSON), partner), seed=7, source="live", instant=True)
+
+
+def play(engine: Engine, record: Record, texts: Sequence[str | None]) -> Record:
+    for text in texts:
+        seat = record.match.to_move
+        assert seat is not None
+        receipt = live.commit(engine, live.Submission(record.id, seat, text), instant=True)
+        record = receipt.record
+    return record
+
+
+def read(engine: Engine, table: export.Table, **options: Any) -> Rows:
+    game = options.pop("game", None)
+    with reading(engine) as session:
+        content = b"".join(export.to_csv(table.columns, export.rows(session, table, game), **options))
+    return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+
+
+def test_a_deal_stands_in_one_row_with_every_column_in_order(engine: Engine) -> None:
+    deal = [
+        "[message] hi",
+        "[message] hello",
+        "[propose] (1 books, 2 hats, 0 balls)",
+        "[propose] (2 books, 0 hats, 1 ball)",
+    ]
+    record = play(engine, begin(engine), deal)
+    (row,) = read(engine, export.MATCHES)
+    assert ",".join(row) == MATCH_COLUMNS
+    assert json.loads(row["config"]) == {"objective": "self", "limit": 50, **SPLIT}
+    assert row["config"] == json.dumps(json.loads(row["config"]), sort_keys=True)
+    expected = {
+        "match_id": record.id, "round_id": "", "study_id": "", "index": "", "game": "negotiation", "seed": "7",
+        "status": "over", "reason": "deal", "winner": "", "role_0": "negotiator", "player_0": "person",
+        "utility_0": "7", "role_1": "negotiator", "player_1": "person", "utility_1": "8", "moves": "4",
+        "violations": "0", "agreed": "true", "pareto_optimal": "true",
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == expected
+    for name in ("started_at", "ended_at"):
+        assert datetime.fromisoformat(row[name]).utcoffset() == timedelta(0)
+
+
+def test_moves_are_the_accepted_ones_word_for_word(engine: Engine) -> None:
+    record = play(engine, begin(engine), [f"[message] {NASTY}", "[propose] (9 books, 0 hats, 0 balls)", "[message] ok"])
+    rows = read(engine, export.MOVES)
+    assert ",".join(rows[0]) == MOVE_COLUMNS
+    assert [row["text"] for row in rows] == [f"[message] {NASTY}", "[message] ok"]
+    assert [(row["ply"], row["seat"], row["kind"], row["role"]) for row in rows] == [
+        ("0", "0", "message", "negotiator"),
+        ("1", "1", "message", "negotiator"),
+    ]
+    (match,) = read(engine, export.MATCHES)
+    assert (match["match_id"], match["moves"], match["violations"]) == (record.id, "2", "1")
+
+
+def test_taboo_names_roles_the_winner_and_the_model(engine: Engine) -> None:
+    begin(engine, "taboo", "scripted", word="cat")
+    record = play(engine, begin(engine, "taboo", word="cat"), ["a small pet", "I know the word! It is cat!"])
+    first, second = read(engine, export.MATCHES)
+    assert (first["player_0"], first["player_1"], first["status"]) == ("person", "scripted", "playing")
+    assert (first["utility_0"], first["reason"], first["ended_at"], first["agreed"]) == ("", "", "", "")
+    assert (second["match_id"], second["winner"], second["reason"]) == (record.id, "1", "defender wins")
+    assert (second["role_0"], second["role_1"]) == ("attacker", "defender")
+    assert (second["utility_0"], second["utility_1"], second["agreed"]) == ("-1", "1", "")
+    assert [row["kind"] for row in read(engine, export.MOVES)] == ["message", "declaration"]
+
+
+def test_a_negotiation_that_is_left_is_no_deal(engine: Engine) -> None:
+    play(engine, begin(engine), ["[message] hi", None])
+    (row,) = read(engine, export.MATCHES)
+    assert (row["reason"], row["agreed"], row["pareto_optimal"]) == ("resigned", "false", "false")
+
+
+def test_a_utility_with_a_fraction_keeps_it(engine: Engine) -> None:
+    deal = [
+        "[message] hi",
+        "[message] hello",
+        "[propose] (1 books, 2 hats, 0 balls)",
+        "[propose] (2 books, 0 hats, 1 ball)",
+    ]
+    play(engine, begin(engine, objective=0.25), deal)
+    (row,) = read(engine, export.MATCHES)
+    assert (row["utility_0"], row["utility_1"]) == ("9", "9.75")
+
+
+def test_one_game_can_be_chosen_and_an_unknown_one_is_refused(engine: Engine) -> None:
+    begin(engine)
+    play(engine, begin(engine, "taboo", word="cat"), ["a small pet"])
+    assert [row["game"] for row in read(engine, export.MATCHES, game="taboo")] == ["taboo"]
+    assert [row["text"] for row in read(engine, export.MOVES, game="taboo")] == ["a small pet"]
+    with pytest.raises(NotFound, match="chess"):
+        read(engine, export.MATCHES, game="chess")
+
+
+def test_matches_come_in_the_order_of_their_start_and_moves_follow_them(engine: Engine) -> None:
+    first, second = begin(engine), begin(engine)
+    play(engine, second, ["[message] b0", "[message] b1"])
+    play(engine, first, ["[message] a0"])
+    assert [row["match_id"] for row in read(engine, export.MATCHES)] == [first.id, second.id]
+    assert [row["text"] for row in read(engine, export.MOVES)] == ["[message] a0", "[message] b0", "[message] b1"]
+
+
+def test_the_guard_marks_text_that_a_spreadsheet_would_run_and_nothing_else(engine: Engine) -> None:
+    texts = ["=1+1", "hello", " @SUM(A1)", "fine = fine"]
+    play(engine, begin(engine, "taboo", word="cat"), texts)
+    assert [row["text"] for row in read(engine, export.MOVES)] == [text.strip() for text in texts]
+    assert [row["text"] for row in read(engine, export.MOVES, guard=True)] == [
+        "'=1+1",
+        "hello",
+        "'@SUM(A1)",
+        "fine = fine",
+    ]
+
+
+def test_numbers_are_never_guarded(engine: Engine) -> None:
+    play(engine, begin(engine, "taboo", word="cat"), ["a small pet", "is it a cat"])
+    play(engine, begin(engine, "taboo", word="cat"), ["cat"])
+    assert [row["utility_1"] for row in read(engine, export.MATCHES, guard=True)] == ["-1", "0"]
+
+
+def test_the_mark_for_excel_comes_first_and_only_once(engine: Engine) -> None:
+    begin(engine)
+    with reading(engine) as session:
+        found = export.rows(session, export.MATCHES)
+        content = b"".join(export.to_csv(export.MATCHES.columns, found, bom=True))
+    assert content.startswith(b"\xef\xbb\xbfmatch_id,")
+    assert content.count(b"\xef\xbb\xbf") == 1
+
+
+def test_the_codebook_explains_every_column_of_every_table() -> None:
+    rows = list(csv.DictReader(io.StringIO(b"".join(export.codebook()).decode())))
+    assert [(row["table"], row["column"]) for row in rows] == [
+        *(("matches", name) for name in MATCH_COLUMNS.split(",")),
+        *(("moves", name) for name in MOVE_COLUMNS.split(",")),
+    ]
+    assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)
+
+
+def test_memory_does_not_grow_with_the_number_of_matches(engine: Engine) -> None:
+    few, few_bytes = _peak(engine, 600)
+    many, many_bytes = _peak(engine, 7_000)
+    assert many_bytes > 10 * few_bytes
+    assert many < few + 1_000_000, f"expected a flat peak, got {few:,} bytes for 600 matches and {many:,} for 7,600"
+
+
+def _peak(engine: Engine, more: int) -> tuple[int, int]:
+    """The peak of memory in bytes while all matches are exported after `more` were added, and the size of the CSV."""
+    _insert_matches(engine, more)
+    tracemalloc.start()
+    try:
+        with reading(engine) as session:
+            found = export.rows(session, export.MATCHES)
+            size = sum(map(len, export.to_csv(export.MATCHES.columns, found)))
+        return tracemalloc.get_traced_memory()[1], size
+    finally:
+        tracemalloc.stop()
+
+
+def _insert_matches(engine: Engine, number: int) -> None:
+    now = datetime.now(UTC)
+    matches = [
+        {
+            "id": f"{number}-{n}", "game": "negotiation", "source": "live", "status": "over", "seed": n,
+            "config": SPLIT, "ply": 4, "model_to_move": False, "violations": 0, "reason": "deal", "utility_0": 7.0,
+            "utility_1": 8.0, "agreed": True, "pareto_optimal": True, "started_at": now + timedelta(seconds=n),
+            "moved_at": now, "ended_at": now, "lease_count": 0,
+        }
+        for n in range(number)
+    ]  # fmt: skip
+    seats = [
+        {"match_id": match["id"], "seat": seat, "role": "negotiator", "kind": "person"}
+        for match in matches
+        for seat in (0, 1)
+    ]
+    with writing(engine) as session:
+        session.execute(insert(MatchRow), matches)
+        session.execute(insert(SeatRow), seats)
+
+
+def test_an_empty_database_gives_the_header_alone(make_app: Callable[..., Flask]) -> None:
+    app = make_app()
+    with app.app_context(), reading() as session:
+        assert list(export.to_csv(export.MOVES.columns, export.rows(session, export.MOVES))) == [
+            f"{MOVE_COLUMNS}\n".encode()
+        ]
