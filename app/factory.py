@@ -9,6 +9,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, models  # noqa: F401  (models: migrations and queries need every table known)
 from app.config import ROOT, Settings, load_settings
+from app.errors import Invalid
 from app.extensions import csrf, db, limiter, login, migrate, socketio
 from app.web import admin, api, auth, errors, play
 from app.web.sockets import Play
@@ -31,7 +32,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     Raises Invalid, in one line, for a setting that cannot be.
     """
     settings = load_settings(overrides)
-    settings.home.mkdir(parents=True, exist_ok=True)
+    _make_home(settings)
     app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
     app.config.update(_flask_config(settings))
     _extensions(app, settings)
@@ -46,11 +47,20 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     return app
 
 
+def _make_home(settings: Settings) -> None:
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid(f"PARLOR_HOME: expected a folder that can be made and written, got {error}") from None
+
+
 def _flask_config(settings: Settings) -> dict[str, Any]:
     return {
         "SETTINGS": settings,
         "SECRET_KEY": settings.secret_key,
         "SQLALCHEMY_DATABASE_URI": settings.database_url,
+        # A database server that was restarted is noticed before its old connection is used.
+        "SQLALCHEMY_ENGINE_OPTIONS": {} if settings.database_url.startswith("sqlite") else {"pool_pre_ping": True},
         "SESSION_COOKIE_SAMESITE": "Lax",
         "SESSION_COOKIE_HTTPONLY": True,
         "SESSION_COOKIE_SECURE": settings.public_url.startswith("https://"),

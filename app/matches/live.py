@@ -74,12 +74,13 @@ def create(
 ) -> Record:
     """Start a match. With `instant`, scripted players answer within the step. Raises Invalid for a bad config.
 
-    A `start_key` that was used before gives the match that it started.
+    A `start_key` that was used before gives the match that it started, or a new one if that is over by now.
     """
     if start_key is not None:
-        existing = session.scalar(select(MatchRow.id).where(MatchRow.start_key == start_key))
-        if existing is not None:
-            return load(session, existing)
+        existing = session.scalar(select(MatchRow).where(MatchRow.start_key == start_key))
+        if existing is not None and existing.status != "over":
+            return load(session, existing.id)
+        start_key = None if existing is not None else start_key
     prompts = tuple(
         default_prompt(game) if seat.spec is not None and seat.spec.kind != "scripted" else None for seat in seats
     )

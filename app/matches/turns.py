@@ -55,7 +55,7 @@ def play_turn(desk: Desk, match_id: str) -> bool:
     try:
         while record.model_to_move:
             record = _play_once(desk, record)
-            desk.notify(match_id, False)
+            desk.notify(match_id, record.model_to_move)
     except LeaseLost:
         log.info("the turn went to somebody else", match=match_id)
         return False

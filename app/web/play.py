@@ -1,5 +1,6 @@
 """The participants' pages: home, a match, its result, the rules."""
 
+import re
 import secrets
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
@@ -21,6 +22,7 @@ from app.web.limits import guest_limit
 from app.web.seats import held, hold, seat_in, settings
 
 blueprint = Blueprint("play", __name__)
+_KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 @blueprint.get("/")
@@ -51,7 +53,7 @@ def start(game: str) -> AnyResponse:
         config=objective,
         opponent=form.get("opponent") or None,
         role=form.get("role") or None,
-        start_key=form.get("key", "")[:64] or None,
+        start_key=_start_key(form.get("key", "")),
     )
     with writing() as session:
         record = start_guest_match(session, settings(), wish)
@@ -118,6 +120,11 @@ def healthz() -> tuple[str, int, dict[str, str]]:
     with reading() as session:
         session.execute(select(MatchRow.id).limit(1))
     return "ok\n", 200, {"Content-Type": "text/plain"}
+
+
+def _start_key(key: str) -> str | None:
+    """The form's key if it can be one of ours; a start without a key is only not guarded against being sent twice."""
+    return key if _KEY.fullmatch(key) else None
 
 
 def _view(match_id: str) -> JSON:

@@ -8,6 +8,7 @@ so a page gets each change once and in order, however many tabs it has and where
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gevent import sleep
 from gevent.lock import RLock
 from sqlalchemy import Engine
 
@@ -78,19 +79,24 @@ class Rooms:
         self._rooms: dict[str, Room] = {}
         self._door = RLock()  # rooms open and close one at a time
 
-    def enter(self, match_id: str, seat: int, sid: str) -> None:
-        """Open the match's room if it is not open, and send the newcomer its view. Raises NotFound."""
+    def open(self, match_id: str) -> Room:
+        """The match's room. Raises NotFound."""
         with self._door:
-            room = self._rooms.get(match_id)
-            if room is None:
+            if match_id not in self._rooms:
                 with reading(self._database) as session:
-                    room = self._rooms[match_id] = Room(load(session, match_id))
-            room.sockets[seat].add(sid)
-        with room.lock:
-            self._catch_up(room)
-            self._send("view", sid, room.view(seat))
-            if room.typing[1 - seat]:
-                self._send("typing", sid, {"on": True})
+                    self._rooms[match_id] = Room(load(session, match_id))
+            return self._rooms[match_id]
+
+    def enter(self, match_id: str, seat: int, sid: str) -> None:
+        """Send the newcomer its view, and from then on every change."""
+        with self._door:
+            room = self.open(match_id)
+            with room.lock:
+                self._catch_up(room)
+                room.sockets[seat].add(sid)
+                self._send("view", sid, room.view(seat))
+                if room.typing[1 - seat]:
+                    self._send("typing", sid, {"on": True})
 
     def leave(self, match_id: str, seat: int, sid: str) -> None:
         """The socket is gone; an empty room is closed."""
@@ -132,8 +138,10 @@ class Rooms:
                 self._catch_up(room)
 
     def refresh_all(self) -> None:
+        """Ask the database about every room, and let others work in between."""
         for match_id in list(self._rooms):
             self.refresh(match_id)
+            sleep(0)
 
     def typing(self, match_id: str, seat: int | None, on: bool) -> None:
         """Tell the other seat that this one is writing; None is the seat whose turn it is."""

@@ -28,6 +28,7 @@ from app.web.writer import Writer
 
 NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64
+LISTEN_SECONDS = 10  # after so much silence the connection to the broker is tried
 
 log = structlog.get_logger()
 
@@ -68,11 +69,12 @@ class Play:
             seat = tickets.check(self._settings, (auth or {}).get("ticket") if _is_mapping(auth) else None, match_id)
             if self._writer is None:
                 self._start()
-            self._places[sid] = Place(match_id, seat)
-            self._rooms.enter(match_id, seat, sid)
+            self._rooms.open(match_id)
         except AppError as error:
-            self._places.pop(sid, None)
             raise Refused(error.message, {"code": error.code, "message": error.message}) from None
+        self._places[sid] = Place(match_id, seat)
+        # In a greenlet of its own: the view belongs behind the packet that says that the socket is connected.
+        gevent.spawn(self._rooms.enter, match_id, seat, sid)
 
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
         if place := self._places.pop(sid, None):
@@ -144,13 +146,14 @@ class Play:
         """Hear from the workers. What was said while nobody listened is read from the database."""
         while True:
             try:
-                with redis.Redis.from_url(self._settings.redis_url, health_check_interval=15).pubsub() as channel:
+                with redis.Redis.from_url(
+                    self._settings.redis_url, health_check_interval=LISTEN_SECONDS
+                ).pubsub() as channel:
                     channel.subscribe(CHANNEL)
-                    for message in channel.listen():
-                        if message["type"] == "subscribe":
-                            self._rooms.refresh_all()
-                        elif message["type"] == "message":
-                            self._hear(message["data"])
+                    while True:
+                        message = channel.get_message(timeout=LISTEN_SECONDS)
+                        if message is not None:
+                            self._hear(message)
             except (RedisError, OSError) as error:
                 log.warning("the broker is away, asking the database instead", error=str(error))
             except Exception:
@@ -158,11 +161,13 @@ class Play:
             self._rooms.refresh_all()
             gevent.sleep(0.5)
 
-    def _hear(self, data: bytes) -> None:
-        match_id, typing = read_notice(data)
-        if not typing:
+    def _hear(self, message: JSON) -> None:
+        if message["type"] == "subscribe":
+            self._rooms.refresh_all()
+        elif message["type"] == "message":
+            match_id, typing = read_notice(message["data"])
             self._rooms.refresh(match_id)
-        self._rooms.typing(match_id, None, typing)
+            self._rooms.typing(match_id, None, typing)
 
 
 def _refused(code: str, message: str) -> JSON:

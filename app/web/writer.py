@@ -80,9 +80,6 @@ class Writer:
             self._remembered.clear()
             self._engine.dispose()
             return [error] * len(batch)
-        for result in results:
-            if isinstance(result, live.Receipt):
-                self._remember(result.record)
         return results
 
     def _one(self, session: Session, submission: live.Submission) -> live.Receipt | Exception:

@@ -163,6 +163,12 @@ def test_a_start_that_is_sent_twice_starts_once(engine: Engine, app: Any) -> Non
     assert person_in(first) == person_in(second)
 
 
+def test_a_form_that_comes_back_after_the_match_starts_another(engine: Engine, app: Any) -> None:
+    first = guest(engine, app, start_key="once")
+    say(engine, first, person_in(first), None)
+    assert guest(engine, app, start_key="once").id != first.id
+
+
 @pytest.mark.parametrize(("role", "seat"), [("attacker", 0), ("defender", 1)])
 def test_a_guest_gets_the_role_that_was_asked_for(engine: Engine, app: Any, role: str, seat: int) -> None:
     assert person_in(guest(engine, app, role=role)) == seat
