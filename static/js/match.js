@@ -229,3 +229,5 @@ addEventListener("online", () => line.wake());
 
 settleSeen();
 render();
+// Until here nothing would have heard a key or a click, so the server draws what can be pressed as inert.
+for (const part of document.querySelectorAll("[inert]")) part.inert = false;

@@ -41,10 +41,23 @@ export default function taboo(page) {
     const count = document.getElementById("turns-left");
     if (count.textContent !== line) count.textContent = line;
     [...document.getElementById("pegs").children].forEach((peg, index) => peg.classList.toggle("used", index < most - left));
+    if (view.facts.word) reveal(view.facts.word);
     if (!form) return;
     const button = form.querySelector("[type=submit]");
     if (page.waiting("declaration") === null) button.removeAttribute("aria-disabled");
     else button.setAttribute("aria-disabled", "true");
+  }
+
+  // At the end the seeker's card is turned over.
+  function reveal(found) {
+    const card = document.getElementById("word-card");
+    if (!card.classList.contains("word-card-back")) return;
+    card.classList.remove("word-card-back");
+    const shown = document.createElement("p");
+    shown.className = found.length > 8 ? "word word-long" : "word";
+    shown.textContent = found;
+    card.querySelector(".label").textContent = "The word was";
+    card.append(shown);
   }
 
   function warn(text) {
