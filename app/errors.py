@@ -44,3 +44,9 @@ class Conflict(AppError):
 
     code = "conflict"
     status = 409
+
+
+def shown(value: object, most: int = 60) -> str:
+    """What came, for a message: its repr, short enough for one line."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

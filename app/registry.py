@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid, NotFound, shown
 from app.games import GAMES, find_game
 from app.models import LanguageModel
 from app.players import make_player
@@ -33,14 +33,14 @@ def add_api_model(
         find_game(game)
     for field, value in (("name", name), ("label", label)):
         if value is not None and not (value.strip() == value and 1 <= len(value) <= 80):
-            raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {value!r}")
+            raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {shown(value)}")
     make_player(PlayerSpec("api", name, options))  # refuses what it cannot play with
     rows = session.scalars(select(LanguageModel)).all()
     if any(row.name == name for row in rows):
-        raise Conflict(f"name: expected one that is not taken, got {name!r}; `flask model list` shows them all")
+        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
     taken = {row.label for row in rows}
     if label in taken:
-        raise Conflict(f"label: expected one that is not taken, got {label!r}; `flask model list` shows them all")
+        raise Conflict(f"label: expected one that is not taken, got {shown(label)}; `flask model list` shows them all")
     neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
     label = label or next(candidate for candidate in neutral if candidate not in taken)
     row = _row(name, label, "api", list(games) or list(GAMES), options, "full")
@@ -66,9 +66,9 @@ def find_model(session: Session, game: str, *, name: str | None = None, label: s
             return row
     if name is not None:
         known = ", ".join(row.name for row in rows) or "none yet"
-        raise NotFound(f"model: expected an enabled model that plays {game} ({known}), got {name!r}")
+        raise NotFound(f"model: expected an enabled model that plays {game} ({known}), got {shown(name)}")
     known = ", ".join(row.label for row in rows) or "nobody yet"
-    raise NotFound(f"opponent: expected one who plays {game} ({known}), got {label!r}")
+    raise NotFound(f"opponent: expected one who plays {game} ({known}), got {shown(label)}")
 
 
 def player_spec(row: LanguageModel) -> PlayerSpec:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.errors import NotFound
+from app.errors import NotFound, shown
 from app.games.base import Game
 from app.games.negotiation import NEGOTIATION
 from app.games.taboo import TABOO
@@ -21,4 +21,4 @@ def find_game(name: str) -> Game[Any]:
     try:
         return GAMES[name]
     except KeyError:
-        raise NotFound(f"game: expected {' or '.join(GAMES)}, got {name!r}") from None
+        raise NotFound(f"game: expected {' or '.join(GAMES)}, got {shown(name)}") from None

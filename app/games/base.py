@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from app.errors import Invalid
+from app.errors import Invalid, shown
 
 JSON = dict[str, Any]
 
@@ -147,7 +147,7 @@ def known_fields(raw: Mapping[str, Any], known: Sequence[str], game: str) -> Non
     """Refuse a config that names a field the game does not have."""
     unknown = sorted(set(raw) - set(known))
     if unknown:
-        raise Invalid(f"config of {game}: expected only {', '.join(known)}, got {', '.join(map(repr, unknown))}")
+        raise Invalid(f"config of {game}: expected only {', '.join(known)}, got {', '.join(map(shown, unknown))}")
 
 
 def whole_number(raw: Any, name: str, least: int, most: int) -> int:
@@ -157,7 +157,7 @@ def whole_number(raw: Any, name: str, least: int, most: int) -> int:
             raise ValueError
         number = int(raw)
     except (TypeError, ValueError, OverflowError):
-        raise Invalid(f"{name}: expected a whole number from {least} to {most}, got {raw!r}") from None
+        raise Invalid(f"{name}: expected a whole number from {least} to {most}, got {shown(raw)}") from None
     if not least <= number <= most:
-        raise Invalid(f"{name}: expected a whole number from {least} to {most}, got {raw!r}")
+        raise Invalid(f"{name}: expected a whole number from {least} to {most}, got {shown(raw)}")
     return number

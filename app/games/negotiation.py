@@ -7,21 +7,18 @@ proposals, the objective λ, the move grammar). docs/papers.md names where this 
 import itertools
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
-from app.errors import Invalid
+from app.errors import Invalid, shown
 from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
+from app.games.contexts import ITEMS, Context, Counts, context_of, generate_context, three
 
-ITEMS = ("book", "hat", "ball")
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
-POINTS = 10  # what all items together are worth to each seat
 MOST_MOVES = 50
 
-Counts = tuple[int, int, int]
 Split = tuple[Counts, Counts]
 
 _END = re.compile(r"\[end\]", re.IGNORECASE)
@@ -30,14 +27,6 @@ _PROPOSAL = re.compile(
     r"\(\s*([0-9]{1,6})\s+books?\s*,\s*([0-9]{1,6})\s+hats?\s*,\s*([0-9]{1,6})\s+balls?\s*\)", re.IGNORECASE
 )
 _FORM = "[propose] (x books, y hats, z balls)"
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What lies on the table: counts of books, hats and balls, and what one of each is worth to each seat."""
-
-    counts: Counts
-    values: tuple[Counts, Counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,7 @@ class Negotiation:
         return Config(
             objective=_objective(raw.get("objective", "self")),
             limit=whole_number(raw.get("limit", MOST_MOVES), "limit", 1, 1000),
-            context=_context(raw["counts"], raw["values"]) if "counts" in raw else None,
+            context=context_of(raw["counts"], raw["values"]) if "counts" in raw else None,
             first=None if raw.get("first") is None else whole_number(raw["first"], "first", 0, 1),
         )
 
@@ -203,7 +192,7 @@ def _read_proposal(state: State, body: str) -> Counts | tuple[str, str]:
     grammar = _PROPOSAL.fullmatch(body)
     if grammar is None:
         return "grammar", f"An offer has three whole numbers in this form, and nothing else: {_FORM}."
-    allocation = _three([int(number) for number in grammar.groups()])
+    allocation = three([int(number) for number in grammar.groups()])
     for item, wanted, count in zip(ITEMS, allocation, state.context.counts, strict=True):
         if wanted > count:
             return "too_many", f"You can take 0 to {count} {_plural(item, count)} in an offer, but not {wanted}."
@@ -232,7 +221,7 @@ def splits(counts: Counts) -> Iterator[Split]:
     """Every way to share out all items between the seats."""
     for side in itertools.product(*(range(count + 1) for count in counts)):
         rest = tuple(count - n for count, n in zip(counts, side, strict=True))
-        yield _three(side), _three(rest)
+        yield three(side), three(rest)
 
 
 def is_pareto_optimal(context: Context, split: Split, lam: Fraction) -> bool:
@@ -253,94 +242,6 @@ def best_joint_score(context: Context) -> int:
     return sum(count * max(a, b) for count, a, b in zip(context.counts, first, second, strict=True))
 
 
-# ---- Contexts ---------------------------------------------------------------
-
-
-def generate_context(rng: random.Random) -> Context:
-    """Draw a context: 5 to 7 items, each type at least once, 10 points a seat.
-
-    Every type is wanted by a seat, and some type by both, so that there is something to talk about.
-    """
-    counts = rng.choice(_all_counts())
-    candidates = _all_values(counts)
-    while True:
-        values = rng.choice(candidates), rng.choice(candidates)
-        if _worth_talking_about(values):
-            return Context(counts, values)
-
-
-def read_contexts(lines: Iterable[str], source: str = "contexts file") -> list[Context]:
-    """Read a contexts file: two lines a context (seat 0, seat 1), each `count value` three times.
-
-    Raises Invalid with the number of the first line that is not so.
-    """
-    contexts: list[Context] = []
-    opening: tuple[int, Counts, Counts] | None = None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"{source}, line {number}"
-        counts, values = _read_line(line, where)
-        if opening is None:
-            opening = number, counts, values
-            continue
-        first_line, first_counts, first_values = opening
-        if counts != first_counts:
-            raise Invalid(
-                f"{where}: expected the counts of line {first_line}, {_spaced(first_counts)}, got {_spaced(counts)};"
-                " both lines of a context describe the same table"
-            )
-        contexts.append(_checked(Context(counts, (first_values, values)), where))
-        opening = None
-    if opening is not None:
-        raise Invalid(f"{source}, line {opening[0]}: expected a second line for seat 1, got the end of the file")
-    if not contexts:
-        raise Invalid(f"{source}: expected two lines a context, got an empty file")
-    return contexts
-
-
-def _read_line(line: str, where: str) -> tuple[Counts, Counts]:
-    words = line.split()
-    if len(words) != 6:
-        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {len(words)}")
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {line.strip()[:60]!r}")
-    numbers = [int(word) for word in words]
-    return _three(numbers[0::2]), _three(numbers[1::2])
-
-
-def _checked(context: Context, where: str) -> Context:
-    if min(context.counts) < 1 or max(context.counts) > POINTS:
-        raise Invalid(f"{where}: expected 1 to {POINTS} of each item, got {_spaced(context.counts)}")
-    for seat, values in enumerate(context.values):
-        worth = sum(count * value for count, value in zip(context.counts, values, strict=True))
-        if min(values) < 0 or worth != POINTS:
-            raise Invalid(
-                f"{where}: expected values of seat {seat} that make {POINTS} points over all items, got {worth}"
-            )
-    return context
-
-
-@lru_cache
-def _all_counts() -> list[Counts]:
-    return [_three(counts) for counts in itertools.product(range(1, 6), repeat=3) if 5 <= sum(counts) <= 7]
-
-
-@lru_cache
-def _all_values(counts: Counts) -> list[Counts]:
-    ranges = (range(POINTS // count + 1) for count in counts)
-    return [
-        _three(values)
-        for values in itertools.product(*ranges)
-        if sum(count * value for count, value in zip(counts, values, strict=True)) == POINTS
-    ]
-
-
-def _worth_talking_about(values: tuple[Counts, Counts]) -> bool:
-    pairs = list(zip(*values, strict=True))
-    return all(a or b for a, b in pairs) and any(a and b for a, b in pairs)
-
-
 # ---- Small things -----------------------------------------------------------
 
 
@@ -353,7 +254,7 @@ def _split(state: State) -> Split | None:
     proposals = _proposals(state)
     if len(proposals) < 2:
         return None
-    sides = {event.seat: _three(event.data["allocation"]) for event in proposals}
+    sides = {event.seat: three(event.data["allocation"]) for event in proposals}
     if any(a + b != count for a, b, count in zip(sides[0], sides[1], state.context.counts, strict=True)):
         return None
     return sides[0], sides[1]
@@ -380,27 +281,8 @@ def _objective(raw: Any) -> str | int | float:
     except (TypeError, ValueError):
         lam = float("nan")
     if not -1 <= lam <= 1:
-        raise Invalid(f"objective: expected self, coop, comp or a number from -1 to 1, got {raw!r}")
+        raise Invalid(f"objective: expected self, coop, comp or a number from -1 to 1, got {shown(raw)}")
     return int(lam) if lam.is_integer() else lam
-
-
-def _context(counts: Any, values: Any) -> Context:
-    try:
-        context = Context(_three(counts), (_three(values[0]), _three(values[1])))
-        numbers = [*context.counts, *context.values[0], *context.values[1]]
-        if len(values) != 2 or any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
-            raise ValueError
-    except (TypeError, ValueError, KeyError, IndexError):
-        raise Invalid(
-            "counts, values: expected three whole counts and two lists of three whole values,"
-            f" got {counts!r} and {values!r}"
-        ) from None
-    return _checked(context, "counts, values")
-
-
-def _three(numbers: Sequence[int]) -> Counts:
-    first, second, third = numbers
-    return first, second, third
 
 
 def _by_item(numbers: Counts) -> JSON:
@@ -413,10 +295,6 @@ def _number(value: Fraction) -> int | float:
 
 def _plural(item: str, count: int) -> str:
     return item if count == 1 else f"{item}s"
-
-
-def _spaced(numbers: Counts) -> str:
-    return " ".join(map(str, numbers))
 
 
 NEGOTIATION = Negotiation()

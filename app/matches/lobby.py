@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import Invalid, NotAllowed
+from app.errors import Invalid, NotAllowed, shown
 from app.games import find_game
-from app.games.negotiation import Context, read_contexts
+from app.games.contexts import Context, read_contexts
 from app.matches import live
 from app.matches.record import PERSON, Record, Seat
 from app.registry import find_model
@@ -64,7 +64,7 @@ def new_seed() -> int:
 def person_seat(roles: tuple[str, str], role: str | None, seed: int) -> int:
     """The seat of a role; drawn from the match's seed when it is left open or both seats have the same role."""
     if role is not None and role not in roles:
-        raise Invalid(f"role: expected {' or '.join(dict.fromkeys(roles))}, got {role!r}")
+        raise Invalid(f"role: expected {' or '.join(dict.fromkeys(roles))}, got {shown(role)}")
     open_seats = [seat for seat in (0, 1) if role is None or roles[seat] == role]
     return random.Random(f"{seed}/person").choice(open_seats)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from app.games import find_game
 from app.games.base import JSON, Entry, View
-from app.games.negotiation import ITEMS, NEGOTIATION
+from app.games.contexts import ITEMS
+from app.games.negotiation import NEGOTIATION
 from app.games.taboo import TABOO
 from app.matches.events import Ended
 

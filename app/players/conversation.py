@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from app.games.negotiation import Counts
+from app.games.contexts import Counts
 from app.players.understanding import Reading, Share, read
 
 Message = tuple[str, str | None]  # by you or partner, and the text

@@ -7,7 +7,7 @@ quantities not yet given to anyone. That is why slips, missing commas and half s
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from app.games.negotiation import POINTS, Counts
+from app.games.contexts import POINTS, Counts
 from app.players.vocabulary import (
     ARTICLES,
     ASIDE,

@@ -11,7 +11,7 @@ from math import exp
 from typing import NamedTuple
 
 from app.games.base import View
-from app.games.negotiation import ITEMS, POINTS, Counts
+from app.games.contexts import ITEMS, POINTS, Counts
 from app.players import wording
 from app.players.conversation import Evidence, follow
 

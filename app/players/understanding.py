@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.games.negotiation import Counts
+from app.games.contexts import Counts
 from app.players import vocabulary
 from app.players.hearing import Ear
 

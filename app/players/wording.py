@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from app.games.negotiation import ITEMS, Counts
+from app.games.contexts import ITEMS, Counts
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
 

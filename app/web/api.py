@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint, jsonify, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid
+from app.errors import Invalid, shown
 from app.extensions import limiter, writing
 from app.matches.lobby import Wish, person_in, start_guest_match
 from app.queues import ring
@@ -36,12 +36,12 @@ def _read_wish(body: Any) -> Wish:
         raise Invalid("body: expected a JSON object {game, config?, opponent, role?}")
     unknown = sorted(set(body) - _FIELDS)
     if unknown:
-        raise Invalid(f"body: expected only {', '.join(sorted(_FIELDS))}, got {', '.join(map(repr, unknown))}")
+        raise Invalid(f"body: expected only {', '.join(sorted(_FIELDS))}, got {', '.join(map(shown, unknown))}")
     for name in ("game", "opponent", "role"):
         if not isinstance(body.get(name, ""), str | None):
-            raise Invalid(f"{name}: expected text, got {body[name]!r}")
+            raise Invalid(f"{name}: expected text, got {shown(body[name])}")
     if not isinstance(body.get("config", {}), dict | None):
-        raise Invalid(f"config: expected an object, got {body['config']!r}")
+        raise Invalid(f"config: expected an object, got {shown(body['config'])}")
     if "game" not in body:
         raise Invalid("game: expected the name of a game, got nothing")
     return Wish(body["game"] or "", body.get("config") or {}, body.get("opponent"), body.get("role"))

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from socketio.exceptions import ConnectionRefusedError as Refused
 
 from app.config import Settings
-from app.errors import AppError, Invalid
+from app.errors import AppError, Invalid, shown
 from app.extensions import db, socketio
 from app.games.base import JSON
 from app.matches import live
@@ -181,4 +181,4 @@ def _is_mapping(value: Any) -> bool:
 def _kind(value: Any) -> str:
     if value is None:
         return "nothing"
-    return f"{type(value).__name__} {str(value)[:40]!r}"
+    return f"{type(value).__name__} {shown(value)}"

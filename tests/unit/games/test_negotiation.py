@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 
 from app.errors import Invalid
 from app.games.base import Event, Violation
+from app.games.contexts import Context, generate_context, read_contexts
 from app.games.negotiation import (
     NEGOTIATION,
-    Context,
     State,
     best_joint_score,
     frontier,
-    generate_context,
     is_pareto_optimal,
-    read_contexts,
     scores,
     splits,
     utilities,

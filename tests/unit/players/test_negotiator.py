@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.games.base import Violation
-from app.games.negotiation import NEGOTIATION, Context, generate_context, read_contexts
+from app.games.contexts import Context, generate_context, read_contexts
+from app.games.negotiation import NEGOTIATION
 from app.players import negotiator, wording
 from app.players.conversation import Conversation
 

@@ -1,0 +1,136 @@
+"""What lies on the table of a negotiation: contexts, drawn at random or read from a file.
+
+Source: Lewis et al. 2017, whose `selfplay.txt` has this format.
+"""
+
+import itertools
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.errors import Invalid, shown
+
+ITEMS = ("book", "hat", "ball")
+POINTS = 10  # what all items together are worth to each seat
+
+Counts = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What lies on the table: counts of books, hats and balls, and what one of each is worth to each seat."""
+
+    counts: Counts
+    values: tuple[Counts, Counts]
+
+
+def generate_context(rng: random.Random) -> Context:
+    """Draw a context: 5 to 7 items, each type at least once, 10 points a seat.
+
+    Every type is wanted by a seat, and some type by both, so that there is something to talk about.
+    """
+    counts = rng.choice(_all_counts())
+    candidates = _all_values(counts)
+    while True:
+        values = rng.choice(candidates), rng.choice(candidates)
+        if _worth_talking_about(values):
+            return Context(counts, values)
+
+
+def read_contexts(lines: Iterable[str], source: str = "contexts file") -> list[Context]:
+    """Read a contexts file: two lines a context (seat 0, seat 1), each `count value` three times.
+
+    Raises Invalid with the number of the first line that is not so.
+    """
+    contexts: list[Context] = []
+    opening: tuple[int, Counts, Counts] | None = None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{source}, line {number}"
+        counts, values = _read_line(line, where)
+        if opening is None:
+            opening = number, counts, values
+            continue
+        first_line, first_counts, first_values = opening
+        if counts != first_counts:
+            raise Invalid(
+                f"{where}: expected the counts of line {first_line}, {_spaced(first_counts)}, got {_spaced(counts)};"
+                " both lines of a context describe the same table"
+            )
+        contexts.append(_checked(Context(counts, (first_values, values)), where))
+        opening = None
+    if opening is not None:
+        raise Invalid(f"{source}, line {opening[0]}: expected a second line for seat 1, got the end of the file")
+    if not contexts:
+        raise Invalid(f"{source}: expected two lines a context, got an empty file")
+    return contexts
+
+
+def _read_line(line: str, where: str) -> tuple[Counts, Counts]:
+    words = line.split()
+    if len(words) != 6:
+        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {len(words)}")
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {line.strip()[:60]!r}")
+    numbers = [int(word) for word in words]
+    return three(numbers[0::2]), three(numbers[1::2])
+
+
+def _checked(context: Context, where: str) -> Context:
+    if min(context.counts) < 1 or max(context.counts) > POINTS:
+        raise Invalid(f"{where}: expected 1 to {POINTS} of each item, got {_spaced(context.counts)}")
+    for seat, values in enumerate(context.values):
+        worth = sum(count * value for count, value in zip(context.counts, values, strict=True))
+        if min(values) < 0 or worth != POINTS:
+            raise Invalid(
+                f"{where}: expected values of seat {seat} that make {POINTS} points over all items, got {worth}"
+            )
+    return context
+
+
+@lru_cache
+def _all_counts() -> list[Counts]:
+    return [three(counts) for counts in itertools.product(range(1, 6), repeat=3) if 5 <= sum(counts) <= 7]
+
+
+@lru_cache
+def _all_values(counts: Counts) -> list[Counts]:
+    ranges = (range(POINTS // count + 1) for count in counts)
+    return [
+        three(values)
+        for values in itertools.product(*ranges)
+        if sum(count * value for count, value in zip(counts, values, strict=True)) == POINTS
+    ]
+
+
+def _worth_talking_about(values: tuple[Counts, Counts]) -> bool:
+    pairs = list(zip(*values, strict=True))
+    return all(a or b for a, b in pairs) and any(a and b for a, b in pairs)
+
+
+def context_of(counts: Any, values: Any) -> Context:
+    """The context that a config names by its counts and values. Raises Invalid."""
+    try:
+        context = Context(three(counts), (three(values[0]), three(values[1])))
+        numbers = [*context.counts, *context.values[0], *context.values[1]]
+        if len(values) != 2 or any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
+            raise ValueError
+    except (TypeError, ValueError, KeyError, IndexError):
+        raise Invalid(
+            "counts, values: expected three whole counts and two lists of three whole values,"
+            f" got {shown(counts)} and {shown(values)}"
+        ) from None
+    return _checked(context, "counts, values")
+
+
+def three(numbers: Sequence[int]) -> Counts:
+    """Numbers of books, hats and balls as a tuple. Raises ValueError when there are not three."""
+    first, second, third = numbers
+    return first, second, third
+
+
+def _spaced(numbers: Counts) -> str:
+    return " ".join(map(str, numbers))
