@@ -14,8 +14,10 @@ from app.config import Settings
 from app.errors import Invalid, NotAllowed, shown
 from app.games import find_game
 from app.games.contexts import Context, read_contexts
+from app.games.taboo import target_words
 from app.matches import live
 from app.matches.record import PERSON, Record, Seat
+from app.players import clues
 from app.registry import find_model
 
 LIVE = "live"
@@ -47,7 +49,7 @@ def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Recor
     return live.create(
         session,
         game.name,
-        with_context(game.name, wish.config, settings.CONTEXTS_FILE, seed),
+        _drawn(game.name, wish.config, settings, opponent.kind, seed),
         seats if person == 0 else (seats[1], seats[0]),
         seed=seed,
         source=LIVE,
@@ -80,6 +82,17 @@ def with_context(game: str, config: Mapping[str, Any], contexts_file: str, seed:
         return config
     context = random.Random(f"{seed}/context").choice(load_contexts(contexts_file))
     return {**config, "counts": list(context.counts), "values": [list(row) for row in context.values]}
+
+
+def _drawn(game: str, config: Mapping[str, Any], settings: Settings, opponent: str, seed: int) -> Mapping[str, Any]:
+    """The config with what guests play with, where it is left open.
+
+    Against the scripted partner the word is one that it has clues for: with any other it can only make small talk.
+    """
+    if game == "taboo" and opponent == "scripted" and config.get("word") is None:
+        known = [word for word in target_words() if word in clues.table()]
+        return {**config, "word": random.Random(f"{seed}/word").choice(known)}
+    return with_context(game, config, settings.CONTEXTS_FILE, seed)
 
 
 def load_contexts(path: str) -> list[Context]:

@@ -8,11 +8,13 @@ from sqlalchemy import Engine, select
 
 from app.errors import NotAllowed, NotFound
 from app.extensions import reading, writing
+from app.games.taboo import target_words
 from app.matches import live
 from app.matches.events import Violated
 from app.matches.lobby import Wish, person_in, start_guest_match
 from app.matches.record import Record, Seat, load
 from app.models import EventRow, MatchRow
+from app.players import clues
 
 pytestmark = pytest.mark.usefixtures("app")
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
@@ -209,6 +211,13 @@ def test_a_wish_that_cannot_be_met_says_why(
 def test_guest_play_can_be_switched_off(engine: Engine, make_app: Any) -> None:
     with pytest.raises(NotAllowed, match="by invitation"):
         guest(engine, make_app(GUEST_PLAY=False))
+
+
+def test_the_scripted_partner_gets_words_that_it_has_clues_for(engine: Engine, app: Any) -> None:
+    words = {guest(engine, app).match.state.word for _ in range(8)}
+    assert len(words) > 1
+    assert words <= set(clues.table()) & set(target_words())
+    assert guest(engine, app, config={"word": "zeppelin"}).match.state.word == "zeppelin"
 
 
 def test_live_negotiations_draw_from_the_contexts_file(engine: Engine, make_app: Any, home: Any) -> None:
