@@ -4,6 +4,7 @@ One process holds many connections: a gevent worker, which gunicorn patches befo
 cores run more such processes behind a proxy that keeps a match in one of them (docs/operations.md).
 """
 
+import os
 from typing import Any
 
 from app.config import load_settings
@@ -30,7 +31,12 @@ forwarded_allow_ips = ""  # the headers of proxies are read in one place, by TRU
 
 
 def post_worker_init(_worker: Any) -> None:
-    """Load what the first move would wait for, in a real thread beside the event loop."""
+    """Load what the first move would wait for, in a real thread beside the event loop, and wait at the gate.
+
+    The gate is the supervisor's: its far end is closed when the database is up to date. Without it there is no waiting.
+    """
     import gevent  # only here, after gunicorn has patched
 
     gevent.get_hub().threadpool.spawn(warm_up)
+    if gate := os.environ.get("PARLOR_GATE"):
+        os.read(int(gate), 1)

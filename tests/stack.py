@@ -93,7 +93,11 @@ class Stack:
         wait_until(replaced, f"a new {name}")
         return self.pid(name)
 
-    def get(self, path: str = "/healthz", timeout: float = 10) -> str:
+    def healthy(self) -> bool:
+        """Whether the web process says that it is well; waits for one that is being replaced."""
+        return self.get("/healthz").strip() == "ok"
+
+    def get(self, path: str, timeout: float = 30) -> str:
         """The body of a page, which must answer 200."""
         with urllib.request.urlopen(self.url + path, timeout=timeout) as response:  # noqa: S310 - our own address
             return str(response.read().decode())

@@ -54,9 +54,12 @@ class Supervisor:
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
         # A variable that is set wins over its line in .env, as it does in app.config.
         self._environment = environment | os.environ
+        # The web process loads while the database is brought up to date, and serves when the gate's far end is closed.
+        near, far = os.pipe()
+        self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start or _stop
         self._children = [
             Child(program, settings.home / "run", settings.home / "logs", self._environment)
-            for program in programs(settings, listener.fileno())
+            for program in programs(settings, listener.fileno(), near)
         ]
 
     def run(self) -> None:
@@ -69,6 +72,9 @@ class Supervisor:
             while self._stop_asked_at is None:
                 self._keep_alive()
                 time.sleep(TICK)
+        except AppError:
+            self._in_a_hurry = True  # nobody has been served yet
+            raise
         finally:
             self._stop()
 
@@ -80,16 +86,17 @@ class Supervisor:
 
     def _start(self) -> None:
         waiting = {child.name: child for child in self._children}
-        if embedded := waiting.pop("broker", None):
+        embedded = waiting.pop("broker", None)
+        if embedded:
             embedded.start()
+        waiting.pop("web").start()
         admin_link = self._prepare()
+        self._gate.close()
         if embedded:
             self._wait_for("the broker", lambda: broker.answers(self._settings.redis_url))
+        self._wait_for("the web process", lambda: web_answers(self._settings))
         if self._stop_asked_at is None:
-            waiting.pop("web").start()
-            self._wait_for("the web process", lambda: web_answers(self._settings))
-        if self._stop_asked_at is None:
-            # Not at the same time: on two cores that would cost who waits for the first page another second.
+            # Not earlier: on two cores that would cost who waits for the first page another second.
             for child in waiting.values():
                 child.start()
             say(greeting(self._settings, admin_link))
@@ -146,6 +153,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         """End all children, in order: SIGTERM, and SIGKILL after a few seconds or when asked to stop once more."""
+        self._gate.close()
         for names in STOPPING_ORDER:
             group = [child for child in self._children if child.name in names]
             for child in group:
@@ -166,10 +174,11 @@ class Supervisor:
                 say(f"{child.name:>6} | {line}")
 
 
-def programs(settings: Settings, listener: int) -> list[Program]:
-    """What runs beside the supervisor; the web process serves the listening socket with this number."""
+def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
+    """What runs beside the supervisor; the web process serves the listening socket as soon as the gate is open."""
     python = [sys.executable, "-m"]
-    gunicorn = [*python, "gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}", "wsgi:app"]
+    gunicorn = [*python, "gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}"]
+    gunicorn += ["--env", f"PARLOR_GATE={gate}", "wsgi:app"]
     # Celery warns root because of pickled messages; Parlor's are JSON, read from a private socket.
     celery = [sys.executable, "-W", "ignore:You're running the worker with superuser privileges", "-m", "celery"]
     celery += ["--quiet", "-A", "workers.celery_app", "worker", "-n", "turns@%h", "--loglevel", "warning"]
@@ -177,7 +186,7 @@ def programs(settings: Settings, listener: int) -> list[Program]:
     # With one kind of worker there is nobody to gossip with; a ping (flask doctor) needs none of the three.
     celery += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     found = [
-        Program("web", gunicorn, fds=(listener,)),
+        Program("web", gunicorn, fds=(listener, gate)),
         Program("turns", celery),
         Program("upkeep", [*python, "workers.upkeep"]),
     ]

@@ -39,7 +39,7 @@ def test_a_start_prints_where_to_go_and_keeps_its_folders_private(stack: Callabl
     assert f"Play    {parlor.url}/" in parlor.output()
     assert re.search(rf"Admin   {parlor.url}/\S+  \(works once\)", parlor.output())
     assert str(home) in parlor.output()
-    assert parlor.get() == "ok"
+    assert parlor.healthy()
     for name in ("run", "broker", "logs"):
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o700
     assert {path.stem for path in (home / "logs").glob("*.log")} == set(CHILDREN)
@@ -68,7 +68,7 @@ def test_whatever_is_killed_comes_back_and_a_line_says_so(stack: Callable[..., S
         assert alive(parlor.kill(name))
         wait_until(lambda name=name: f"{name} was killed by SIGKILL; it starts again" in parlor.output(), "a line", 5)
         assert {other: parlor.pid(other) for other in others} == others
-        assert parlor.get() == "ok"
+        assert parlor.healthy()
 
 
 def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_one(stack: Callable[..., Stack]) -> None:
@@ -76,7 +76,14 @@ def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_on
     for pid in parlor.family():
         if pid == parlor.pid("web"):
             os.kill(pid, signal.SIGKILL)
-    assert parlor.get(timeout=20) == "ok"  # not refused: the listening socket never closed
+    assert parlor.healthy()  # not refused: the listening socket never closed
+
+
+def test_who_comes_before_the_database_is_ready_waits_for_a_whole_page(stack: Callable[..., Stack], home: Path) -> None:
+    parlor = stack(wait=False)
+    wait_until(lambda: (home / "run" / "web.pid").exists(), "the web process")
+    assert "Parlor" in parlor.get("/", timeout=60)
+    parlor.wait_until_ready()
 
 
 def test_a_start_after_the_supervisor_was_killed_finds_nothing_in_its_way(stack: Callable[..., Stack]) -> None:
@@ -85,7 +92,7 @@ def test_a_start_after_the_supervisor_was_killed_finds_nothing_in_its_way(stack:
     os.kill(first.process.pid, signal.SIGKILL)
     first.process.wait()
     second = stack({"PORT": first.env["PORT"]})
-    assert second.get() == "ok"
+    assert second.healthy()
     assert [pid for pid in family if alive(pid)] == []
 
 
@@ -98,7 +105,7 @@ def test_a_second_supervisor_is_refused_and_the_first_goes_on(
     assert str(home) in line
     assert str(first.process.pid) in line
     assert {name: first.pid(name) for name in CHILDREN} == pids
-    assert first.get() == "ok"
+    assert first.healthy()
 
 
 def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home: Path) -> None:
@@ -120,6 +127,8 @@ def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home:
         ({"PARLOR_HOME": "long" * 25}, "error: PARLOR_HOME: "),
         ({"REDIS_URL": "http://somewhere"}, "error: REDIS_URL: "),
         ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "error: REDIS_URL: "),
+        ({"DATABASE_URL": "postgresql://127.0.0.1:1/nowhere"}, "error: DATABASE_URL: "),
+        ({"DATABASE_URL": "sqlite:////dev/null/parlor.db"}, "error: DATABASE_URL: "),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_line(home: Path, free_port: int, env: dict[str, str], expected: str) -> None:

@@ -1,0 +1,104 @@
+"""The make targets, in a folder of their own with stand-ins for the programs that they call."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.stack import ROOT
+
+PROGRAMS = ("python", "ruff", "mypy", "lint-imports", "pytest")
+
+
+class Project:
+    """A copy of what make reads, and an environment whose programs write down how they were called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, folder)
+        for name in PROGRAMS:
+            self.put(f".venv/bin/{name}", f'echo "{name} $* [$PIP_TARGET$PYTHONPATH]" >> calls; echo "{name} ran"')
+        self.put("path/chromium", "")
+
+    def put(self, name: str, script: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def make(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        (self.folder / "calls").unlink(missing_ok=True)
+        path = f"{self.folder / 'path'}:{os.environ['PATH']}"
+        command = ["make", "--no-print-directory", *words]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        return subprocess.run(
+            command, cwd=self.folder, env=clean | {"PATH": path} | env, capture_output=True, text=True, timeout=60
+        )
+
+    def calls(self) -> str:
+        path = self.folder / "calls"
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_help_lists_every_target_for_people(project: Project) -> None:
+    listed = project.make("help").stdout
+    assert all(f"make {target} " in listed for target in ("help", "install", "run", "test", "lint", "bench"))
+
+
+def test_install_uses_the_pins_once_and_again_only_when_they_change(project: Project) -> None:
+    project.make("install")
+    assert "pip install" in project.calls()
+    assert "-c constraints.txt -e .[dev]" in project.calls()
+    project.make("install")
+    assert project.calls() == ""
+    with (project.folder / "constraints.txt").open("a") as pins:
+        pins.write("example==1\n")
+    project.make("install")
+    assert "pip install" in project.calls()
+
+
+def test_what_the_shell_has_exported_does_not_reach_pip_or_python(project: Project) -> None:
+    project.make("run", PIP_TARGET="/nowhere", PYTHONPATH="/nowhere", PIP_USER="1", VIRTUAL_ENV="/nowhere")
+    assert "python -m workers.supervisor []" in project.calls()
+    assert "/nowhere" not in project.calls()
+
+
+def test_a_python_that_is_too_old_is_one_line_that_says_the_remedy(project: Project) -> None:
+    shutil.rmtree(project.folder / ".venv")
+    for version in ("", ".11", ".12", ".13", ".14"):
+        project.put(f"path/python3{version}", '[ "$1" = --version ] && echo Python 3.9.2; [ "$1" = --version ]')
+    done = project.make("run")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("error: expected Python 3.11 or newer with its venv module, got Python 3.9.2; install it")
+    assert all(line.startswith("make: ") for line in rest)
+
+
+def test_tests_run_after_all_other_gates_and_have_the_last_word(project: Project) -> None:
+    done = project.make("test")
+    assert done.returncode == 0
+    assert [line.split(" [")[0] for line in project.calls().splitlines()][-5:] == [
+        "ruff check",
+        "ruff format --check",
+        "mypy ",
+        "lint-imports ",
+        "pytest ",
+    ]
+    assert done.stdout.splitlines()[-1] == "pytest ran"
+
+
+def test_a_gate_that_fails_is_named_and_keeps_no_other_from_running(project: Project) -> None:
+    project.put(".venv/bin/mypy", "exit 1")
+    done = project.make("test")
+    assert done.returncode != 0
+    assert "pytest ran" in done.stdout
+    assert "Failed: mypy\n" in done.stderr

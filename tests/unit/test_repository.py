@@ -1,0 +1,131 @@
+"""The repository itself: what is pinned, what is committed, what is documented."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from app.config import ROOT, Settings
+
+LARGEST_FILE = 600_000  # bytes
+FOREIGN = ("torch", "transformers", "gevent-websocket", "eventlet", "psycopg2", "psycopg2-binary")
+# Written in halves, so that this file does not hold what it looks for.
+NOT_TO_BE_COMMITTED = [
+    *(name + tail for name in ("pypi.", "files.pythonhosted.", "npmjs.", "deb.debian.") for tail in ("org", "com")),
+    *("/" + folder + "/" for folder in ("work", "root", "home", "Users")),
+    "BEGIN " + "PRIVATE KEY",
+    "sk-" + "proj-",
+]
+
+
+@pytest.fixture(scope="module")
+def committed() -> list[Path]:
+    """Every file that git keeps."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this copy of Parlor is not a git repository")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text().split()
+    return {canonical(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_dependency_is_pinned_to_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    assert {canonical(name.partition("[")[0]) for name in wanted} - set(pins()) == set()
+    assert all(re.fullmatch(r"[\w.]+", version) for version in pins().values())
+
+
+def test_what_is_installed_is_what_is_pinned() -> None:
+    installed = {canonical(each.name): each.version for each in importlib.metadata.distributions()}
+    pinned = {name: version for name, version in pins().items() if name in installed}
+    assert {name: version for name, version in installed.items() if name in pinned} == pinned
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_would_do_harm_is_neither_pinned_nor_installed(name: str) -> None:
+    assert name not in pins()
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.version(name)
+
+
+def test_no_committed_file_is_large(committed: list[Path]) -> None:
+    assert [str(path) for path in committed if path.stat().st_size > LARGEST_FILE] == []
+
+
+def test_no_committed_file_names_a_package_host_or_a_folder_of_one_machine(committed: list[Path]) -> None:
+    found = []
+    for path in committed:
+        if "vendor" not in path.parts and path.suffix not in (".png", ".jpg", ".woff2"):
+            text = path.read_text()
+            found += [f"{path.relative_to(ROOT)}: {word}" for word in NOT_TO_BE_COMMITTED if word in text]
+    assert found == []
+
+
+def test_migrations_form_one_line() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(ROOT / "migrations"))
+    script = ScriptDirectory.from_config(config)
+    assert len(script.get_heads()) == 1
+    assert len(script.get_bases()) == 1
+    assert all(not revision.is_merge_point for revision in script.walk_revisions())
+
+
+def test_templates_hold_no_inline_script_or_style() -> None:
+    inline = re.compile(
+        r"<script(?![^>]*\ssrc=)[^>]*>|<style|\sstyle\s*=|\son\w+\s*=\s*[\"']|javascript:", re.IGNORECASE
+    )
+    templates = list((ROOT / "templates").rglob("*.html"))
+    assert templates
+    found = {path.name: inline.findall(path.read_text()) for path in templates}
+    assert {name: matches for name, matches in found.items() if matches} == {}
+
+
+def test_templates_load_nothing_from_elsewhere() -> None:
+    elsewhere = re.compile(r"<(?:script|link|img|iframe|source)[^>]*(?:src|href)=[\"'](?:https?:)?//", re.IGNORECASE)
+    assert [path.name for path in (ROOT / "templates").rglob("*.html") if elsewhere.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize("document", ["docs/operations.md", ".env.example"])
+def test_every_setting_is_written_down(document: str) -> None:
+    text = (ROOT / document).read_text()
+    mark = r"^\| `{}` \|" if document.endswith(".md") else r"^# {}="
+    assert [name for name in Settings.model_fields if not re.search(mark.format(name), text, re.MULTILINE)] == []
+
+
+def test_the_documented_defaults_are_the_real_ones() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (\S+) \|", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+    documented = {name: "" if default == "empty" else default.strip("`") for name, default in rows}
+    real = {name: str(field.default) for name, field in Settings.model_fields.items()}
+    assert documented == {name: {"True": "true", "False": "false"}.get(text, text) for name, text in real.items()}
+
+
+def test_links_between_documents_lead_somewhere(committed: list[Path]) -> None:
+    broken = []
+    for path in committed:
+        if path.suffix == ".md":
+            targets = re.findall(r"\]\((?!\w+:)([^)#\s]+)", path.read_text())
+            broken += [f"{path.name}: {target}" for target in targets if not (path.parent / target).exists()]
+    assert broken == []
+
+
+def test_continuous_integration_runs_the_same_command_as_everybody() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().rstrip().endswith("make test")
