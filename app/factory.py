@@ -7,7 +7,7 @@ from flask import Flask
 from flask_talisman import Talisman
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import cli, models  # noqa: F401  (models: migrations and queries need every table known)
+from app import cli, logs, models  # noqa: F401  (models: migrations and queries need every table known)
 from app.config import ROOT, Settings, load_settings
 from app.errors import Invalid
 from app.extensions import csrf, db, limiter, login, migrate, socketio
@@ -31,6 +31,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
 
     Raises Invalid, in one line, for a setting that cannot be.
     """
+    logs.set_up()
     settings = load_settings(overrides)
     _make_home(settings)
     app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))

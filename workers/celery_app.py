@@ -5,9 +5,10 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging, worker_init
 
+from app import logs
 from app.config import load_settings
 from app.queues import TRANSPORT
-from workers import desk, logs
+from workers import desk
 
 settings = load_settings()
 

@@ -12,11 +12,11 @@ import structlog
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from app import logs
 from app.config import Settings, load_settings
 from app.extensions import writing
 from app.matches.sweep import hold_lease, take_forgotten_turns
 from app.queues import ring
-from workers import logs
 
 NAME = "upkeep"
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -62,10 +62,8 @@ def _write_table(table: service.Table, out: str, guard: bool, bom: bool, as_json
     _check(out, as_json)
     ensure_database()
     with reading() as session:
-        expected = service.count(session, table, game)
         counted = _Counted(service.rows(session, table, game))
-        # The bar hides itself where stderr is no terminal.
-        with _progress(counted, expected, hidden=out == STDOUT) as rows:
+        with _progress(counted, out, lambda: service.count(session, table, game)) as rows:
             _write(service.to_csv(table.columns, rows, guard=guard, bom=bom), out)
     _report(table.name, counted.seen, out, as_json)
 
@@ -83,10 +81,11 @@ class _Counted:
             yield row
 
 
-def _progress(rows: Iterable[Any], length: int, hidden: bool) -> Any:
-    if hidden or not sys.stderr.isatty():
+def _progress(rows: Iterable[Any], out: str, count: Callable[[], int]) -> Any:
+    """The rows, with a bar on stderr where somebody can see it beside the output."""
+    if out == STDOUT or not sys.stderr.isatty():
         return contextlib.nullcontext(rows)
-    return click.progressbar(rows, length=length, file=sys.stderr, update_min_steps=service.ROWS_AT_ONCE)
+    return click.progressbar(rows, length=count(), file=sys.stderr, update_min_steps=service.ROWS_AT_ONCE)
 
 
 def _check(out: str, as_json: bool) -> None:

@@ -24,7 +24,7 @@ from app.matches.events import RESERVED
 from app.matches.record import PERSON, iso
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 
-ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 200
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _TEXTS = ("text", "json")  # the types that a spreadsheet may take for a formula
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠−]")

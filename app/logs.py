@@ -1,4 +1,7 @@
-"""Logging of the background processes: one line an event, warnings of libraries included."""
+"""Logging of every process: one line an event, warnings of libraries included.
+
+A traceback is printed without the values of its variables, because they may be keys or what somebody wrote.
+"""
 
 import logging
 
