@@ -152,7 +152,7 @@ function end() {
     return;
   }
   for (const open of document.querySelectorAll("dialog[open]:not(#rules-dialog)")) open.close();
-  if (!byId("rules-dialog").open) byId("over").querySelector("a").focus();
+  if (!byId("rules-dialog")?.open) byId("over").querySelector("a").focus();
 }
 
 // ---- What goes out ---------------------------------------------------------
@@ -212,11 +212,10 @@ byId("leave").addEventListener("click", async () => {
   if (await ask(byId("leave-dialog"))) leave();
 });
 
-byId("rules-link").addEventListener("click", (event) => {
-  const dialog = byId("rules-dialog");
-  if (event.ctrlKey || event.metaKey || event.shiftKey || !dialog.querySelector(".rules").textContent.trim()) return;
+byId("rules-link")?.addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  dialog.showModal();
+  byId("rules-dialog").showModal();
 });
 
 // A page that the browser kept while it was left, or slept through, asks what it has missed.
