@@ -288,8 +288,9 @@ def main() -> int:
     """Run until asked to stop. 0: stopped when asked; 1: something did not start; 2: a setting has to change."""
     try:
         settings = load_settings()
+        redis_url = settings.redis_url  # refuses a PARLOR_HOME that is too long for a socket, before anything is made
         with claim(settings.home), listen(settings.HOST, settings.PORT) as listener:
-            if settings.REDIS_URL and not broker.answers(settings.REDIS_URL):
+            if settings.REDIS_URL and not broker.answers(redis_url):
                 raise Invalid("REDIS_URL: expected a Redis server that answers, got silence; start it or mend the URL")
             Supervisor(settings, listener).run()
     except KeyboardInterrupt:

@@ -124,7 +124,6 @@ def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home:
         ({"PORT": "many"}, "error: PORT: "),
         ({"HOST": "192.0.2.1"}, "error: HOST: "),
         ({"PARLOR_HOME": "/dev/null/parlor"}, "error: PARLOR_HOME: "),
-        ({"PARLOR_HOME": "long" * 25}, "error: PARLOR_HOME: "),
         ({"REDIS_URL": "http://somewhere"}, "error: REDIS_URL: "),
         ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "error: REDIS_URL: "),
         ({"DATABASE_URL": "postgresql://127.0.0.1:1/nowhere"}, "error: DATABASE_URL: "),
@@ -133,6 +132,11 @@ def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home:
 )
 def test_a_setting_that_cannot_be_is_one_line(home: Path, free_port: int, env: dict[str, str], expected: str) -> None:
     assert refused(home, free_port, **env).startswith(expected)
+
+
+def test_a_home_too_long_for_a_socket_is_refused_before_it_is_made(home: Path, free_port: int) -> None:
+    assert refused(home / ("long" * 25), free_port).startswith("error: PARLOR_HOME: ")
+    assert list(home.iterdir()) == []
 
 
 def test_embedded_parlor_connects_to_no_database_or_redis_server(stack: Callable[..., Stack]) -> None:
