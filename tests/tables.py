@@ -1,13 +1,17 @@
 """Matches for tests on a running Parlor, in which nothing is left to chance, and models to play them."""
 
-import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from app.config import load_settings
+from sqlalchemy import Engine, create_engine
+
+from app.config import Settings, load_settings
+from app.extensions import writing
+from app.registry import add_api_model
 from app.web import tickets
 from tests.participant import Table, start
-from tests.stack import ROOT, Stack
+from tests.stack import Stack
 
 COUNTS = (1, 2, 2)  # books, hats, balls
 YOURS = (10, 0, 0)  # the person wants the book alone
@@ -36,12 +40,26 @@ def taboo(stack: Stack, role: str, word: str = "lemon", *, server: str = "", **f
 
 def seat_of(stack: Stack, table: Table) -> int:
     """The seat that a ticket is for, which only the server can tell."""
-    return tickets.check(load_settings({"PARLOR_HOME": stack.home}), table.ticket, table.match)
+    return tickets.check(settings_of(stack), table.ticket, table.match)
 
 
-def add_model(stack: Stack, base_url: str, name: str, remote: str, label: str, *more: str) -> None:
-    """Register an API model as an experimenter does. `more`: further options of `flask model add-api`."""
-    command = [sys.executable, "-m", "flask", "model", "add-api", name, "--model", remote, "--base-url", base_url]
-    command += ["--key-env", "", "--label", label, *more]
-    done = subprocess.run(command, cwd=ROOT, env=stack.env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def settings_of(stack: Stack) -> Settings:
+    """The settings of a running Parlor, as far as its folder, its key and its database go."""
+    return load_settings({"PARLOR_HOME": stack.home, "DATABASE_URL": stack.env["DATABASE_URL"]})
+
+
+@contextmanager
+def database(stack: Stack) -> Iterator[Engine]:
+    """The database of a running Parlor."""
+    engine = create_engine(settings_of(stack).database_url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def add_model(stack: Stack, base_url: str, name: str, remote: str, label: str, **more: Any) -> None:
+    """Register an API model of both games, as `flask model add-api` does. `more`: further options of the model."""
+    options = {"model": remote, "base_url": base_url, "key_env": "", "retries": 0, **more}
+    with database(stack) as engine, writing(engine) as session:
+        add_api_model(session, name, label, ["negotiation", "taboo"], options)

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import create_engine, select
+from sqlalchemy import select
 
-from app.config import load_settings
 from app.models import EventRow, GenerationRow, MatchRow
 from tests.participant import JSON, Participant
 from tests.stack import Stack, new_home, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
-from tests.tables import add_model, negotiation, taboo
+from tests.tables import add_model, database, negotiation, taboo
 
 THINKS = 1.5  # seconds; long enough to be killed meanwhile
 ENV = {
@@ -106,14 +105,11 @@ def play(parlor: Stack, stub: StubServer, victims: Sequence[str]) -> None:
 
 def check_log(parlor: Stack, match: str, expected: list[str]) -> None:
     """The log is gapless, holds each move once, and each of the model's moves came of one call."""
-    settings = {"PARLOR_HOME": parlor.home, "DATABASE_URL": parlor.env["DATABASE_URL"]}
-    engine = create_engine(load_settings(settings).database_url)
-    with engine.connect() as connection:
+    with database(parlor) as engine, engine.connect() as connection:
         columns = EventRow.seq, EventRow.kind, EventRow.ply, EventRow.body
         events = connection.execute(select(*columns).where(EventRow.match_id == match).order_by(EventRow.seq)).all()
         calls = connection.scalars(select(GenerationRow.ply).where(GenerationRow.match_id == match)).all()
         status = connection.scalar(select(MatchRow.status).where(MatchRow.id == match))
-    engine.dispose()
     assert [event.seq for event in events] == list(range(len(expected) + 2))
     assert (events[0].kind, events[-1].kind, status) == ("started", "ended", "over")
     assert [event.body["text"] for event in events[1:-1]] == expected

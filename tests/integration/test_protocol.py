@@ -16,7 +16,7 @@ from tests.another_web import another_web
 from tests.participant import JSON, Participant, Refused, Table, request
 from tests.stack import Stack, new_home
 from tests.stub_openai import Reply, StubServer
-from tests.tables import ASKED, add_model, negotiation, taboo
+from tests.tables import ASKED, add_model, negotiation, settings_of, taboo
 
 VIEW = {
     "match", "game", "role", "status", "ply", "to_move", "transcript", "facts", "secret", "may", "clock", "outcome",
@@ -40,8 +40,8 @@ def parlor(stub: StubServer) -> Iterator[Stack]:
     running = Stack(home, {"GUEST_MATCHES_PER_MINUTE": "0"})
     try:
         running.wait_until_ready()
-        add_model(running, stub.url, MODEL, "stub-negotiator", LABEL, "--game", "negotiation", "--game", "taboo")
-        add_model(running, stub.url, "slow", "slow", "Partner Green", "--game", "negotiation", "--game", "taboo")
+        add_model(running, stub.url, MODEL, "stub-negotiator", LABEL)
+        add_model(running, stub.url, "slow", "slow", "Partner Green")
         yield running
     finally:
         running.close()
@@ -117,7 +117,7 @@ def test_a_forged_ticket_is_refused(parlor: Stack) -> None:
 
 def test_an_expired_ticket_is_refused_under_a_code_of_its_own(parlor: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     table = taboo(parlor, "attacker")
-    settings = load_settings({"PARLOR_HOME": parlor.home})
+    settings = settings_of(parlor)
     monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _: int(time.time()) - 24 * 3600 - 60)
     assert refused(table, auth={"ticket": tickets.issue(settings, table.match, 0)})["code"] == "expired_ticket"
 
@@ -360,7 +360,7 @@ def test_a_second_socket_at_a_seat_gets_the_same_changes(parlor: Stack) -> None:
 
 def test_typing_reaches_the_other_seat_and_not_ones_own(parlor: Stack) -> None:
     table = negotiation(parlor)
-    partner = tickets.issue(load_settings({"PARLOR_HOME": parlor.home}), table.match, 1)
+    partner = tickets.issue(settings_of(parlor), table.match, 1)
     with Participant(table) as person, Participant(table, auth={"ticket": partner}) as other:
         assert person.ask("typing", {"on": True})["ok"]
         other.wait(lambda: other.all_of("typing") == [{"on": True}], "that the partner types")

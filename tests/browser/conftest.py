@@ -1,0 +1,90 @@
+"""One Parlor and one Chromium for all browser tests; a visitor of its own for each."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.visitor import Visitor, chromium_path, running_chromium
+from tests.conftest import REQUIRE_SERVICES
+from tests.stack import Stack, new_home
+from tests.stub_openai import Reply, StubServer
+from tests.tables import add_model
+
+# Names that no page and no frame may show, and the labels that participants may see.
+MODELS = {
+    "quartz-talks": ("stub-negotiator", "Partner One"),
+    "quartz-hints": ("stub-taboo", "Partner Two"),
+    "quartz-500": ("stub-500", "Partner Three"),
+    "quartz-broken": ("stub-broken", "Partner Four"),
+    "quartz-hang": ("stub-hang", "Partner Five"),
+    "quartz-says-it": ("quartz-lemon", "Partner Six"),
+    "quartz-thinks": ("quartz-slow", "Partner Seven"),
+}
+LABELS = {name: label for name, (_, label) in MODELS.items()}
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """The one browser."""
+    if chromium_path() is None:
+        (pytest.fail if REQUIRE_SERVICES else pytest.skip)(
+            "Chromium is not installed (Debian: apt-get install chromium)"
+        )
+    expect.set_options(timeout=15_000)
+    with running_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="package")
+def stub() -> Iterator[StubServer]:
+    """The server behind the API models."""
+    with StubServer() as server:
+        server.script("quartz-lemon", "I am thinking of a lemon just now.")
+        server.script("quartz-slow", Reply("[message] Let me think.", delay=30))
+        yield server
+
+
+@pytest.fixture(scope="package")
+def parlor(chromium: Browser, stub: StubServer) -> Iterator[Stack]:
+    """The one Parlor, with the scripted partner and API models of every temper."""
+    home = new_home()
+    running = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0"})
+    try:
+        running.wait_until_ready()
+        for name, (remote, label) in MODELS.items():
+            add_model(running, stub.url, name, remote, label, timeout=1 if name == "quartz-hang" else 60)
+        yield running
+    finally:
+        running.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def visitors(chromium: Browser) -> Iterator[Callable[..., Visitor]]:
+    """Makes visitors, with options of Playwright's new_context; each must have nothing to complain of in the end."""
+    made: list[Visitor] = []
+
+    def make(**options: Any) -> Visitor:
+        made.append(Visitor(chromium, **options))
+        return made[-1]
+
+    yield make
+    complaints = [complaint for visitor in made for complaint in visitor.complaints]
+    for visitor in made:
+        visitor.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def visitor(visitors: Callable[..., Visitor]) -> Visitor:
+    """A visitor at a desktop."""
+    return visitors()
+
+
+@pytest.fixture
+def home_page(visitor: Visitor, parlor: Stack) -> Page:
+    """The home page, as a new visitor sees it."""
+    return visitor.open(parlor.url)

@@ -1,0 +1,98 @@
+"""What a person does on the pages, and what they see there."""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+RESULT = re.compile(r"/play/[\w-]+/result$")
+MATCH = re.compile(r"/play/[\w-]+$")
+
+
+def say(page: Page, text: str) -> None:
+    """Write a message and send it."""
+    page.locator("#message").fill(text)
+    page.locator("#message").press("Enter")
+
+
+def offer(page: Page, book: int, hat: int, ball: int) -> None:
+    """Make an offer and confirm it."""
+    for kind, count in (("book", book), ("hat", hat), ("ball", ball)):
+        page.locator(f"#take-{kind}").fill(str(count))
+    page.locator("#offer").get_by_role("button", name="Make this offer").click()
+    page.locator("#offer-dialog").get_by_role("button", name="Make this offer").click()
+
+
+def guess(page: Page, word: str) -> None:
+    """Use the one guess and confirm it."""
+    page.locator("#guess").fill(word)
+    page.locator("#guess-form").get_by_role("button", name="Use my one guess").click()
+    page.locator("#guess-dialog").get_by_role("button", name="Use my one guess").click()
+
+
+def see_result(page: Page) -> None:
+    """Follow the way to the result, which opens with the end of the match."""
+    page.get_by_role("link", name="See the result").click()
+    expect(page).to_have_url(RESULT)
+
+
+def lines(page: Page) -> Locator:
+    """The moves in the conversation; what the table says by itself is left out."""
+    return page.locator("#log li[data-key]")
+
+
+def texts(page: Page) -> list[str]:
+    """What was said, line by line."""
+    return page.locator("#log li[data-key] .text").all_inner_texts()
+
+
+def wait_for_turn(page: Page) -> None:
+    """Wait until the page says that it is this person's turn."""
+    expect(page.locator("#turn-now")).to_have_text(re.compile(r"^Your turn"))
+
+
+def wait_for_answer(page: Page, ply: int) -> None:
+    """Wait until so many moves are in the conversation and it is this person's turn again."""
+    expect(lines(page)).to_have_count(ply)
+    wait_for_turn(page)
+
+
+def sideways(page: Page) -> int:
+    """By how many pixels the page can be scrolled sideways."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+COVERED = """() => {
+  const seen = (el) => el.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+    && !el.closest('[aria-hidden=true]') && el.getBoundingClientRect().width > 2;
+  const dialog = document.querySelector('dialog[open]');
+  const faults = [];
+  for (const el of (dialog ?? document).querySelectorAll('a, button, input, select, textarea, summary')) {
+    if (!seen(el) || el.type === 'hidden' || el.matches('.skip')) continue;
+    el.scrollIntoView({ block: 'center', inline: 'nearest' });
+    const box = el.getBoundingClientRect();
+    const there = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    if (!there || !(el.contains(there) || there.contains(el))) faults.push(`${el.outerHTML.slice(0, 80)} is covered`);
+    if (box.left < -1 || box.right > innerWidth + 1) faults.push(`${el.outerHTML.slice(0, 80)} sticks out`);
+  }
+  for (const el of document.querySelectorAll('h1, h2, h3, p, label, .button, .counter, .word, .turn, .message')) {
+    if (!seen(el) || el.closest('.visually-hidden') || getComputedStyle(el).overflowX === 'auto') continue;
+    if (el.clientWidth && el.scrollWidth > el.clientWidth + 1) faults.push(`${el.outerHTML.slice(0, 80)} overflows`);
+  }
+  scrollTo(0, 0);
+  return faults;
+}"""
+
+
+def faults(page: Page) -> list[str]:
+    """What a look at the layout finds: controls that are covered or stick out, text that is cut off."""
+    found: list[str] = page.evaluate(COVERED)
+    return found
+
+
+def tab_to(page: Page, selector: str, most: int = 60) -> None:
+    """Press Tab until what has the focus is what the selector means."""
+    for _ in range(most):
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"expected to reach {selector} with {most} presses of Tab")
