@@ -8,6 +8,7 @@ from jinja2 import TemplateNotFound
 from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
+from app.errors import NotFound
 from app.extensions import db, limiter, reading, writing
 from app.games import GAMES, find_game
 from app.games.base import JSON
@@ -99,8 +100,8 @@ def result(match_id: str) -> AnyResponse:
 def rules(game: str) -> str:
     """The rules of a game in plain words."""
     try:
-        return render_template(f"rules/{find_game(game).name}.html", title=find_game(game).title, game=game)
-    except TemplateNotFound:
+        return render_template("rules.html", title=find_game(game).title, game=game)
+    except (NotFound, TemplateNotFound):
         abort(404)
 
 
