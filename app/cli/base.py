@@ -5,9 +5,10 @@ Exit codes: 0 done, 1 done and something is wrong (doctor), 2 refused, 130 inter
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NoReturn, cast
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NoReturn, TypeVar, cast
 
 import click
 import structlog
@@ -18,6 +19,8 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from app import schema
 from app.config import Settings
 from app.errors import AppError, Invalid
+
+T = TypeVar("T")
 
 
 class Refusal(click.ClickException):
@@ -149,6 +152,13 @@ def ensure_database() -> None:
 def print_json(value: Any) -> None:
     """One JSON value on one line of stdout, in ASCII, which every terminal and pipe takes."""
     click.echo(json.dumps(value))
+
+
+def progress(items: Iterable[T], count: Callable[[], int]) -> AbstractContextManager[Iterable[T]]:
+    """The items, with a bar on stderr for as long as they are taken, where somebody is there to see it."""
+    if not sys.stderr.isatty():
+        return nullcontext(items)
+    return click.progressbar(items, length=count(), file=sys.stderr, update_min_steps=100)
 
 
 def read_pairs(pairs: Sequence[str], option: str, *, show: bool = True) -> dict[str, Any]:

@@ -1,22 +1,21 @@
 """`flask export`: everything that was played, as CSV."""
 
-import contextlib
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
-from app.cli.base import Group, ensure_database, print_json
+from app.cli.base import Group, ensure_database, print_json, progress
 from app.errors import Invalid
 from app.extensions import reading
 from app.matches import export as service
 
 STDOUT = "-"
-
 
 export = Group("export", help="Write matches, moves and their codebook as CSV.")
 
@@ -63,7 +62,11 @@ def _write_table(table: service.Table, out: str, guard: bool, bom: bool, as_json
     ensure_database()
     with reading() as session:
         counted = _Counted(service.rows(session, table, game))
-        with _progress(counted, out, lambda: service.count(session, table, game)) as rows:
+        if out == STDOUT:
+            bar: AbstractContextManager[Iterable[Any]] = nullcontext(counted)
+        else:
+            bar = progress(counted, lambda: service.count(session, table, game))
+        with bar as rows:
             _write(service.to_csv(table.columns, rows, guard=guard, bom=bom), out)
     _report(table.name, counted.seen, out, as_json)
 
@@ -79,13 +82,6 @@ class _Counted:
         for row in self._rows:
             self.seen += 1
             yield row
-
-
-def _progress(rows: Iterable[Any], out: str, count: Callable[[], int]) -> Any:
-    """The rows, with a bar on stderr where somebody can see it beside the output."""
-    if out == STDOUT or not sys.stderr.isatty():
-        return contextlib.nullcontext(rows)
-    return click.progressbar(rows, length=count(), file=sys.stderr, update_min_steps=service.ROWS_AT_ONCE)
 
 
 def _check(out: str, as_json: bool) -> None:

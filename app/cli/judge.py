@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, print_json
+from app.cli.base import Command, print_json, progress
 from app.errors import Invalid
-from app.games.episodes import judge_episodes
+from app.games.episodes import judge_episode, read_episodes
 from app.games.words import RULES
 
 
@@ -22,7 +22,9 @@ def judge(file: str, rule: str, as_json: bool) -> None:
 
     FILE is a JSON list of {history: [{role, content}], target_word, max_turns}; - reads it from stdin.
     """
-    verdicts = judge_episodes(_read(file), rule)
+    episodes = read_episodes(_read(file))
+    with progress(episodes, lambda: len(episodes)) as each:
+        verdicts = [judge_episode(episode, rule) for episode in each]
     if as_json:
         print_json([{"outcome": verdict.outcome, "plies": verdict.plies} for verdict in verdicts])
         return

@@ -106,15 +106,16 @@ def _scripted(seat: Seat) -> bool:
 def _play_to_the_end(sitting: Sitting, opponent: Seat) -> None:
     """Play, show how it ended, and leave no match open, however the person goes."""
     try:
-        with _partner(sitting, opponent) as answer:
-            _take_turns(sitting, answer)
-    except EOFError:
-        _resign(sitting)
-        sitting.say("\nThe input has ended, so you leave the game.")
+        try:
+            with _partner(sitting, opponent) as answer:
+                _take_turns(sitting, answer)
+        except EOFError:
+            _resign(sitting)
+            sitting.say("\nThe input has ended, so you leave the game.")
+        _show_end(sitting)
     except KeyboardInterrupt:
         _resign(sitting)
         raise Interrupted(f"Interrupted: you have left match {sitting.record.id}.") from None
-    _show_end(sitting)
 
 
 def _take_turns(sitting: Sitting, answer: Callable[[], Record]) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -207,6 +208,7 @@ def test_ctrl_c_leaves_the_game_with_one_line_and_130(home: Path) -> None:
         piece = os.read(process.stdout.fileno(), 1000)
         assert piece, shown
         shown += piece
+    time.sleep(0.5)  # the prompt is there a little before the program reads
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
