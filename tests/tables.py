@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, select
 
 from app.config import Settings, load_settings
 from app.extensions import writing
+from app.models import EventRow
 from app.registry import add_api_model
 from app.web import tickets
 from tests.participant import Table, start
@@ -16,6 +17,7 @@ from tests.stack import Stack
 COUNTS = (1, 2, 2)  # books, hats, balls
 YOURS = (10, 0, 0)  # the person wants the book alone
 THEIRS = (0, 3, 2)  # and the partner everything else
+MOVES = ("message", "proposal", "declaration")
 ASKED = "I would like the book. You can have all the hats and balls."
 
 
@@ -63,3 +65,10 @@ def add_model(stack: Stack, base_url: str, name: str, remote: str, label: str, *
     options = {"model": remote, "base_url": base_url, "key_env": "", "retries": 0, **more}
     with database(stack) as engine, writing(engine) as session:
         add_api_model(session, name, label, ["negotiation", "taboo"], options)
+
+
+def moves_of(stack: Stack, match: str) -> list[str]:
+    """The texts of a match's accepted moves, as its log has them."""
+    rows = select(EventRow.body).where(EventRow.match_id == match, EventRow.kind.in_(MOVES)).order_by(EventRow.seq)
+    with database(stack) as engine, engine.connect() as connection:
+        return [body["text"] for body in connection.scalars(rows)]

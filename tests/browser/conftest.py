@@ -17,6 +17,7 @@ from tests.tables import add_model
 MODELS = {
     "quartz-talks": ("stub-negotiator", "Partner One"),
     "quartz-hints": ("stub-taboo", "Partner Two"),
+    "quartz-chats": ("quartz-chats", "Partner Zero"),
     "quartz-500": ("stub-500", "Partner Three"),
     "quartz-broken": ("stub-broken", "Partner Four"),
     "quartz-hang": ("stub-hang", "Partner Five"),
@@ -42,6 +43,7 @@ def chromium() -> Iterator[Browser]:
 def stub() -> Iterator[StubServer]:
     """The server behind the API models."""
     with StubServer() as server:
+        server.script("quartz-chats", "[message] I hear you, but let me think about it a little more.")
         server.script("quartz-lemon", "I am thinking of a lemon just now.")
         server.script("quartz-slow", Reply("[message] Let me think.", delay=30))
         yield server

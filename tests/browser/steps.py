@@ -15,7 +15,9 @@ def say(page: Page, text: str) -> None:
 
 
 def offer(page: Page, book: int, hat: int, ball: int) -> None:
-    """Make an offer and confirm it."""
+    """Make an offer and confirm it; on a phone it has to be unfolded first."""
+    if page.locator("#offer details:not([open])").count():
+        page.locator("#offer summary").click()
     for kind, count in (("book", book), ("hat", hat), ("ball", ball)):
         page.locator(f"#take-{kind}").fill(str(count))
     page.locator("#offer").get_by_role("button", name="Make this offer").click()

@@ -38,6 +38,7 @@ class Visitor:
     def __init__(self, browser: Browser, **options: Any) -> None:
         options.setdefault("viewport", {"width": 1280, "height": 900})
         self.context = browser.new_context(**options)
+        self.context.set_default_timeout(15_000)
         self.frames: list[str] = []
         self._complaints: list[str] = []
         self._forgiven: list[str] = []

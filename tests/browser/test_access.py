@@ -1,0 +1,217 @@
+"""For everybody: keyboard alone, a small phone, dark mode, 200 % zoom, and what axe-core finds."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import LABELS
+from tests.browser.steps import (
+    MATCH,
+    RESULT,
+    faults,
+    guess,
+    offer,
+    say,
+    see_result,
+    sideways,
+    tab_to,
+    wait_for_answer,
+    wait_for_turn,
+)
+from tests.browser.visitor import Visitor
+from tests.stack import Stack
+from tests.tables import ASKED, negotiation, taboo
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+PHONE = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+ZOOM = {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2}  # what 200 % leaves of 1280 × 900
+THINKS = LABELS["quartz-thinks"]
+
+
+def states(parlor: Stack, visitor: Visitor) -> Iterator[tuple[str, Page]]:
+    """Every page, and the match and result pages in their states, one after another in one tab."""
+    visitor.forgive("404")
+    page = visitor.open(parlor.url)
+    yield "home", page
+    for details in page.locator("details.options").all():
+        details.locator("summary").click()
+    yield "home with options", page
+    for path in ("/rules/negotiation", "/rules/taboo", "/about", "/privacy", "/nowhere"):
+        page.goto(parlor.url + path)
+        yield path, page
+    for game, table in (
+        ("negotiation", negotiation(parlor)),
+        ("taboo attacker", taboo(parlor, "attacker", "grandmother")),
+        ("taboo defender", taboo(parlor, "defender")),
+    ):
+        page.goto(table.url)
+        wait_for_turn(page)
+        yield f"{game}, my turn", page
+        say(page, "Hello there, what would you like to begin with?")
+        wait_for_answer(page, 3 if "defender" in game else 2)
+        yield f"{game}, in conversation", page
+        page.get_by_role("button", name="Leave").click()
+        yield f"{game}, leaving", page
+        page.keyboard.press("Escape")
+        page.get_by_role("link", name="Rules").click()
+        yield f"{game}, rules", page
+        page.keyboard.press("Escape")
+    guess(page, "lemon")
+    expect(page).to_have_url(RESULT)
+    yield "result of taboo", page
+    page.goto(negotiation(parlor).url)
+    say(page, ASKED)
+    wait_for_answer(page, 2)
+    offer(page, 1, 0, 0)
+    expect(page.locator("#over")).to_be_visible()
+    yield "negotiation, over", page
+    see_result(page)
+    yield "result of negotiation", page
+    for game, table in (
+        ("negotiation", negotiation(parlor, opponent=THINKS)),
+        ("taboo", taboo(parlor, "attacker", opponent=THINKS)),
+    ):
+        page.goto(table.url)
+        say(page, "Hello!")
+        expect(page.locator("#typing")).to_contain_text("typing")
+        yield f"{game}, partner’s turn", page
+    page.goto(parlor.url)
+    yield "home with open games", page
+
+
+@pytest.mark.parametrize(
+    "options", [PHONE, ZOOM, {**PHONE, "color_scheme": "dark"}], ids=["phone", "zoom", "dark phone"]
+)
+def test_nothing_overlaps_or_scrolls_sideways(
+    parlor: Stack, visitors: Callable[..., Visitor], options: dict[str, Any]
+) -> None:
+    found = {}
+    for name, page in states(parlor, visitors(**options)):
+        found[name] = faults(page) + ([f"scrolls sideways by {by}"] if (by := sideways(page)) else [])
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(parlor: Stack, visitors: Callable[..., Visitor], scheme: str) -> None:
+    # The policy rightly forbids what axe-core is brought in by. Colours are looked at when they have stopped changing.
+    visitor = visitors(bypass_csp=True, color_scheme=scheme, reduced_motion="reduce")
+    script = AXE.read_text(encoding="utf-8")
+    found = {}
+    for name, page in states(parlor, visitor):
+        page.evaluate(script)
+        ran = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        found[name] = [
+            f"{fault['id']}: {fault['help']}: {node['html'][:120]}"
+            for fault in ran["violations"]
+            for node in fault["nodes"]
+        ]
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+def test_dark_mode_is_dark(parlor: Stack, visitors: Callable[..., Visitor]) -> None:
+    shades = []
+    for scheme in ("light", "dark"):
+        page = visitors(color_scheme=scheme).open(parlor.url)
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        shades.append(sum(map(int, re.findall(r"\d+", background)[:3])))
+    assert shades[0] > 600
+    assert shades[1] < 150
+
+
+@pytest.mark.parametrize("options", [PHONE, ZOOM], ids=["phone", "zoom"])
+def test_a_whole_match_of_each_game_is_played(
+    parlor: Stack, visitors: Callable[..., Visitor], options: dict[str, Any]
+) -> None:
+    visitor = visitors(**options)
+    page = visitor.open(negotiation(parlor).url)
+    say(page, ASKED)
+    wait_for_answer(page, 2)
+    offer(page, 1, 0, 0)
+    see_result(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("It’s a deal.")
+    page = visitor.open(taboo(parlor, "defender").url)
+    wait_for_answer(page, 1)
+    say(page, "Please go on.")
+    wait_for_answer(page, 3)
+    guess(page, "lemon")
+    expect(page).to_have_url(RESULT)
+    expect(page.get_by_role("heading", level=1)).to_have_text("You win.")
+
+
+def test_the_composer_is_in_sight_on_a_phone_whatever_is_said(parlor: Stack, visitors: Callable[..., Visitor]) -> None:
+    page = visitors(**PHONE).open(negotiation(parlor, opponent=LABELS["quartz-chats"]).url)
+    for ply in range(2, 9, 2):
+        say(page, "I want all of it, and I will say so at length. " * 5)
+        wait_for_answer(page, ply)
+    expect(page.locator("#message")).to_be_in_viewport(ratio=1)
+    expect(page.locator("#log li").last).to_be_in_viewport()
+
+
+def press(page: Page, selector: str, key: str = "Enter") -> None:
+    """Go there with Tab and press a key."""
+    tab_to(page, selector)
+    page.keyboard.press(key)
+
+
+def test_a_negotiation_is_played_with_the_keyboard_alone(home_page: Page) -> None:
+    page = home_page
+    press(page, "form[action$='/start/negotiation'] > [type=submit]")
+    expect(page).to_have_url(MATCH)
+    wait_for_turn(page)
+    tab_to(page, "#message")
+    page.keyboard.type("Hello! Let us share.")
+    page.keyboard.press("Enter")
+    expect(page.locator("#log li.by-you")).to_have_count(1)
+    wait_for_turn(page)
+    press(page, "[data-kind=book] [data-step='1']")
+    tab_to(page, "#take-hat")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#take-hat")).to_have_value("1")
+    press(page, "#offer [type=submit]")
+    expect(page.locator("#offer-dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#offer-dialog")).to_be_hidden()
+    press(page, "#offer [type=submit]")
+    press(page, "#offer-dialog button[value=yes]")
+    expect(page.locator("#over")).to_be_visible()
+    press(page, "#over a")
+    expect(page).to_have_url(RESULT)
+
+
+def test_taboo_is_played_with_the_keyboard_alone(home_page: Page) -> None:
+    page = home_page
+    press(page, ".box:has([action$='/start/taboo']) summary")
+    tab_to(page, "#taboo-role")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#taboo-role")).to_have_value("defender")
+    for _ in range(10):  # back to the button, which comes before the options
+        page.keyboard.press("Shift+Tab")
+        if page.evaluate("document.activeElement.matches(\"form[action$='/start/taboo'] > [type=submit]\")"):
+            break
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(MATCH)
+    wait_for_answer(page, 1)
+    tab_to(page, "#message")
+    page.keyboard.type("Tell me more.")
+    page.keyboard.press("Enter")
+    wait_for_answer(page, 3)
+    tab_to(page, "#guess")
+    page.keyboard.type("elephant")
+    page.keyboard.press("Enter")
+    press(page, "#guess-dialog button[value=yes]")
+    expect(page).to_have_url(RESULT)
+
+
+def test_the_skip_link_leads_to_the_message(parlor: Stack, visitor: Visitor) -> None:
+    page = visitor.open(negotiation(parlor).url)
+    wait_for_turn(page)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#message")).to_be_focused()
