@@ -14,6 +14,7 @@ from app.players import make_player
 from app.players.base import PlayerSpec
 
 BASELINE = "scripted"
+PERSON = "person"  # what a seat's player is called when no model sits there
 
 
 def ensure_baselines(session: Session) -> None:
@@ -34,6 +35,8 @@ def add_api_model(
     for field, value in (("name", name), ("label", label)):
         if value is not None and not (value.strip() == value and 1 <= len(value) <= 80):
             raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {shown(value)}")
+    if name == PERSON:
+        raise Invalid(f"name: expected any other, got {name!r}, which stands for people in the exports")
     make_player(PlayerSpec("api", name, options))  # refuses what it cannot play with
     rows = session.scalars(select(LanguageModel)).all()
     if any(row.name == name for row in rows):
@@ -53,6 +56,15 @@ def list_models(session: Session, game: str | None = None, *, enabled_only: bool
     """Registered models in the order of their registration; those of one game if it is named."""
     rows = session.scalars(select(LanguageModel).order_by(LanguageModel.id))
     return [row for row in rows if (game is None or game in row.games) and (row.enabled or not enabled_only)]
+
+
+def set_enabled(session: Session, name: str, enabled: bool) -> None:
+    """Offer a model to people, or to nobody; games in progress go on. Raises NotFound."""
+    row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
+    if row is None:
+        known = ", ".join(each.name for each in list_models(session))
+        raise NotFound(f"model: expected one of {known}, got {shown(name)}")
+    row.enabled = enabled
 
 
 def find_model(session: Session, game: str, *, name: str | None = None, label: str | None = None) -> LanguageModel:

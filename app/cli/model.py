@@ -4,15 +4,14 @@ import os
 from typing import Any
 
 import click
-from sqlalchemy import select
 
 from app.cli.base import Group, Several, ensure_database, is_pair, print_json, read_pairs, read_value
-from app.errors import Conflict, NotFound
+from app.errors import Conflict
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
 from app.models import LanguageModel
 from app.players.api_options import read_options
-from app.registry import add_api_model, list_models
+from app.registry import add_api_model, list_models, set_enabled
 
 model = Group("model", help="List, add and switch the models that people can play against.")
 
@@ -105,11 +104,7 @@ def disable(name: str) -> None:
 def _switch(name: str, enabled: bool) -> None:
     ensure_database()
     with writing() as session:
-        row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
-        if row is None:
-            known = ", ".join(each.name for each in list_models(session))
-            raise NotFound(f"model: expected one of {known}, got {name!r}")
-        row.enabled = enabled
+        set_enabled(session, name, enabled)
     click.echo(f"{name} is {'enabled' if enabled else 'disabled'}.")
 
 

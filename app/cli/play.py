@@ -23,9 +23,9 @@ from app.games import find_game
 from app.matches import live, terminal
 from app.matches.events import Aborted
 from app.matches.lobby import new_seed, person_seat, with_context
-from app.matches.record import PERSON, Record, Seat, load
+from app.matches.record import Record, Seat, load
 from app.matches.turns import Desk, play_turn
-from app.registry import find_model
+from app.registry import PERSON, find_model
 
 SOURCE = "terminal"
 LARGEST_SEED = 2**63 - 1

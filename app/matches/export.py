@@ -19,10 +19,10 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.games import find_game
-from app.games.negotiation import NEGOTIATION
 from app.matches.events import RESERVED
-from app.matches.record import PERSON, iso
+from app.matches.record import iso
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
+from app.registry import PERSON
 
 ROWS_AT_ONCE = 200
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -82,20 +82,6 @@ def _player(kind: str | None, model: str | None) -> str | None:
     return PERSON if kind == PERSON else model
 
 
-def _agreed(row: Any) -> bool | None:
-    """A negotiation that was broken off is no deal, although nobody judged its offers."""
-    return _deal_or_not(row, row.agreed)
-
-
-def _pareto_optimal(row: Any) -> bool | None:
-    return _deal_or_not(row, row.pareto_optimal)
-
-
-def _deal_or_not(row: Any, judged: bool | None) -> bool | None:
-    broken_off = judged is None and row.game == NEGOTIATION.name and row.status == "over"
-    return False if broken_off else judged
-
-
 def _nothing(_row: Any) -> None:
     return None
 
@@ -138,11 +124,12 @@ MATCHES = Table(
                attrgetter("ply")),
         Column("violations", "integer", "Refused moves of both seats.", "from 0", attrgetter("violations")),
         Column("agreed", "boolean", "Negotiation: whether the two proposals made a deal.",
-               "true | false; empty in other games and until it is over", _agreed),
+               "true | false; empty in other games and until it is over", attrgetter("agreed")),
         Column("pareto_optimal", "boolean",
                "Negotiation: whether there is a deal to which no full split is better for one seat and no worse for"
                " the other, in the utilities with λ.",
-               "true | false, false without a deal; empty in other games and until it is over", _pareto_optimal),
+               "true | false, false without a deal; empty in other games and until it is over",
+               attrgetter("pareto_optimal")),
         Column("started_at", "time", "When the match began.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
                attrgetter("started_at")),
         Column("ended_at", "time", "When the match ended.", "ISO 8601 in UTC; empty until it is over",

@@ -16,9 +16,9 @@ from app.games import find_game
 from app.games.contexts import Context, read_contexts
 from app.games.taboo import target_words
 from app.matches import live
-from app.matches.record import PERSON, Record, Seat
+from app.matches.record import Record, Seat
 from app.players import clues
-from app.registry import find_model
+from app.registry import PERSON, find_model
 
 LIVE = "live"
 

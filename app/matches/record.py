@@ -19,9 +19,9 @@ from app.matches import engine
 from app.matches.events import Ended, LogEvent, from_json, kind_of, to_json
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
-from app.registry import player_spec
+from app.registry import PERSON, player_spec
 
-PERSON, MODEL = "person", "model"
+MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from app.extensions import db, reading
 from app.games import GAMES, find_game
 from app.matches import export
 from app.matches.overview import Line, latest_matches, live_matches, overview
-from app.registry import list_models
+from app.registry import PERSON, list_models
 
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -82,9 +82,9 @@ def _shown(line: Line, now: datetime) -> dict[str, Any]:
         "id": match.id,
         "game": match.game,
         "source": match.source,
-        "players": [{"role": player.role, "name": player.model or "person"} for player in line.players],
+        "players": [{"role": player.role, "name": player.model or PERSON} for player in line.players],
         "moves": match.ply,
-        "to_move": line.players[match.to_move].model or "person" if match.to_move is not None else None,
+        "to_move": line.players[match.to_move].model or PERSON if match.to_move is not None else None,
         "quiet": _minutes(now, match.moved_at),
         "status": match.status,
         "reason": match.reason,

@@ -18,6 +18,7 @@ from app.matches import engine
 from app.matches.events import Ended
 from app.matches.record import Logged, Record, iso, load, load_log, move_times
 from app.matches.views import change, seat_view
+from app.registry import PERSON
 
 Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
 
@@ -151,7 +152,7 @@ class Rooms:
         with room.lock:
             if seat is None:
                 seat = room.match.to_move
-                if seat is None or room.seats[seat].kind == "person":
+                if seat is None or room.seats[seat].kind == PERSON:
                     return
             room.tell_typing(seat, on, self._send)
 

@@ -15,9 +15,10 @@ from app import games
 from app.config import ROOT
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.record import PERSON, Seat, load
+from app.matches.record import Seat, load
 from app.players import prompts
 from app.players.base import PlayerSpec
+from app.registry import PERSON
 from app.web import tickets
 
 DOC = (ROOT / "docs" / "adding-a-game.md").read_text(encoding="utf-8")

@@ -12,9 +12,9 @@ from sqlalchemy import Engine, update
 from app.extensions import reading, writing
 from app.matches import export, live
 from app.matches.overview import QUIET
-from app.matches.record import PERSON, Record, Seat
+from app.matches.record import Record, Seat
 from app.models import Lease, MatchRow, User
-from app.registry import find_model
+from app.registry import PERSON, find_model
 
 DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/codebook.csv"]
 

@@ -17,7 +17,8 @@ from sqlalchemy import Engine
 
 from app.extensions import writing
 from app.matches import live
-from app.matches.record import PERSON, Seat
+from app.matches.record import Seat
+from app.registry import PERSON
 
 ROOT = Path(__file__).resolve().parents[2]
 FLASK = str(Path(sys.executable).with_name("flask"))

@@ -15,9 +15,9 @@ from sqlalchemy import Engine, insert
 from app.errors import NotFound
 from app.extensions import reading, writing
 from app.matches import export, live
-from app.matches.record import PERSON, Record, Seat
+from app.matches.record import Record, Seat
 from app.models import MatchRow, SeatRow
-from app.registry import find_model
+from app.registry import PERSON, find_model
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
 NASTY = "a \"quote\", a comma; =1+1\na line\r\nanother 😀 \u202e 'x' \t end"

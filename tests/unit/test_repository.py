@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 
 from app.config import ROOT, Settings
 
-LARGEST_FILE = 600_000  # bytes
+LARGEST_FILE = 700_000  # bytes; axe-core, vendored for tests, is the largest there is
 FOREIGN = ("torch", "transformers", "gevent-websocket", "eventlet", "psycopg2", "psycopg2-binary")
 # Written in halves, so that this file does not hold what it looks for.
 NOT_TO_BE_COMMITTED = [
