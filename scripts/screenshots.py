@@ -1,0 +1,324 @@
+"""Photographs every page and state of Parlor, in light, dark and at phone width: `make screenshots`.
+
+    python -m scripts.screenshots [FOLDER] [--readme]
+
+It starts a Parlor of its own on a temporary home, with a stub in place of language models, plays games in a real
+Chromium and writes FOLDER/NAME-LOOK.png. With --readme it makes the two pictures of the README anew instead.
+"""
+
+import argparse
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+from app.config import ROOT
+from tests.another_web import another_web
+from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
+from tests.browser.visitor import Visitor, running_chromium
+from tests.participant import Table
+from tests.stack import Stack, new_home
+from tests.stub_openai import Messages, Reply, StubServer
+from tests.tables import add_model, negotiation, taboo
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": {
+        "viewport": {"width": 360, "height": 740},
+        "is_mobile": True,
+        "has_touch": True,
+        "device_scale_factor": 2,
+    },
+}
+TABLE = {"counts": (2, 1, 3), "values": ((1, 5, 1), (3, 1, 1))}
+SHARING = (
+    ("Hello! The hat matters most to me. What would you like?", "Nice to meet you. I like the books best."),
+    ("Then take both books and I take the hat. Do we split the balls?", "Sounds fair. Two balls for me, one for you?"),
+)
+HINTING = (
+    ("What do you put on a cake when somebody has a birthday?", "Icing, mostly. And a name, if there is room for it."),
+    ("And when the power fails in a storm, what do you look for?", "My phone, to be honest. It is always at hand."),
+)
+WORD = "candle"
+# What the stub says as each model, by the number of its own turn; the model's label is its name.
+SPEAKERS: dict[str, tuple[str, ...]] = {
+    "Sharer": (*(f"[message] {theirs}" for _, theirs in SHARING), "[propose] (2 books, 0 hats, 2 balls)"),
+    "Sayer": (HINTING[0][1], "Oh, you mean a candle."),
+    "Hinter": (*(theirs for _, theirs in HINTING), "I have no idea.", "Not a clue.", "Tell me."),
+    "Asker": (*(mine for mine, _ in HINTING), "What smells of wax?"),
+    "Offerer": ("[message] I like the books best. Let us make our offers.", "[propose] (2 books, 0 hats, 2 balls)"),
+}
+
+
+class Studio:
+    """A Parlor to photograph, and one visitor who looks at it in one look."""
+
+    def __init__(self, parlor: Stack, visitor: Visitor, look: str, folder: Path, signed_in: Path) -> None:
+        self.parlor = parlor
+        self.visitor = visitor
+        self.signed_in = signed_in
+        self._look = look
+        self._folder = folder
+        self.page = visitor.context.new_page()
+
+    def go(self, path: str) -> Page:
+        """Open a page of this Parlor."""
+        self.page.goto(path if "://" in path else self.parlor.url + path)
+        return self.page
+
+    def sit_down(self, table: Table) -> Page:
+        """Open a match and wait until it is this person's turn."""
+        page = self.go(table.url)
+        wait_for_turn(page)
+        return page
+
+    def shoot(self, name: str) -> None:
+        """Write a picture of the whole page as it is now."""
+        self.page.evaluate("document.fonts.ready")
+        self.page.screenshot(path=self._folder / f"{name}-{self._look}.png", full_page=True, animations="disabled")
+
+    def share(self, rounds: int = 2, opponent: str = "Sharer") -> Page:
+        """A negotiation after so many rounds of talk."""
+        page = self.sit_down(negotiation(self.parlor, opponent=opponent, config=TABLE))
+        for number, (mine, _) in enumerate(SHARING[:rounds], 1):
+            say(page, mine)
+            wait_for_answer(page, 2 * number)
+        return page
+
+    def hint(self, rounds: int = 2, opponent: str = "Hinter", **config: Any) -> Page:
+        """A game of taboo with the word in hand, after so many rounds."""
+        page = self.sit_down(taboo(self.parlor, "attacker", WORD, opponent=opponent, config=config))
+        for number, (mine, _) in enumerate(HINTING[:rounds], 1):
+            say(page, mine)
+            wait_for_answer(page, 2 * number)
+        return page
+
+    def seek(self) -> Page:
+        """A game of taboo without the word, after a round."""
+        page = self.sit_down(taboo(self.parlor, "defender", WORD, opponent="Asker"))
+        say(page, HINTING[0][1])
+        wait_for_answer(page, 3)
+        return page
+
+
+# ---- Scenes ----------------------------------------------------------------------
+
+
+def plain_pages(studio: Studio) -> None:
+    page = studio.go("/")
+    studio.shoot("home")
+    for details in page.locator("details.options").all():
+        details.locator("summary").click()
+    studio.shoot("home-options")
+    pages = {
+        "rules-negotiation": "/rules/negotiation",
+        "rules-taboo": "/rules/taboo",
+        "about": "/about",
+        "privacy": "/privacy",
+        "error-404": "/nowhere",
+        "error-403": "/play/AAAAAAAAAAAAAAAAAAAAAA",
+    }
+    for name, path in pages.items():
+        studio.go(path)
+        studio.shoot(name)
+    with another_web(studio.parlor, {"GUEST_PLAY": "false"}) as server:
+        studio.go(server)
+        studio.shoot("home-guests-off")
+
+
+def negotiation_in_play(studio: Studio) -> None:
+    page = studio.sit_down(negotiation(studio.parlor, opponent="Sharer", config=TABLE))
+    studio.shoot("negotiation-first-word")
+    page = studio.share()
+    studio.shoot("negotiation-your-turn")
+    say(page, "Again [propose] (1 books, 0 hats, 0 balls)")
+    expect(page.locator("#message-error")).not_to_be_empty()
+    studio.shoot("negotiation-refused")
+    page.get_by_role("button", name="Leave").click()
+    studio.shoot("negotiation-leave")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Rules").click()
+    studio.shoot("negotiation-rules")
+    page.keyboard.press("Escape")
+    plan(page, 0, 1, 1)
+    studio.shoot("negotiation-plan")
+    page.locator("#offer [type=submit]").click()
+    studio.shoot("negotiation-confirm")
+    page.locator("#offer-dialog button[value=yes]").click()
+    expect(page.locator("#over")).to_be_visible()
+    studio.shoot("negotiation-over")
+    see_result(page)
+    studio.shoot("result-deal")
+    page = studio.share(0, "Thinker")
+    say(page, SHARING[0][0])
+    expect(page.locator("#typing")).to_contain_text("typing")
+    studio.shoot("negotiation-partner-types")
+    studio.visitor.context.set_offline(True)
+    expect(page.locator("#turn-now")).to_contain_text("Connection lost")
+    studio.shoot("negotiation-reconnecting")
+    studio.visitor.context.set_offline(False)
+
+
+def negotiation_endings(studio: Studio) -> None:
+    page = studio.share(1, "Offerer")
+    say(page, "All right.")
+    expect(page.locator("#turn-now")).to_contain_text("make your offer")
+    studio.shoot("negotiation-partner-offered")
+    offer(page, 2, 1, 1)
+    expect(page).to_have_url(RESULT)
+    studio.shoot("result-no-deal")
+    page = studio.share(0, "Failing")
+    say(page, "Hello!")
+    expect(page.locator("#over")).to_be_visible()
+    studio.shoot("negotiation-aborted")
+    see_result(page)
+    studio.shoot("result-aborted")
+    page = studio.share(1)
+    page.get_by_role("button", name="Leave").click()
+    page.get_by_role("button", name="Leave the game").click()
+    expect(page).to_have_url(RESULT)
+    studio.shoot("result-left")
+
+
+def taboo_with_the_word(studio: Studio) -> None:
+    page = studio.hint()
+    studio.shoot("taboo-attacker")
+    say(page, "So you have no candles at home?")
+    expect(page.locator("#message-error")).not_to_be_empty()
+    studio.shoot("taboo-warning")
+    page = studio.hint(1, "Sayer")
+    say(page, HINTING[1][0])
+    expect(page.locator("#over")).to_be_visible()
+    studio.shoot("taboo-over")
+    see_result(page)
+    studio.shoot("result-taboo-won")
+    page = studio.hint(1, max_turns=2)
+    say(page, HINTING[1][0])
+    expect(page.locator("#over")).to_be_visible()
+    see_result(page)
+    studio.shoot("result-taboo-tie")
+
+
+def taboo_without_the_word(studio: Studio) -> None:
+    page = studio.seek()
+    studio.shoot("taboo-defender")
+    page.locator("#guess").fill("lantern")
+    page.locator("#guess-form [type=submit]").click()
+    studio.shoot("taboo-guess")
+    page.keyboard.press("Escape")
+    guess(page, "lantern")
+    expect(page).to_have_url(RESULT)
+    studio.shoot("result-taboo-lost")
+
+
+def open_games_and_admin(studio: Studio) -> None:
+    studio.hint(1)
+    studio.go("/")
+    studio.shoot("home-open-game")
+    if not studio.signed_in.exists():
+        link = re.search(r"Admin\s+(\S+)", studio.parlor.output())
+        studio.go(link[1] if link else "")
+        studio.shoot("enter")
+        studio.page.get_by_role("button").click()
+        studio.visitor.context.storage_state(path=studio.signed_in)
+    else:
+        studio.go("/enter/no-longer-good")
+        studio.shoot("enter")
+    studio.go("/admin/")
+    studio.shoot("admin-home")
+
+
+SCENES: tuple[Callable[[Studio], None], ...] = (
+    plain_pages,
+    negotiation_in_play,
+    negotiation_endings,
+    taboo_with_the_word,
+    taboo_without_the_word,
+    open_games_and_admin,
+)
+
+
+def plan(page: Page, book: int, hat: int, ball: int) -> None:
+    """Set the steppers and make nothing of it yet; on a phone they have to be unfolded first."""
+    if page.locator("#offer details:not([open])").count():
+        page.locator("#offer summary").click()
+    for kind, count in (("book", book), ("hat", hat), ("ball", ball)):
+        page.locator(f"#take-{kind}").fill(str(count))
+    page.locator("#message").focus()
+
+
+# ---- The studio --------------------------------------------------------------------
+
+
+@contextmanager
+def a_parlor() -> Iterator[Stack]:
+    """A Parlor with the stub's models to play against."""
+    home = new_home()
+    with StubServer() as stub:
+        parlor = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0"})
+        try:
+            parlor.wait_until_ready()
+            stub.script("Thinker", Reply("[message] Hm.", delay=60))
+            for name, lines in SPEAKERS.items():
+                stub.script(name, speaker(lines))
+            for name in (*SPEAKERS, "Thinker"):
+                add_model(parlor, stub.url, name.lower(), name, name)
+            add_model(parlor, stub.url, "failing", "stub-500", "Failing")
+            yield parlor
+        finally:
+            parlor.stop()
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def speaker(lines: tuple[str, ...]) -> Callable[[Messages], str]:
+    """A model that says its lines in order, and the last of them ever after."""
+    return lambda messages: lines[min(sum(each["role"] == "assistant" for each in messages), len(lines) - 1)]
+
+
+def photograph(parlor: Stack, browser: Browser, folder: Path) -> None:
+    """Every scene in every look."""
+    folder.mkdir(parents=True, exist_ok=True)
+    signed_in = parlor.home / "signed-in.json"
+    for look, options in LOOKS.items():
+        for scene in SCENES:
+            state = {"storage_state": signed_in} if signed_in.exists() else {}
+            visitor = Visitor(browser, **options, **state)
+            scene(Studio(parlor, visitor, look, folder, signed_in))
+            visitor.close()
+        print(f"{look}: {len(list(folder.glob(f'*-{look}.png')))} pictures in {folder}")
+
+
+def photograph_for_readme(parlor: Stack, browser: Browser, folder: Path) -> None:
+    """A match of each game in the middle, as the README shows them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    visitor = Visitor(browser, viewport={"width": 1280, "height": 800})
+    studio = Studio(parlor, visitor, "light", folder, folder)
+    page = studio.share()
+    plan(page, 0, 1, 1)
+    page.screenshot(path=folder / "negotiation.png", animations="disabled")
+    page = studio.hint()
+    page.screenshot(path=folder / "taboo.png", animations="disabled")
+    visitor.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.screenshots", description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "screenshots", help="where the pictures go")
+    parser.add_argument("--readme", action="store_true", help="make the README's pictures in docs/images instead")
+    options = parser.parse_args()
+    with a_parlor() as parlor, running_chromium() as browser:
+        if options.readme:
+            photograph_for_readme(parlor, browser, ROOT / "docs" / "images")
+        else:
+            photograph(parlor, browser, options.folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
