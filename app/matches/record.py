@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Table, bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound
@@ -151,48 +151,55 @@ def insert_match(session: Session, record: Record, source: str, start_key: str |
 
 def append(session: Session, record: Record, known: int) -> None:
     """Write the events of `record` from number `known` on, and bring the match's row up to date."""
+    connection = session.connection()
     new = record.log[known:]
-    session.execute(
-        insert(EventRow),
-        [
-            {
-                "match_id": record.id,
-                "seq": logged.seq,
-                "kind": kind_of(logged.event),
-                "seat": logged.seat,
-                "ply": logged.ply,
-                "move_id": logged.move_id,
-                "body": to_json(logged.event),
-                "at": logged.at,
-            }
-            for logged in new
-        ],
-    )
-    values: dict[str, Any] = {"violations": record.match.violations}
-    if any(isinstance(logged.event, Event | Ended) for logged in new) or known == 0:
-        values |= {
-            "ply": record.match.ply,
-            "to_move": record.match.to_move,
-            "model_to_move": record.model_to_move,
-            "moved_at": new[-1].at,
-            "lease_owner": None,
-            "lease_until": None,
-            "lease_count": 0,
-            "rung_at": None,
-        }
-    if record.match.ended is not None:
-        values |= _ending(record.match.ended, new[-1].at)
-    session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**values))
+    connection.execute(_INSERT_EVENTS, [_event_row(record.id, logged) for logged in new])
+    if known == 0 or any(isinstance(logged.event, Event | Ended) for logged in new):
+        connection.execute(_MOVED, _moved_values(record))
+    else:
+        connection.execute(_REFUSED, {"match": record.id, "violations": record.match.violations})
 
 
-def _ending(ended: Ended, at: datetime) -> dict[str, Any]:
+# Core statements with the same text every time, which SQLAlchemy compiles once: this is the path of every move.
+_INSERT_EVENTS = insert(cast(Table, EventRow.__table__))
+_MATCH = cast(Table, MatchRow.__table__)
+_ENDING = ("status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "ended_at")
+_FREE = {"lease_owner": None, "lease_until": None, "lease_count": 0, "rung_at": None}
+_CHANGED = ("violations", "ply", "to_move", "model_to_move", "moved_at", *_FREE, *_ENDING)
+_MOVED = update(_MATCH).where(_MATCH.c.id == bindparam("match")).values({name: bindparam(name) for name in _CHANGED})
+_REFUSED = update(_MATCH).where(_MATCH.c.id == bindparam("match")).values(violations=bindparam("violations"))
+
+
+def _event_row(match_id: str, logged: Logged) -> dict[str, Any]:
     return {
-        "status": "over",
-        "reason": ended.reason,
-        "winner": ended.winner,
-        "utility_0": ended.utilities[0],
-        "utility_1": ended.utilities[1],
-        "agreed": ended.facts.get("agreed"),
-        "pareto_optimal": ended.facts.get("pareto_optimal"),
-        "ended_at": at,
+        "match_id": match_id,
+        "seq": logged.seq,
+        "kind": kind_of(logged.event),
+        "seat": logged.seat,
+        "ply": logged.ply,
+        "move_id": logged.move_id,
+        "body": to_json(logged.event),
+        "at": logged.at,
+    }
+
+
+def _moved_values(record: Record) -> dict[str, Any]:
+    """The match's row after a move or the end; whoever held its lease has done what it was for."""
+    last, ended = record.log[-1], record.match.ended
+    return {
+        "match": record.id,
+        "violations": record.match.violations,
+        "ply": record.match.ply,
+        "to_move": record.match.to_move,
+        "model_to_move": record.model_to_move,
+        "moved_at": last.at,
+        **_FREE,
+        "status": "playing" if ended is None else "over",
+        "reason": ended and ended.reason,
+        "winner": ended and ended.winner,
+        "utility_0": ended and ended.utilities[0],
+        "utility_1": ended and ended.utilities[1],
+        "agreed": ended and ended.facts.get("agreed"),
+        "pareto_optimal": ended and ended.facts.get("pareto_optimal"),
+        "ended_at": ended and last.at,
     }
