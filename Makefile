@@ -11,10 +11,10 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test lint bench chromium
+.PHONY: help install run test lint screenshots chromium
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP)  ## Make the environment in .venv; costs nothing when it is there.
 
@@ -63,5 +63,5 @@ chromium:
 	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; the browser tests are skipped."; }; \
 	fi
 
-bench: install  ## Measure Parlor on this machine.
-	@set -e; for each in bench/bench_*.py; do $(BIN)/python "$$each"; done
+screenshots: install chromium  ## Photograph every page and state into screenshots/, light, dark and at phone width.
+	@$(BIN)/python -m scripts.screenshots
