@@ -181,7 +181,7 @@ def test_the_defender_sees_the_same_whatever_the_word_is(texts, other, rule):
 
 
 @given(st.lists(TEXTS, max_size=30), st.integers(1, 4), RULES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_no_sequence_of_texts_breaks_the_game(texts, max_turns, rule):
     state = begin(max_turns=max_turns, rule=rule)
     for text in texts:
