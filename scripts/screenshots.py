@@ -7,6 +7,7 @@ Chromium and writes FOLDER/NAME-LOOK.png. With --readme it makes the two picture
 """
 
 import argparse
+import json
 import re
 import shutil
 import sys
@@ -59,10 +60,9 @@ SPEAKERS: dict[str, tuple[str, ...]] = {
 class Studio:
     """A Parlor to photograph, and one visitor who looks at it in one look."""
 
-    def __init__(self, parlor: Stack, visitor: Visitor, look: str, folder: Path, signed_in: Path) -> None:
+    def __init__(self, parlor: Stack, visitor: Visitor, look: str, folder: Path) -> None:
         self.parlor = parlor
         self.visitor = visitor
-        self.signed_in = signed_in
         self._look = look
         self._folder = folder
         self.page = visitor.context.new_page()
@@ -79,9 +79,10 @@ class Studio:
         return page
 
     def shoot(self, name: str) -> None:
-        """Write a picture of the whole page as it is now."""
-        self.page.evaluate("document.fonts.ready")
-        self.page.screenshot(path=self._folder / f"{name}-{self._look}.png", full_page=True, animations="disabled")
+        """Write a picture of the page as it is now: all of it, or what is in sight while a dialog is open."""
+        self.page.wait_for_load_state()
+        whole = self.page.locator("dialog[open]").count() == 0
+        self.page.screenshot(path=self._folder / f"{name}-{self._look}.png", full_page=whole, animations="disabled")
 
     def share(self, rounds: int = 2, opponent: str = "Sharer") -> Page:
         """A negotiation after so many rounds of talk."""
@@ -217,19 +218,24 @@ def taboo_without_the_word(studio: Studio) -> None:
     studio.shoot("result-taboo-lost")
 
 
-def open_games_and_admin(studio: Studio) -> None:
+def open_game(studio: Studio) -> None:
     studio.hint(1)
     studio.go("/")
     studio.shoot("home-open-game")
-    if not studio.signed_in.exists():
-        link = re.search(r"Admin\s+(\S+)", studio.parlor.output())
-        studio.go(link[1] if link else "")
-        studio.shoot("enter")
-        studio.page.get_by_role("button").click()
-        studio.visitor.context.storage_state(path=studio.signed_in)
-    else:
-        studio.go("/enter/no-longer-good")
-        studio.shoot("enter")
+
+
+def admin(studio: Studio) -> None:
+    """The link that Parlor prints works once: the first look signs in, and the others bring its cookies along."""
+    link = re.search(r"Admin\s+(\S+)", studio.parlor.output())
+    signed_in = studio.parlor.home / "signed-in.json"
+    if signed_in.exists():
+        studio.visitor.context.add_cookies(json.loads(signed_in.read_text()))
+    page = studio.go(link[1] if link else "")
+    studio.shoot("enter")
+    if not signed_in.exists():
+        page.get_by_role("button", name="Sign in").click()
+        expect(page).to_have_url(re.compile("/admin/$"))
+        signed_in.write_text(json.dumps(studio.visitor.context.cookies()))
     studio.go("/admin/")
     studio.shoot("admin-home")
 
@@ -240,7 +246,8 @@ SCENES: tuple[Callable[[Studio], None], ...] = (
     negotiation_endings,
     taboo_with_the_word,
     taboo_without_the_word,
-    open_games_and_admin,
+    open_game,
+    admin,
 )
 
 
@@ -284,12 +291,10 @@ def speaker(lines: tuple[str, ...]) -> Callable[[Messages], str]:
 def photograph(parlor: Stack, browser: Browser, folder: Path) -> None:
     """Every scene in every look."""
     folder.mkdir(parents=True, exist_ok=True)
-    signed_in = parlor.home / "signed-in.json"
     for look, options in LOOKS.items():
         for scene in SCENES:
-            state = {"storage_state": signed_in} if signed_in.exists() else {}
-            visitor = Visitor(browser, **options, **state)
-            scene(Studio(parlor, visitor, look, folder, signed_in))
+            visitor = Visitor(browser, **options)
+            scene(Studio(parlor, visitor, look, folder))
             visitor.close()
         print(f"{look}: {len(list(folder.glob(f'*-{look}.png')))} pictures in {folder}")
 
@@ -298,7 +303,7 @@ def photograph_for_readme(parlor: Stack, browser: Browser, folder: Path) -> None
     """A match of each game in the middle, as the README shows them."""
     folder.mkdir(parents=True, exist_ok=True)
     visitor = Visitor(browser, viewport={"width": 1280, "height": 800})
-    studio = Studio(parlor, visitor, "light", folder, folder)
+    studio = Studio(parlor, visitor, "light", folder)
     page = studio.share()
     plan(page, 0, 1, 1)
     page.screenshot(path=folder / "negotiation.png", animations="disabled")
