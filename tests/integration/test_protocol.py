@@ -163,7 +163,7 @@ def test_a_move_is_acknowledged_first_and_shown_as_changes_in_order(parlor: Stac
         assert theirs["may"] == [{"kind": "message"}, {"kind": "proposal"}]
         assert [(entry["ply"], entry["by"]) for entry in theirs["transcript"]] == [(1, "partner")]
         merged_view = person.view
-        assert person.ask("sync")["ok"]
+        assert person.ask("sync") == {"ok": True, "ply": 2}
         person.wait(lambda: len(person.all_of("view")) == 2, "the whole view")
         assert person.view == merged_view
 
@@ -362,7 +362,7 @@ def test_typing_reaches_the_other_seat_and_not_ones_own(parlor: Stack) -> None:
     table = negotiation(parlor)
     partner = tickets.issue(settings_of(parlor), table.match, 1)
     with Participant(table) as person, Participant(table, auth={"ticket": partner}) as other:
-        assert person.ask("typing", {"on": True})["ok"]
+        assert person.ask("typing", {"on": True}) == {"ok": True, "ply": 0}
         other.wait(lambda: other.all_of("typing") == [{"on": True}], "that the partner types")
         assert person.ask("typing", {"on": False})["ok"]
         other.wait(lambda: other.all_of("typing") == [{"on": True}, {"on": False}], "that the partner has stopped")
