@@ -5,7 +5,7 @@ People, language models and scripts meet at `submit`: check, step, append. It ru
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,6 +15,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.errors import AppError, NotFound
 from app.extensions import writing
 from app.games.base import Event
 from app.matches import engine
@@ -94,25 +95,58 @@ def create(
     return record
 
 
-def submit(session: Session, submission: Submission, *, instant: bool, record: Record | None = None) -> Receipt:
-    """Take a move or a resignation into the caller's transaction.
-
-    `record` may be what the caller remembers of the match: a refusal on its word is checked against the database,
-    and an append to it fails with IntegrityError when the log has grown. Raises NotFound for an unknown match.
-    """
-    remembered = record is not None
-    if record is None:
-        record = load(session, submission.match_id, lock=True)
+def decide(record: Record, submission: Submission, *, instant: bool) -> Receipt:
+    """What a move or a resignation brings to a match as it is; nothing is written yet."""
     answer = _refusal(record, submission)
     if answer is not None:
-        return submit(session, submission, instant=instant) if remembered else Receipt(answer, record)
+        return Receipt(answer, record)
     now = datetime.now(UTC)
     after = _extended(record, _step(record, submission), now, submission.move_id)
     answer = _answer(after.log[len(record.log)])
     if instant:
         after = _scripted_moves(after, now)
-    append(session, after, len(record.log))
     return Receipt(answer, after, after.log[len(record.log) :])
+
+
+def submit(session: Session, submission: Submission, *, instant: bool) -> Receipt:
+    """Take a move or a resignation into the caller's transaction. Raises NotFound for an unknown match."""
+    record = load(session, submission.match_id, lock=True)
+    receipt = decide(record, submission, instant=instant)
+    if receipt.new:
+        append(session, [(receipt.record, len(record.log))])
+    return receipt
+
+
+def submit_together(
+    session: Session, submissions: Sequence[Submission], remembered: MutableMapping[str, Record], *, instant: bool
+) -> list[Receipt | AppError]:
+    """Take many into the caller's transaction, with what the caller remembers of their matches.
+
+    What is remembered is only ever a shortcut: a refusal on its word is checked against the database, and when a log
+    has grown meanwhile, all of it fails with IntegrityError and is to be submitted one by one. `remembered` is brought
+    up to date, and to be forgotten if the transaction fails.
+    """
+    results: list[Receipt | AppError] = []
+    grown: dict[str, tuple[Record, int]] = {}
+    for submission in submissions:
+        match_id = submission.match_id
+        record = remembered.get(match_id)
+        receipt = None if record is None else decide(record, submission, instant=instant)
+        if record is None or receipt is None or not (receipt.new or match_id in grown):
+            try:
+                record = load(session, match_id, lock=True)
+            except NotFound as error:
+                results.append(error)
+                continue
+            receipt = decide(record, submission, instant=instant)
+        if receipt.new:
+            _, known = grown.get(match_id, (record, len(record.log)))
+            grown[match_id] = receipt.record, known
+        remembered[match_id] = receipt.record
+        results.append(receipt)
+    if grown:
+        append(session, list(grown.values()))
+    return results
 
 
 def commit(database: Engine, submission: Submission, *, instant: bool) -> Receipt:
@@ -130,7 +164,7 @@ def commit(database: Engine, submission: Submission, *, instant: bool) -> Receip
 def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:
     """End a match that cannot go on, in the caller's transaction."""
     after = _extended(record, engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
-    append(session, after, len(record.log))
+    append(session, [(after, len(record.log))])
     return after
 
 

@@ -146,18 +146,25 @@ def insert_match(session: Session, record: Record, source: str, start_key: str |
                 language_model_id=seat.language_model_id,
             )
         )
-    append(session, record, 0)
+    append(session, [(record, 0)])
 
 
-def append(session: Session, record: Record, known: int) -> None:
-    """Write the events of `record` from number `known` on, and bring the match's row up to date."""
+def append(session: Session, records: Sequence[tuple[Record, int]]) -> None:
+    """Write the events of each record from number `known` on, and bring its match's row up to date."""
+    events, moved, refused = [], [], []
+    for record, known in records:
+        new = record.log[known:]
+        events += [_event_row(record.id, logged) for logged in new]
+        if known == 0 or any(isinstance(logged.event, Event | Ended) for logged in new):
+            moved.append(_moved_values(record))
+        else:
+            refused.append({"match": record.id, "violations": record.match.violations})
     connection = session.connection()
-    new = record.log[known:]
-    connection.execute(_INSERT_EVENTS, [_event_row(record.id, logged) for logged in new])
-    if known == 0 or any(isinstance(logged.event, Event | Ended) for logged in new):
-        connection.execute(_MOVED, _moved_values(record))
-    else:
-        connection.execute(_REFUSED, {"match": record.id, "violations": record.match.violations})
+    connection.execute(_INSERT_EVENTS, events)
+    if moved:
+        connection.execute(_MOVED, moved)
+    if refused:
+        connection.execute(_REFUSED, refused)
 
 
 # Core statements with the same text every time, which SQLAlchemy compiles once: this is the path of every move.

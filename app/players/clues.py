@@ -41,6 +41,7 @@ def table() -> Mapping[str, Clues]:
     }
 
 
+@lru_cache(maxsize=8192)  # a player reads the whole conversation again at each of its turns
 def terms(text: str) -> frozenset[str]:
     """The words of a text in their plainest form."""
     return frozenset(_plain(term) for term in _TERM.findall(text[:LONGEST].lower()))

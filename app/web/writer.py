@@ -1,11 +1,13 @@
 """The writer of the web process: commits together the moves that came in together.
 
 One greenlet collects what waits and hands it to one real thread, so that neither a commit nor a busy database ever
-stalls the event loop. Each submission is a savepoint of its own; they are acknowledged after the common commit.
+stalls the event loop. They are acknowledged after the common commit; when another process has moved in one of their
+matches meanwhile, they are committed one by one instead.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import cast
 
 import structlog
 from gevent import spawn
@@ -13,8 +15,7 @@ from gevent.event import AsyncResult
 from gevent.queue import Empty, Queue
 from gevent.threadpool import ThreadPool
 from sqlalchemy import Engine, create_engine
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from app.errors import AppError
@@ -72,34 +73,33 @@ class Writer:
         """In the thread: one transaction for all of them; if it cannot be committed, each learns why."""
         if self._engine is None:
             self._engine = create_engine(self._url, poolclass=StaticPool, **_thread_arguments(self._url))
+        submissions = [waiting.submission for waiting in batch]
         try:
             with writing(self._engine) as session:
-                results = [self._one(session, waiting.submission) for waiting in batch]
+                results = live.submit_together(session, submissions, self._remembered, instant=self._instant)
+        except IntegrityError:  # somebody else has moved in one of the matches
+            self._remembered.clear()
+            return [self._commit_alone(submission) for submission in submissions]
         except Exception as error:
             log.exception("a group of moves was not committed", moves=len(batch))
             self._remembered.clear()
             self._engine.dispose()
             return [error] * len(batch)
-        return results
+        self._forget_the_rest(submissions)
+        return list(results)
 
-    def _one(self, session: Session, submission: live.Submission) -> live.Receipt | Exception:
-        record = self._remembered.pop(submission.match_id, None)
+    def _commit_alone(self, submission: live.Submission) -> live.Receipt | Exception:
         try:
-            try:
-                with session.begin_nested():
-                    receipt = live.submit(session, submission, instant=self._instant, record=record)
-            except IntegrityError:  # the log has grown since: read it again
-                with session.begin_nested():
-                    receipt = live.submit(session, submission, instant=self._instant)
-        except (AppError, IntegrityError) as error:
+            return live.commit(cast(Engine, self._engine), submission, instant=self._instant)
+        except (AppError, SQLAlchemyError) as error:
             return error
-        self._remember(receipt.record)
-        return receipt
 
-    def _remember(self, record: Record) -> None:
-        self._remembered.pop(record.id, None)
-        if not record.match.over:
-            self._remembered[record.id] = record
+    def _forget_the_rest(self, latest: list[live.Submission]) -> None:
+        """Keep the matches that are played, the latest moved last, up to a number; the others are read again."""
+        for submission in latest:
+            record = self._remembered.pop(submission.match_id, None)
+            if record is not None and not record.match.over:
+                self._remembered[record.id] = record
         while len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
+from sqlalchemy.exc import IntegrityError
 
 from app.errors import NotAllowed, NotFound
 from app.extensions import reading, writing
@@ -149,9 +150,43 @@ def test_moves_that_race_for_one_ply_end_with_one_of_them(engine: Engine) -> Non
 def test_what_is_remembered_of_a_match_never_refuses_wrongly(engine: Engine) -> None:
     record = begin(engine)
     say(engine, record, 0, "[message] hi", move_id="a", ply=0)
-    with writing(engine) as session:  # `record` is from before that move
+    remembered = {record.id: record}  # from before that move
+    with writing(engine) as session:
         submission = live.Submission(record.id, 1, "[message] hello", "b", 1)
-        assert live.submit(session, submission, instant=True, record=record).answer == live.Answer(ply=2)
+        (receipt,) = live.submit_together(session, [submission], remembered, instant=True)
+    assert isinstance(receipt, live.Receipt)
+    assert receipt.answer == live.Answer(ply=2)
+    assert remembered[record.id].match.ply == 2
+
+
+def test_an_append_to_a_log_that_has_grown_fails_whole(engine: Engine) -> None:
+    record, other = begin(engine), begin(engine)
+    say(engine, record, 0, "[message] hi", move_id="a", ply=0)
+    moves = [live.Submission(each.id, 0, "[message] me too", "b", 0) for each in (other, record)]
+    with pytest.raises(IntegrityError), writing(engine) as session:
+        live.submit_together(session, moves, {record.id: record, other.id: other}, instant=True)
+    assert [len(rows(engine, each)) for each in (record, other)] == [2, 1]
+
+
+def test_moves_that_come_together_are_taken_in_their_order(engine: Engine) -> None:
+    record, other = begin(engine), begin(engine)
+    moves = [
+        live.Submission(record.id, 0, "[message] one", "a", 0),
+        live.Submission("nope", 0, "[message] one", "a", 0),
+        live.Submission(other.id, 0, "nonsense", "a", 0),
+        live.Submission(record.id, 1, "[message] two", "a", 1),
+        live.Submission(record.id, 0, "[message] one", "a", 0),
+        live.Submission(record.id, 1, "[message] too soon", "b", 2),
+        live.Submission(other.id, 1, None),
+    ]
+    with writing(engine) as session:
+        results = live.submit_together(session, moves, {}, instant=True)
+    codes = [
+        result.answer.code or result.answer.ply if isinstance(result, live.Receipt) else "404" for result in results
+    ]
+    assert codes == [1, "404", "illegal_move", 2, 1, "not_your_turn", 0]
+    assert [row.kind for row in rows(engine, record)] == ["started", "message", "message"]
+    assert [row.kind for row in rows(engine, other)] == ["started", "violation", "resigned", "ended"]
 
 
 def guest(engine: Engine, app: Any, **wish: Any) -> Record:
