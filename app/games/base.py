@@ -8,7 +8,7 @@ same starting state again. That is how a match is rebuilt from its event log.
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from app.errors import Invalid, shown
 
@@ -38,8 +38,7 @@ class Violation:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line of the transcript as one seat sees it; `text` is None while it is hidden from that seat."""
 
     ply: int

@@ -111,7 +111,7 @@ class Negotiation:
         if proposing:
             move = move.splitlines()[0].rstrip()
         if len(_PREFIX.findall(move)) > 1:
-            reason = "Make one move at a time: one message or one proposal, with a single prefix."
+            reason = "Make one move at a time: a message or an offer, with [message] or [propose] only once in it."
             return Violation(seat, text, "two_prefixes", reason)
         body = move[opening.end() :].strip()
         if not proposing:

@@ -88,7 +88,7 @@ def _shown(line: Line, now: datetime) -> dict[str, Any]:
         "quiet": _minutes(now, match.moved_at),
         "status": match.status,
         "reason": match.reason,
-        "scores": " : ".join(f"{score:g}" for score in scores),
+        "scores": " : ".join(f"{score:g}".replace("-", "−") for score in scores),
         "started_at": match.started_at,
     }
 

@@ -45,7 +45,7 @@ class Room:
 
     def follow(self, new: Sequence[Logged], send: Send) -> None:
         """Show each seat what these events changed for it. The events must continue the log without a gap."""
-        before = [self.view(seat) for seat in (0, 1)]
+        before = {seat: self.view(seat) for seat in (0, 1) if self.sockets[seat]}
         for number, logged in enumerate(new):
             self.match = engine.apply(self.match, logged.event)
             self.seq = logged.seq + 1
@@ -54,10 +54,9 @@ class Room:
             following = new[number + 1].event if number + 1 < len(new) else None
             if isinstance(following, Ended) or not isinstance(logged.event, Event | Ended):
                 continue  # the end is shown with the move that brought it; a refusal is its maker's alone
-            for seat in (0, 1):
-                after = self.view(seat)
-                payload = change(before[seat], after)
-                before[seat] = after
+            for seat, known in before.items():
+                before[seat] = self.view(seat)
+                payload = change(known, before[seat])
                 for sid in self.sockets[seat]:
                     send("change", sid, payload)
             if isinstance(logged.event, Event):
