@@ -21,6 +21,7 @@ from app.errors import AppError, Invalid, shown
 from app.extensions import db, socketio
 from app.games.base import JSON
 from app.matches import live
+from app.matches.events import Ended
 from app.queues import CHANNEL, read_notice, ring
 from app.web import tickets
 from app.web.rooms import Rooms, sender
@@ -81,7 +82,7 @@ class Play:
             self._rooms.leave(place.match_id, place.seat, sid)
 
     def move(self, place: Place, _sid: str, data: JSON) -> JSON:
-        """Commit a move, acknowledge it, then show everybody what it changed."""
+        """Commit a move, show everybody what it changed, and acknowledge it."""
         text, move_id, ply = data.get("text"), data.get("move_id"), data.get("ply")
         if not isinstance(text, str):
             raise Invalid(f"text: expected text, got {_kind(text)}")
@@ -111,8 +112,12 @@ class Play:
         if self._writer is None:
             raise Invalid("match: expected a connected socket, got none; connect again")
         receipt = self._writer.submit(submission)
-        # In a greenlet of its own, so that the acknowledgement goes out before the changes.
-        gevent.spawn(self._rooms.follow, submission.match_id, receipt.new)
+        # What the move itself changed goes out before its acknowledgement, and what was answered to it behind: a
+        # client then never holds an acknowledgement and a view that contradict each other.
+        own = 2 if len(receipt.new) > 1 and isinstance(receipt.new[1].event, Ended) else 1
+        self._rooms.follow(submission.match_id, receipt.new[:own])
+        if len(receipt.new) > own:
+            gevent.spawn(self._rooms.follow, submission.match_id, receipt.new[own:])
         if receipt.new and receipt.record.model_to_move:
             gevent.spawn(ring, self._settings.broker_url, submission.match_id)
         if receipt.answer.ok:
