@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
-from app.errors import Invalid
+from app.errors import Invalid, shown
 
 ROOT = Path(__file__).resolve().parent.parent
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
@@ -39,12 +41,14 @@ class Settings(BaseSettings):
     CONTEXTS_FILE: str = Field("", description="Contexts of live negotiations, selfplay.txt format; empty: generated.")
     TICKET_HOURS: float = Field(24, gt=0, description="How long a ticket to a seat is good for, in hours.")
     MOVE_CHARACTERS: int = Field(2000, ge=1, le=100_000, description="Longest text of one move, in characters.")
+    MOVES_PER_SECOND: float = Field(20, ge=0, description="Moves a second from one seat, in the long run; 0: no limit.")
     READING_WORDS_PER_MINUTE: int = Field(
         240, ge=0, description="Pace at which a model's answer appears, as if read and written; 0: at once."
     )
     LONGEST_DELAY: float = Field(12, ge=0, le=120, description="Longest such delay, in seconds.")
 
-    TURN_LEASE: float = Field(20, gt=0.5, description="Seconds after which a dead worker's turn is given to another.")
+    TURN_LEASE: float = Field(6, gt=0.5, description="Seconds after which a dead worker's turn is given to another.")
+    TURN_SECONDS: float = Field(60, gt=0, description="Longest that a model may take for a turn, retries included.")
     UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
     TURN_THREADS: int = Field(32, ge=1, le=500, description="Model turns in flight at once in a worker process.")
 
@@ -53,7 +57,16 @@ class Settings(BaseSettings):
     def _psycopg_3(cls, url: str) -> str:
         # psycopg 2 would block the event loop, and it is what a bare postgresql:// means to SQLAlchemy.
         scheme, mark, rest = url.partition("://")
-        return f"postgresql+psycopg{mark}{rest}" if scheme in ("postgres", "postgresql") else url
+        url = f"postgresql+psycopg{mark}{rest}" if scheme in ("postgres", "postgresql") else url
+        try:
+            known = not url or make_url(url).drivername in ("sqlite", "postgresql+psycopg")
+        except (ArgumentError, ValueError):
+            known = False
+        if not known:
+            raise ValueError(
+                "expected a URL like postgresql://user:password@host:5432/name or sqlite:////folder/file.db"
+            )
+        return url
 
     @field_validator("REDIS_URL")
     @classmethod
@@ -131,5 +144,7 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"
-        message = first["msg"].removeprefix("Value error, ")
-        raise Invalid(f"{name}: {message[0].lower()}{message[1:]}, got {first['input']!r}") from None
+        message = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+        # A URL may hold a password, and what was meant to be one may, too.
+        came = "another" if name.endswith(("_URL", "_KEY")) else shown(first["input"])
+        raise Invalid(f"{name}: {message}, got {came}") from None

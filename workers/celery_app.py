@@ -1,8 +1,10 @@
 """The Celery app of the workers. Start it with `celery -A workers.celery_app worker -Q turns -P threads`."""
 
+import warnings
 from typing import Any
 
 from celery import Celery
+from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import setup_logging, worker_init
 
 from app import logs
@@ -28,6 +30,8 @@ celery.conf.update(
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _logging(**_: Any) -> None:
     logs.set_up()
+    # Celery says at every lost connection what it will do by default in a later version; it is set here.
+    warnings.simplefilter("ignore", CPendingDeprecationWarning)
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]

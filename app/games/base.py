@@ -120,8 +120,11 @@ class Game(Protocol[S]):
         """The state after an event that `parse` made."""
         ...
 
-    def view(self, state: S, seat: int) -> View:
-        """All that `seat` may see; never what it may not know."""
+    def view(self, state: S, seat: int, *, over: bool = False) -> View:
+        """All that `seat` may see; never what it may not know.
+
+        With `over` the match was broken off: nobody is to move, and what was hidden until the end is shown.
+        """
         ...
 
     def outcome(self, state: S) -> Outcome | None:

@@ -108,8 +108,8 @@ class Taboo:
     def apply(self, state: State, event: Event) -> State:
         return replace(state, events=(*state.events, event))
 
-    def view(self, state: State, seat: int) -> View:
-        mover = self.to_move(state)
+    def view(self, state: State, seat: int, *, over: bool = False) -> View:
+        mover = None if over else self.to_move(state)
         over = mover is None
         may: tuple[JSON, ...] = ()
         if mover == seat:

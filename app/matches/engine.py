@@ -45,9 +45,8 @@ class Match:
         return None if self.over or self.stopped else self.game.to_move(self.state)
 
     def view(self, seat: int) -> View:
-        """What `seat` may see of the game. A match that was broken off keeps hidden what was hidden."""
-        view = self.game.view(self.state, seat)
-        return replace(view, to_move=None, may=()) if self.to_move is None else view
+        """What `seat` may see of the game."""
+        return self.game.view(self.state, seat, over=self.over or self.stopped is not None)
 
 
 def start(

@@ -78,6 +78,9 @@ def _play_once(desk: Desk, record: Record) -> Record:
     except PlayerFailed as failure:
         log.warning("a model gave no answer", match=record.id, model=spec.name, error=failure.message)
         return _abort(desk, record, MODEL_FAULT, failure.message, failure.generation)
+    except TimeoutError:
+        log.warning("a model took too long", match=record.id, model=spec.name)
+        return _abort(desk, record, MODEL_FAULT, f"no answer within {desk.settings.TURN_SECONDS:g} s", None)
     except Exception as error:
         log.exception("a player broke", match=record.id, model=spec.name)
         return _abort(desk, record, OUR_FAULT, f"{type(error).__name__}: {error}", None)
@@ -91,7 +94,8 @@ def _ask(desk: Desk, record: Record, seat: int, spec: PlayerSpec) -> Generation:
     player = cast(Generator, make_player(spec))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
-    call = asyncio.run_coroutine_threadsafe(player.reply(record.match.view(seat), prompt, refused), desk.loop)
+    reply = asyncio.wait_for(player.reply(record.match.view(seat), prompt, refused), desk.settings.TURN_SECONDS)
+    call = asyncio.run_coroutine_threadsafe(reply, desk.loop)
     try:
         while True:
             try:

@@ -21,7 +21,11 @@ _FIELDS = {"game", "config", "opponent", "role"}
 @limiter.shared_limit(**guest_limit)
 def create_match() -> tuple[Response, int]:
     """Start a guest match from `{game, config?, opponent, role?}`; gives `{match, ticket, url}`."""
-    wish = _read_wish(request.get_json(silent=True))
+    try:
+        body = request.get_json(silent=True)
+    except RecursionError:
+        raise Invalid("body: expected a JSON object, got one nested too deeply") from None
+    wish = _read_wish(body)
     with writing() as session:
         record = start_guest_match(session, settings(), wish)
     if record.model_to_move:

@@ -13,7 +13,6 @@ from werkzeug.wrappers import Response
 from app.errors import NotAllowed
 from app.extensions import login, reading, writing
 from app.models import LoginLink, User
-from app.web.seats import settings
 
 blueprint = Blueprint("auth", __name__)
 LINK_HOURS = 24
@@ -46,7 +45,7 @@ def load_user(user_id: str) -> User | None:
 
 @login.unauthorized_handler  # type: ignore[untyped-decorator]
 def _nobody() -> None:
-    raise NotAllowed(f"Please sign in first, with the link that Parlor printed when it started on {settings().PORT}.")
+    raise NotAllowed("Please sign in first, with the link that Parlor printed when it started.")
 
 
 @blueprint.get("/enter/<token>")

@@ -16,3 +16,24 @@ guest_limit: dict[str, Any] = {
     "exempt_when": lambda: settings().GUEST_MATCHES_PER_MINUTE == 0,
     "error_message": "That was a lot of games in a short time. Please wait a minute and try again.",
 }
+
+
+class Bucket:
+    """A token bucket: `rate` a second in the long run, and twice as many at once after a rest. 0: no limit."""
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate = rate
+        self._most = max(2 * rate, 1)
+        self._tokens = self._most
+        self._at = now
+
+    def take(self, now: float) -> bool:
+        """Whether one more is allowed at `now` (seconds of a monotonic clock)."""
+        if self._rate == 0:
+            return True
+        self._tokens = min(self._most, self._tokens + (now - self._at) * self._rate)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True

@@ -4,6 +4,7 @@ The handlers are registered on the python-socketio server itself, because Flask'
 would cost more than the move. The ticket is checked once, at connect.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from app.matches import live
 from app.matches.events import Ended
 from app.queues import CHANNEL, read_notice, ring
 from app.web import tickets
+from app.web.limits import Bucket
 from app.web.rooms import Rooms, sender
 from app.web.writer import Writer
 
@@ -51,6 +53,7 @@ class Play:
         self._settings = settings
         self._instant = settings.READING_WORDS_PER_MINUTE == 0
         self._places: dict[str, Place] = {}
+        self._paces: dict[Place, Bucket] = {}
         self._rooms = Rooms(self._database, sender(socketio.server, NAMESPACE))
         self._writer: Writer | None = None
 
@@ -80,6 +83,8 @@ class Play:
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
         if place := self._places.pop(sid, None):
             self._rooms.leave(place.match_id, place.seat, sid)
+            if place not in self._places.values():
+                self._paces.pop(place, None)
 
     def move(self, place: Place, _sid: str, data: JSON) -> JSON:
         """Commit a move, show everybody what it changed, and acknowledge it."""
@@ -90,10 +95,17 @@ class Play:
             raise Invalid(f"move_id: expected 1 to {LONGEST_MOVE_ID} printable characters, got {_kind(move_id)}")
         if not isinstance(ply, int) or isinstance(ply, bool):
             raise Invalid(f"ply: expected the whole number of your view, got {_kind(ply)}")
+        self._slow_down(place)
         longest = self._settings.MOVE_CHARACTERS
         if len(text) > longest:
             raise AppError(f"Please make it shorter: {longest} characters at most, got {len(text)}.", code="too_long")
         return self._submit(live.Submission(place.match_id, place.seat, text, move_id, ply))
+
+    def _slow_down(self, place: Place) -> None:
+        now = time.monotonic()
+        pace = self._paces.setdefault(place, Bucket(self._settings.MOVES_PER_SECOND, now))
+        if not pace.take(now):
+            raise AppError("That was very quick. Please wait a moment, then send it again.", code="too_fast")
 
     def resign(self, place: Place, _sid: str, _data: JSON) -> JSON:
         return self._submit(live.Submission(place.match_id, place.seat, None))

@@ -11,6 +11,7 @@ from sqlalchemy import Engine, select, update
 
 from app.extensions import reading, writing
 from app.matches import live
+from app.matches.events import Aborted
 from app.matches.record import Record, Seat, load
 from app.matches.sweep import hold_lease, take_forgotten_turns
 from app.matches.turns import MOST_LEASES, play_turn, reading_delay
@@ -212,6 +213,19 @@ def test_a_turn_that_kills_its_workers_is_given_up(
     assert kinds(engine, record) == ["started", "aborted", "ended"]
     assert now(engine, record).match.stopped.fault == "us"  # type: ignore[union-attr]
     assert stub.requests == []
+
+
+def test_a_model_that_takes_too_long_ends_the_match_kindly(
+    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+) -> None:
+    stub.script("sleeper", hanging(5.0))
+    record = against("sleeper", timeout=30)
+    began = time.monotonic()
+    play_turn(desk(TURN_SECONDS=0.5), record.id)
+    assert time.monotonic() - began < 3
+    match = now(engine, record).match
+    assert isinstance(match.stopped, Aborted)
+    assert (match.stopped.fault, match.stopped.detail) == ("model", "no answer within 0.5 s")
 
 
 def test_leaving_while_the_model_thinks_ends_the_match_once(

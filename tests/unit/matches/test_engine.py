@@ -94,14 +94,23 @@ def test_leaving_ends_the_match_and_nobody_scores() -> None:
     assert match.view(0).to_move is None
 
 
-def test_a_match_that_is_broken_off_keeps_a_hidden_offer_hidden() -> None:
+def test_a_match_that_is_broken_off_shows_what_was_hidden_until_the_end() -> None:
     _, match = begin("negotiation")
     for seat, text in ((0, "[message] hi"), (1, "[propose] (0 books, 0 hats, 0 balls)")):
         for event in engine.step(match, seat, text):
             match = engine.apply(match, event)
     for event in engine.resign(match, 0):
         match = engine.apply(match, event)
-    assert match.view(0).transcript[-1].text is None
+    assert match.view(0).transcript[-1].text == "[propose] (0 books, 0 hats, 0 balls)"
+    assert (match.view(0).to_move, match.view(0).may) == (None, ())
+
+
+def test_a_match_of_taboo_that_is_broken_off_tells_the_word() -> None:
+    _, match = begin("taboo")
+    assert "word" not in match.view(1).facts
+    for event in engine.resign(match, 1):
+        match = engine.apply(match, event)
+    assert match.view(1).facts["word"] == "candle"
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\x1b[31m", "\x85", "\ud800"])

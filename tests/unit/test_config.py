@@ -1,0 +1,31 @@
+"""A setting that cannot be stops the start with one line that names it, and shows no secret."""
+
+import pytest
+
+from app.config import load_settings
+from app.errors import Invalid
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("PORT", "abc", "PORT: expected a valid integer"),
+        ("PORT", 99999, "PORT: expected less than or equal to 65535, got 99999"),
+        ("DATABASE_URL", "nonsense", "DATABASE_URL: expected a URL like postgresql://"),
+        ("DATABASE_URL", "postgresql://u:s3cret@h:port/x", "DATABASE_URL: expected a URL like"),
+        ("DATABASE_URL", "mysql+foo://u:s3cret@h/x", "DATABASE_URL: expected a URL like"),
+        ("REDIS_URL", "reds://:s3cret@h:1/0", "REDIS_URL: expected a URL that begins with redis://"),
+        ("READING_WORDS_PER_MINUTE", -1, "READING_WORDS_PER_MINUTE: expected greater than or equal to 0, got -1"),
+    ],
+)
+def test_a_bad_setting_is_one_line(name: str, value: object, says: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        load_settings({name: value})
+    assert caught.value.message.startswith(says)
+    assert "s3cret" not in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("url", ["postgres://u:p@h/x", "postgresql://u:p@h/x", "postgresql+psycopg://u:p@h/x"])
+def test_every_postgresql_url_means_psycopg_3(url: str) -> None:
+    assert load_settings({"DATABASE_URL": url}).database_url == "postgresql+psycopg://u:p@h/x"
