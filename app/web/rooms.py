@@ -35,17 +35,20 @@ class Room:
         self.sockets: tuple[set[str], set[str]] = (set(), set())
         self.typing = [False, False]
         self.lock = RLock()
+        self._shown: dict[int, JSON] = {}  # the view that the pages of a seat hold, as long as it has any
 
     @property
     def empty(self) -> bool:
         return not any(self.sockets)
 
     def view(self, seat: int) -> JSON:
-        return seat_view(self.id, self.match, self.times, seat)
+        """What the pages of a seat are to hold from now on."""
+        self._shown[seat] = seat_view(self.id, self.match, self.times, seat)
+        return self._shown[seat]
 
     def follow(self, new: Sequence[Logged], send: Send) -> None:
         """Show each seat what these events changed for it. The events must continue the log without a gap."""
-        before = {seat: self.view(seat) for seat in (0, 1) if self.sockets[seat]}
+        present = [seat for seat in (0, 1) if self.sockets[seat]]
         for number, logged in enumerate(new):
             self.match = engine.apply(self.match, logged.event)
             self.seq = logged.seq + 1
@@ -54,9 +57,8 @@ class Room:
             following = new[number + 1].event if number + 1 < len(new) else None
             if isinstance(following, Ended) or not isinstance(logged.event, Event | Ended):
                 continue  # the end is shown with the move that brought it; a refusal is its maker's alone
-            for seat, known in before.items():
-                before[seat] = self.view(seat)
-                payload = change(known, before[seat])
+            for seat in present:
+                payload = change(self._shown[seat], self.view(seat))
                 for sid in self.sockets[seat]:
                     send("change", sid, payload)
             if isinstance(logged.event, Event):
