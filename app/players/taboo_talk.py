@@ -5,15 +5,17 @@ means saying the word unawares, and declares when what it has heard points to on
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from app.games.base import View
 from app.games.words import judge_strictly
-from app.players import clues
+from app.players import clues, small_talk
 
 _SURE = 0.8  # belief at which the defender may declare before its last turn
 _RATHER_SURE = 0.5  # belief at which it declares at its last turn: a wrong guess loses as much as a right one wins
 _DECLARES = 0.6  # how often it does so when it is sure
+_SUSPECTS = 0.2  # belief from which on it talks about the word that it thinks of
 _SLIPS = 0.3  # how often it says what it thinks of, though it might be the word
 
 
@@ -36,10 +38,10 @@ def defend(view: View, rng: random.Random) -> str:
     ranked = clues.beliefs(heard[-_REMEMBERED:], ruled_out)
     word, belief = ranked[0] if ranked else ("", 0.0)
     if int(view.facts["turns_left"]) <= 1:
-        return _declaration(word) if belief >= _RATHER_SURE else _answer(heard, ranked, rng, careful=True)
+        return _declaration(word) if belief >= _RATHER_SURE else _answer(heard, spoken, ranked, rng, careful=True)
     if belief >= _SURE and len(heard) > 1 and rng.random() < _DECLARES:
         return _declaration(word)
-    return _answer(heard, ranked, rng, careful=False)
+    return _answer(heard, spoken, ranked, rng, careful=False)
 
 
 def _declaration(word: str) -> str:
@@ -71,20 +73,28 @@ def _is_safe(text: str, word: str) -> bool:
 # ---- Defending -------------------------------------------------------------------
 
 
-def _answer(heard: list[str], ranked: list[tuple[str, float]], rng: random.Random, *, careful: bool) -> str:
-    """An answer to the attacker's last text; a `careful` one names no word that it might be."""
-    if ranked and ranked[0][1] >= 0.2:
+def _answer(
+    heard: list[str], spoken: list[str], ranked: list[tuple[str, float]], rng: random.Random, *, careful: bool
+) -> str:
+    """An answer to the attacker's last text that was not given before; a `careful` one names no word it might be."""
+    likely = frozenset(word for word, _ in ranked)
+    lines: list[Iterator[str]] = []
+    if ranked and ranked[0][1] >= _SUSPECTS:
+        word = ranked[0][0]
+        around = [each for each in clues.table()[word].associations if not clues.terms(each) & likely]
         if not careful and rng.random() < _SLIPS:
-            return rng.choice(_NAMING).format(ranked[0][0])
-        entry = clues.table()[ranked[0][0]]
-        likely = frozenset(word for word, _ in ranked)
-        safe = [word for word in entry.associations if not clues.terms(word) & likely]
-        if safe:
-            return rng.choice(_CIRCLING).format(rng.choice(safe))
-    echo = clues.telling(heard[-1] if heard else "")
-    if echo and rng.random() < 0.5:
-        return rng.choice(_ECHOES).format(rng.choice(echo))
-    return rng.choice(_VAGUE)
+            lines.append(_filled(_NAMING, [word], spoken, rng))
+        lines.append(_filled(_CIRCLING, around, spoken, rng))
+    talk = small_talk.answers(heard[-1] if heard else "", spoken, rng)
+    lines.append(line for line in talk if not clues.terms(line) & likely)
+    return next(chain(*lines, _LAST_RESORTS))
+
+
+def _filled(patterns: Sequence[str], words: Sequence[str], spoken: Sequence[str], rng: random.Random) -> Iterator[str]:
+    """The patterns that were not used yet, in any order, with one of the words in each."""
+    for pattern in rng.sample(patterns, len(patterns)):
+        if words and not small_talk.was_used(pattern, spoken):
+            yield pattern.format(rng.choice(words))
 
 
 _REMEMBERED = 12  # texts of each side that the defender keeps in mind
@@ -127,16 +137,4 @@ _CIRCLING = (
     "Something to do with {}, I suppose.",
     "I have {} on my mind now. Do you mean that?",
     "Oh, {} comes to mind. Tell me more.",
-)
-_ECHOES = (
-    "You said {}. What do you mean by that?",
-    "I know little about {}, to be honest.",
-    "Hard to say. Why {}, of all things?",
-)
-_VAGUE = (
-    "I would have to think about that. Can you say more?",
-    "Good question. What would you answer?",
-    "I am not sure where you are going with this.",
-    "Many things, really. Give me another hint.",
-    "That depends. Tell me more.",
 )

@@ -115,6 +115,49 @@ def test_the_defender_finds_a_word_from_a_persons_own_hints():
     assert "defender wins" in reasons
 
 
+def defended(hints, seed, word="lemon", max_turns=40):
+    """What the defender says to hints that its table does not know."""
+    state = setting(word, max_turns=max_turns)
+    for hint in hints:
+        state = moved(state, 0, hint)
+        state = moved(state, 1, chosen(state, 1, seed))
+        if TABOO.to_move(state) is None:
+            break
+    return [event.text for event in state.events if event.seat == 1]
+
+
+@pytest.mark.parametrize("hints", [["bla"] * 40, ["What is that?"] * 40, ["Tell me about Sicily."] * 40, ["😀"] * 40])
+def test_the_defender_never_says_the_same_twice(hints):
+    for seed in range(5):
+        said = defended(hints, seed)
+        assert len(said) > 10
+        assert len(set(said)) == len(said)
+
+
+def test_the_defender_takes_up_what_was_said():
+    said = [defended(["Have you ever been near Marsala?"], seed)[0] for seed in range(40)]
+    assert sum("marsala" in line for line in said) >= 8
+    assert len(set(said)) >= 8
+
+
+@pytest.mark.parametrize(
+    ("hint", "answers"),
+    [
+        ("Hello there", ("Hello to you", "Hi!", "Good to see you")),
+        ("Did you see a good film?", ("good ending", "half way through", "old thriller")),
+        ("How is the weather?", ("mild", "stay inside", "could be worse")),
+    ],
+)
+def test_small_talk_is_about_what_was_said(hint, answers):
+    for seed in range(10):
+        assert any(answer in defended([hint], seed)[0] for answer in answers)
+
+
+def test_the_defender_asks_back():
+    said = [line for seed in range(10) for line in defended(["bla", "bla bla", "and so on"], seed)]
+    assert sum(line.endswith("?") for line in said) >= 10
+
+
 def test_the_defender_does_not_guess_from_nothing():
     for seed in range(20):
         state = setting("candle", max_turns=1)
