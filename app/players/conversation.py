@@ -1,15 +1,30 @@
 """What has been said so far in a negotiation, folded from the transcript that one seat sees. Pure."""
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from app.games.contexts import Counts
-from app.players.understanding import Reading, Share, read
+from app.players.understanding import LONGEST, Reading, Share, read
+from app.players.vocabulary import ITEMS, NUMBERS, TOKEN, WORTH
 
 Message = tuple[str, str | None]  # by you or partner, and the text
 Evidence = tuple[str, tuple[int, ...]]  # demand | refused: the partner's share; high | low: (item,); value: (item, n)
 _NOTHING: Share = (None, None, None)
 _LONG = 60
+_COURTESIES = re.compile(
+    r"\b(?:hi+|hello|hey+|greetings|howdy)(?: there)?\b"
+    r"|\bgood (?:morning|afternoon|evening|day)\b|\b(?:nice|good|great|pleased) to (?:meet|see) you\b"
+    r"|\b(?:and )?how(?:'s| is| are|re) (?:you|u|it|life|things|everything)(?: (?:doing|going|today|too))*\b"
+    r"|\bhow do you do\b|\bwhat'?s up\b"
+    r"|\bi(?:'?m| am) (?:doing |feeling )?(?:very |quite )?(?:good|fine|great|well|okay|ok|happy)\b"
+    r"(?! with)(?:,? (?:thanks|thank you))?"
+    r"|\b(?:(?:good|fine|great|well),? )?(?:(?:thanks|thank you),? )?"
+    r"(?:and|how about) (?:you|u|yourself)(?=\s*[?!.]|$)",
+    re.IGNORECASE,
+)
+_BOTH = 2  # what "both" is read as: "both the book and the hat" asks for no two books
+_BETWEEN = frozenset(("of", "the", "those", "these", "more", "basket"))  # words between a number and its thing
 
 
 @dataclass(slots=True)
@@ -24,6 +39,10 @@ class Conversation:
     agreed: Counts | None = None  # the last split that both have voiced, until somebody takes it back
     own_messages: int = 0
     last: Reading = field(default_factory=Reading)  # the partner's last message
+    idle: bool = False  # whether that told nothing about books, hats and balls
+    greeted: bool = False  # whether it held a greeting
+    excess: int | None = None  # the thing of which it asked for more than there is
+    pressed: int = 0  # the partner's messages since my first offer that were not idle and not impossible
     evidence: tuple[Evidence, ...] = ()
 
     def copy(self) -> "Conversation":
@@ -37,6 +56,10 @@ class Conversation:
             self.agreed,
             self.own_messages,
             self.last,
+            self.idle,
+            self.greeted,
+            self.excess,
+            self.pressed,
             self.evidence,
         )
 
@@ -47,9 +70,19 @@ class Conversation:
 
     def hear(self, by: str, text: str) -> None:
         """Take in one message."""
+        if by == "partner":
+            # "I'm good, thanks" is no yes to what is on the table.
+            text, courtesies = _COURTESIES.subn(" ", text.replace("’", "'"))
+            self.greeted = courtesies > 0
         reading = read(text, self.counts)
         if by == "partner":
             self.last = reading
+            self.excess = _excess(text, reading, self.counts)
+            self.idle = self.excess is None and _is_idle(reading)
+            if self.excess is not None:
+                self.agreed = None
+                return
+            self.pressed += self.mine is not None and not self.idle
             self._learn(reading)
         else:
             self.own_messages += 1
@@ -163,6 +196,30 @@ def _fold(conversation: Conversation, heard: tuple[Message, ...]) -> Conversatio
     for by, text in heard:
         conversation.hear(by, text or "")
     return conversation
+
+
+def _is_idle(reading: Reading) -> bool:
+    told = reading.answer is not None or reading.high or reading.low or reading.values
+    return not (told or reading.names_a_split or reading.share != _NOTHING)
+
+
+def _excess(text: str, reading: Reading, counts: Counts) -> int | None:
+    """The thing of which a text names more than lies on the table, if it is about shares and not about values."""
+    words = TOKEN.findall(text[:LONGEST].lower())
+    if reading.values or not WORTH.isdisjoint(words):
+        return None
+    number: int | None = None
+    for word in words:
+        if word in ITEMS:
+            item, plural = ITEMS[word]
+            if number is not None and number > counts[item] and (plural or number != _BOTH):
+                return item
+            number = None
+        elif word in NUMBERS:
+            number = NUMBERS[word]
+        elif word not in _BETWEEN:
+            number = None
+    return None
 
 
 def _within(share: Share, demand: Counts) -> bool:

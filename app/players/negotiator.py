@@ -18,7 +18,7 @@ from app.players.conversation import Evidence, follow
 Worths = tuple[float, float, float]
 _Slope = tuple[float, float, float, float]
 
-_STEPS = (0.4, 0.0)  # how far above the fair level it asks, by its own messages so far
+_STEPS = (0.4, 0.0)  # how far above the fair level it asks, by the answers to its offers so far
 _PATIENCE = 9  # own messages after which it makes its last offer
 _NOTHING = 1e-9  # utilities are sums of fractions
 _LOWEST = 0.4  # the least part of the fair level that it ever settles for while there is time
@@ -115,7 +115,7 @@ class _Table:
         return offer
 
     def _aspiration(self) -> float:
-        step = min(self.talk.own_messages, len(_STEPS) - 1)
+        step = min(self.talk.pressed, len(_STEPS) - 1)
         if self.left <= 6:
             step = len(_STEPS) - 1
         return min(self.best, self.fair.mine + _STEPS[step] * (self.best - self.fair.mine))
@@ -124,12 +124,16 @@ class _Table:
         """What to say now."""
         talk, counts = self.talk, self.counts
         offer = self.offer()
-        if talk.own_messages == 0 and talk.theirs is None:
+        if talk.own_messages == 0 and talk.theirs is None and talk.excess is None:
             return wording.opening(self._likes(rng), offer.share, counts, rng)
-        if talk.theirs is not None and self._good_enough(talk.theirs, offer):
+        if talk.excess is None and talk.theirs is not None and self._good_enough(talk.theirs, offer):
             return wording.accept(talk.theirs, counts, rng)
         if self.left == 3 or talk.own_messages >= _PATIENCE:
             return wording.final(offer.share, counts, rng)
+        if talk.excess is not None:
+            return wording.impossible(talk.excess, offer.share, counts, rng)
+        if talk.idle and talk.mine is not None:
+            return wording.idle(talk.mine, counts, rng, talk.greeted)
         lead = self._likes(rng) if talk.own_messages == 0 else ""
         return lead + wording.counter(offer.share, counts, rng, offer.share == talk.mine)
 

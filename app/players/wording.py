@@ -61,6 +61,19 @@ def counter(mine: Counts, counts: Counts, rng: random.Random, repeated: bool) ->
     return f"{lead} {split(mine, counts, rng)}{rng.choice(_TAGS)}"
 
 
+def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str:
+    """An answer to a message about nothing: a greeting if there was one, the same offer again, and a question."""
+    lead = rng.choice(_GREETINGS if greeted else _PUZZLED)
+    return f"{lead} {rng.choice(_STANDS)} {split(mine, counts, rng)}. {rng.choice(_WISHES)}"
+
+
+def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> str:
+    """An answer to a wish for more of an item than there is: how many there are, and an offer."""
+    count, name = counts[item], ITEMS[item]
+    there = f"there is only one {name}" if count == 1 else f"there are only {_NUMBERS[count]} {name}s"
+    return f"{rng.choice(_SORRY)} {there} on the table. {rng.choice(_HOW_ABOUT)} {split(mine, counts, rng)}?"
+
+
 def accept(mine: Counts, counts: Counts, rng: random.Random) -> str:
     """Yes, with the whole split said once more so that both propose the same."""
     return f"{rng.choice(_DEALS)} {split(mine, counts, rng)}."
@@ -103,6 +116,11 @@ _COUNTERS = (
     "Let us meet half way:",
     "I can move a bit:",
 )
+_GREETINGS = ("Hello to you!", "Hi! Good to have you here.", "Hey! All well here, thank you.", "Nice to meet you!")
+_PUZZLED = ("I am not sure what that means.", "Sorry, I did not get that.", "Hm.", "Let us talk about the table.")
+_STANDS = ("My offer is still this:", "I am still thinking of this:", "What I have in mind:")
+_WISHES = ("What matters most to you?", "What would suit you?", "Tell me what you are after.", "What do you think?")
+_SORRY = ("Careful:", "Have a look:", "That cannot be done:")
 _AGAIN = ("I have to stay with my offer:", "I cannot go lower:", "My offer stands:", "As I said:")
 _TAGS = (".", ". Does that suit you?", ". What do you think?")
 _DEALS = ("Deal:", "That works for me:", "Agreed:", "Sounds good, so")

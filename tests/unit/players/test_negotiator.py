@@ -119,14 +119,69 @@ def test_a_silly_partner_is_met_with_a_last_offer_and_then_a_proposal(spam):
     assert state.ply < 30
 
 
+def points_asked(text):
+    conversation = Conversation(CONTEXT.counts)
+    conversation.hear("you", text)
+    return sum(a * b for a, b in zip(conversation.mine, CONTEXT.values[0], strict=True))
+
+
+@pytest.mark.parametrize(
+    "line", ["hi", "Hello there!", "how are you?", "Good morning", "I’m good, thanks. And you?", "asdf", "???"]
+)
+def test_it_gives_nothing_away_for_a_message_about_nothing(line):
+    state = setting()
+    asked = set()
+    for _ in range(3):
+        state = moved(state, 0, chosen(state, 0))
+        assert state.events[-1].kind == "message"
+        asked.add(points_asked(state.events[-1].text))
+        state = moved(state, 1, f"[message] {line}")
+    assert len(asked) == 1
+
+
+def test_a_greeting_is_greeted_back():
+    state = moved(setting(), 0, chosen(setting(), 0))
+    state = moved(state, 1, "[message] hello!")
+    assert any(greeting in chosen(state, 0) for greeting in ("Hello", "Hi!", "Hey!", "Nice to meet you"))
+
+
+@pytest.mark.parametrize("line", ["ok thanks", "great, thank you", "good morning! deal", "fine"])
+def test_a_yes_with_a_courtesy_is_a_yes(line):
+    state = moved(setting(), 0, "[message] I take the hat and one ball, and you get the rest.")
+    state = moved(state, 1, f"[message] {line}")
+    assert chosen(state, 0) == "[propose] (0 books, 1 hat, 1 ball)"
+
+
+@pytest.mark.parametrize(
+    "line", ["2 hats", "deal, 2 hats for me", "both hats and i am happy", "i take two of the hats", "4 bals please"]
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_it_does_not_agree_to_more_than_there_is(line, first):
+    state = setting(first=first)
+    if first == 0:
+        state = moved(state, 0, chosen(state, 0))
+    state = moved(state, 1, f"[message] {line}")
+    answer = chosen(state, 0)
+    there = "only three balls" if "bals" in line else "only one hat"
+    assert answer.startswith("[message]")
+    assert there in answer
+
+
+@pytest.mark.parametrize(
+    "line", ["both the hat and a book", "a hat is worth 4 to me", "both books", "hat 4, books 3, balls 0"]
+)
+def test_what_there_is_may_be_wished_for(line):
+    state = moved(setting(), 0, chosen(setting(), 0))
+    state = moved(state, 1, f"[message] {line}")
+    assert "there is only" not in chosen(state, 0)
+
+
 def test_it_gives_way_over_time():
     asked = []
     state = setting()
     while state.ply < 8:
         state = moved(state, 0, chosen(state, 0))
-        conversation = Conversation(CONTEXT.counts)
-        conversation.hear("you", state.events[-1].text)
-        asked.append(sum(a * b for a, b in zip(conversation.mine, CONTEXT.values[0], strict=True)))
+        asked.append(points_asked(state.events[-1].text))
         state = moved(state, 1, "[message] both books and all the balls for me, that is fair")
     assert asked[-1] < asked[0]
 
@@ -239,6 +294,8 @@ def test_its_own_sentences_read_back_as_the_split_they_name(seed):
         wording.counter(share, context.counts, rng, repeated=seed % 2 == 0),
         wording.accept(share, context.counts, rng),
         wording.final(share, context.counts, rng),
+        wording.idle(share, context.counts, rng, greeted=seed % 2 == 0),
+        wording.impossible(seed % 3, share, context.counts, rng),
     ):
         conversation = Conversation(context.counts)
         conversation.hear("you", text)
