@@ -28,9 +28,14 @@ _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters to Unicode, invisibl
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _BROKEN = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:[-_*~.·][^\W\d_]+)+")
-_EVENLY_SPELLED = re.compile(r"(?<![^\W_])[^\W\d_]([\W_]{1,5})[^\W\d_](?:\1[^\W\d_](?![^\W_]))+")
-SPELLED_OUT = re.compile(r"(?<![^\W_])[^\W\d_](?:[\W_]{1,5}[^\W\d_](?![^\W_])){2,}")
-_SPELLED_WITH_DIGITS = re.compile(r"(?<!\w)[a-z0-9@$](?:[^\w@$]{1,5}[a-z0-9@$](?!\w)){2,}")
+# No run of single letters starts in a contraction: after `it's`, `Tom's` or `I'm` the next letter is the first.
+# Nor with the letter that names a vitamin: "vitamin c a t shirt".
+_RUN_START = r"(?<![^\W_])(?<![^\W_]')(?!i'[md]\b|(?<=vitamin )\w )"
+_EVENLY_SPELLED = re.compile(rf"{_RUN_START}[^\W\d_]([\W_]{{1,5}})[^\W\d_](?:\1[^\W\d_](?![^\W_]))+")
+SPELLED_OUT = re.compile(rf"{_RUN_START}[^\W\d_](?:[\W_]{{1,5}}[^\W\d_](?![^\W_])){{2,}}")
+_SPELLED_WITH_DIGITS = re.compile(rf"{_RUN_START}(?<!_)[a-z0-9@$](?:[^\w@$]{{1,5}}[a-z0-9@$](?!\w)){{2,}}")
+_NEIGHBOUR_BEFORE = re.compile(r"[ai]\W?\s")
+_NEIGHBOUR_AFTER = re.compile(r"\s\W?[ai]$")
 _NOT_A_LETTER = re.compile(r"[\W\d_]")
 _MAYBE_LEET = re.compile(r"[a-z0-9][0-9@$!|€£¢]|[0-9@$!|€£¢][^\w]{0,5}[a-z]")
 _LEET_WORD = re.compile(r"[a-z0-9@$!|€£¢]+")
@@ -101,7 +106,7 @@ def readings(folded: str) -> list[str]:
     found += (_NOT_A_LETTER.sub("", broken) for broken in _BROKEN.findall(folded))
     for pattern in (_EVENLY_SPELLED, SPELLED_OUT):
         for run in pattern.finditer(folded):
-            found += _without_neighbours(_NOT_A_LETTER.sub("", run[0]))
+            found += _without_neighbours(run[0])
     if _MAYBE_LEET.search(folded):
         found += _leet(folded)
     return list(dict.fromkeys(found))
@@ -110,7 +115,7 @@ def readings(folded: str) -> list[str]:
 def readings_of_word(word: str) -> list[str]:
     """The same for one word on its own, of which no part counts: `cat-like` reads `catlike` only, `cat's` is `cat`."""
     plain = _NOT_A_LETTER.sub("", word.removesuffix("'s"))
-    return [*(_without_neighbours(plain) if SPELLED_OUT.fullmatch(word) else [plain]), *_leet(word)]
+    return [*(_without_neighbours(word) if SPELLED_OUT.fullmatch(word) else [plain]), *_leet(word)]
 
 
 def is_blank(text: str) -> bool:
@@ -119,10 +124,11 @@ def is_blank(text: str) -> bool:
 
 
 def _without_neighbours(run: str) -> Iterator[str]:
-    """A spelled-out run, and the run without an `a` or `I` that stood before or after it."""
-    starts = (0, 1) if run.startswith(("a", "i")) else (0,)
-    ends = (len(run), len(run) - 1) if run.endswith(("a", "i")) else (len(run),)
-    yield from (run[start:end] for start in starts for end in ends)
+    """A spelled-out run, and the run without an `a` or `I` that stood before or after it, with a space between."""
+    letters = _NOT_A_LETTER.sub("", run)
+    starts = (0, 1) if _NEIGHBOUR_BEFORE.match(run) else (0,)
+    ends = (len(letters), len(letters) - 1) if _NEIGHBOUR_AFTER.search(run) else (len(letters),)
+    yield from (letters[start:end] for start in starts for end in ends)
 
 
 def _leet(folded: str) -> Iterator[str]:

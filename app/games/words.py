@@ -16,6 +16,14 @@ from app.games.declarations import declared_word
 from app.games.spelling import fold, readings, readings_of_word
 
 _LONGEST_ENDING = 5  # letters by which an inflection may be longer or shorter than its word
+# Singular and plural that neither library brings together, one of them seldom used. Not here: `die` for `dice`, which
+# is a verb, too.
+_IRREGULAR = (
+    "brother brethren, cow kine, genius genii, cello celli, scissor scissors, glass glasses, trouser trousers,"
+    " jean jeans, knicker knickers, dungaree dungarees, tweezer tweezers, plier pliers, tong tongs, shear shears,"
+    " clipper clippers, goggle goggles, binocular binoculars, nunchuck nunchucks"
+)
+_PARTNER = {a: b for pair in _IRREGULAR.split(", ") for a, b in itertools.permutations(pair.split())}
 _PLAIN_WORD = re.compile(r"[^\W\d_]+")
 _GAP = re.compile(r"[\W_]{0,3}")
 
@@ -64,7 +72,8 @@ def is_form_of(word: str, target: str) -> bool:
         return True
     if not (word.isascii() and word and target) or abs(len(word) - len(target)) > _LONGEST_ENDING:
         return False
-    return not _bases(target).isdisjoint(_lemmas(word))
+    bases = _bases(target)
+    return word in bases or not bases.isdisjoint(_lemmas(word))
 
 
 def _closed_up(folded: str, parts: tuple[str, ...]) -> str:
@@ -102,7 +111,15 @@ def _bases(target: str) -> frozenset[str]:
     So `mouse` is a form of `mice`, but `see` is no form of the noun `saw`.
     """
     known = _dictionary_lemmas(target) or _lemmas(target)
-    return frozenset({target}) if target in known else known
+    return (frozenset({target}) if target in known else known) | {_partner(target)}
+
+
+def _partner(target: str) -> str:
+    """The irregular plural of a singular, or the other way round; a word that has none is its own."""
+    for end, other in (("person", "people"), ("people", "person")):
+        if target.endswith(end):
+            return target.removesuffix(end) + other
+    return _PARTNER.get(target, target)
 
 
 def _dictionary_lemmas(word: str) -> frozenset[str]:

@@ -8,10 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import inflect
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.games.taboo import target_words
 from app.games.words import RULES, is_form_of, judge
 
 TABLE = Path(__file__).with_name("strict_cases.txt")
@@ -96,6 +98,7 @@ def test_a_bare_form_is_found_whatever_punctuation_is_around_it(word, before, af
 
 REPEATED = ["a", " ", "a ", "a-", "1a", "-", "!", "'", "a'", "\u200b", "é", "Ж", "犬", "\n", "$", ": ", "a.", "_a"]
 REPEATED += ["c4t5 ", "the ", "word ", "i now ", "i know the word", "i know the word! it is ", "merry go "]
+REPEATED += ["i know the word! it is not ", "do you think ", "not i know the word! ", "it's c "]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -123,6 +126,21 @@ def seconds_to_judge(rule, text):
 def test_a_form_is_an_inflection_and_not_merely_a_word_with_the_same_beginning():
     assert is_form_of("geese", "goose")
     assert not is_form_of("goosed" * 9, "goose")
+
+
+# What inflect makes of these is no plural: `gentlemen` and `patriarchs` are.
+NO_PLURALS = {"gentleman": "gentlemans", "patriarch": "patriarches"}
+
+
+def test_the_plural_of_every_word_of_the_list_is_a_form_of_it():
+    plurals = inflect.engine()
+    missed = {word: plurals.plural(word) for word in target_words() if not is_form_of(plurals.plural(word), word)}
+    assert missed == NO_PLURALS
+
+
+def test_what_inflect_misses_is_a_form_all_the_same():
+    assert is_form_of("gentlemen", "gentleman")
+    assert is_form_of("patriarchs", "patriarch")
 
 
 def test_importing_the_games_loads_no_library_of_inflections():
