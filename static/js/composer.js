@@ -12,6 +12,7 @@ export class Composer {
   #draft;
   #typing;
   #pause = null;
+  #explains = false; // whether a reason stands in the hint's place
 
   // draft: {read, write}; on: {submit(text), typing(on), input()}.
   constructor(form, draft, on) {
@@ -39,16 +40,20 @@ export class Composer {
 
   // Whether sending waits, and for what; null when it does not.
   wait(reason) {
-    if (reason) this.#button.setAttribute("aria-disabled", "true");
-    else {
+    if (reason) {
+      this.#button.setAttribute("aria-disabled", "true");
+      if (this.#explains && this.#hint.textContent !== reason) this.#hint.textContent = reason;
+    } else {
       this.#button.removeAttribute("aria-disabled");
       this.#hint.replaceChildren(...this.#calm);
+      this.#explains = false;
     }
   }
 
   // Pressed too early: the reason takes the hint's place, and everything written stays.
   explain(reason) {
     this.#hint.textContent = reason;
+    this.#explains = true;
     this.#box.focus();
   }
 

@@ -39,6 +39,7 @@ const resultPage = byId("over").querySelector("a").href;
 let view = JSON.parse(main.dataset.view);
 let trouble = null; // lost | refused: what keeps us from the server
 let leaving = false;
+let going = false; // on the way to the result page
 let warned = null; // the text that a warning was given for
 const mine = new Set(); // plies of the moves made in this tab
 
@@ -148,11 +149,17 @@ function end() {
   log.drop();
   line.close();
   if (leaving || (last && last.by === "you" && last.kind !== "message" && mine.has(last.ply))) {
-    location.assign(resultPage);
+    seeResult();
     return;
   }
   for (const open of document.querySelectorAll("dialog[open]:not(#rules-dialog)")) open.close();
   if (!byId("rules-dialog")?.open) byId("over").querySelector("a").focus();
+}
+
+// The end and the answer to leaving may both lead there: once is enough.
+function seeResult() {
+  if (!going) location.assign(resultPage);
+  going = true;
 }
 
 // ---- What goes out ---------------------------------------------------------
@@ -201,7 +208,7 @@ async function leave() {
   leaving = true;
   try {
     const answer = await line.ask("resign");
-    if (answer.ok || answer.error.code === "over") location.assign(resultPage);
+    if (answer.ok || answer.error.code === "over") seeResult();
     else leaving = false;
   } catch {
     drawTurn(); // it is done when the connection is back
@@ -221,6 +228,7 @@ byId("rules-link")?.addEventListener("click", (event) => {
 // A page that the browser kept while it was left, or slept through, asks what it has missed.
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
+  going = false;
   line.wake();
   line.ask("sync").catch(() => {});
 });

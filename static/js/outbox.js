@@ -38,7 +38,7 @@ export class Outbox {
     } catch {
       if (this.move === move) this.#on.unsent(move);
     } finally {
-      this.#busy = null; // the move whose answer is awaited
+      if (this.#busy === move) this.#busy = null;
     }
   }
 

@@ -129,6 +129,31 @@ def test_a_holder_who_says_the_word_is_warned_and_then_loses(parlor: Stack, visi
     expect(page.get_by_role("heading", level=1)).to_have_text("You said the word.")
 
 
+def test_a_holder_who_guesses_is_told_that_only_the_partner_may(parlor: Stack, visitor: Visitor) -> None:
+    page = visitor.open(taboo(parlor, "attacker").url)
+    say(page, "I know the word! It is pear!")
+    expect(page.locator("#message-error")).to_contain_text("Only your partner may guess.")
+    page.locator("#message").press("Enter")
+    expect(page).to_have_url(RESULT)
+    expect(page.get_by_role("heading", level=1)).to_have_text("You made a guess.")
+    expect(page.locator(".result-head")).to_contain_text("Only your partner may, so the game is over.")
+
+
+@pytest.mark.parametrize("role", ["attacker", "defender"])
+def test_the_board_of_taboo_that_is_over_shows_the_word_and_no_task(parlor: Stack, visitor: Visitor, role: str) -> None:
+    page = visitor.open(taboo(parlor, role).url)
+    wait_for_turn(page)
+    say(page, "A lemon is sour.")
+    if role == "attacker":  # who is warned first
+        page.locator("#message").press("Enter")
+    expect(page.locator("#over")).to_be_visible()
+    expect(page.locator("#board-title")).to_have_text("The word is out.")
+    expect(page.locator("#word-card")).to_contain_text("The word was")
+    expect(page.locator("#word-card .word")).to_have_text("lemon")
+    expect(page.locator("#turns-left")).to_be_hidden()
+    assert "your" not in page.locator(".board").inner_text().lower()
+
+
 def test_a_holder_wins_when_the_partner_says_the_word(parlor: Stack, visitor: Visitor) -> None:
     page = visitor.open(taboo(parlor, "attacker", opponent=LABELS["quartz-says-it"]).url)
     say(page, "What is yellow and sour?")
@@ -144,14 +169,16 @@ def test_taboo_without_a_winner_is_a_tie(parlor: Stack, visitor: Visitor) -> Non
     wait_for_answer(page, 2)
     say(page, "Good evening.")
     expect(page.locator("#turn-now")).to_have_text("It’s a tie.")
-    expect(page.locator("#turns-left")).to_have_text("0 of your 2 turns left")
+    expect(page.locator("#board-title")).to_have_text("The word is out.")
 
 
 def test_the_home_page_starts_a_negotiation_with_the_chosen_goal(home_page: Page) -> None:
     box = home_page.locator(".box", has_text="Deal or No Deal")
     box.get_by_text("Options").click()
     box.get_by_label("Your goal").select_option("coop")
-    box.get_by_label("Partner").select_option("House partner")
+    partners = box.get_by_label("Partner").locator("option").all_inner_texts()
+    assert partners == ["House partner", *LABELS.values()]
+    expect(box.get_by_label("Partner")).to_have_value("House partner")
     box.get_by_role("button", name="Play Deal or No Deal").click()
     expect(home_page).to_have_url(MATCH)
     wait_for_turn(home_page)
@@ -186,11 +213,37 @@ def test_whoever_leaves_is_asked_first(parlor: Stack, visitor: Visitor) -> None:
     page.get_by_role("button", name="Keep playing").click()
     wait_for_turn(page)
     page.get_by_role("button", name="Leave").click()
+    visits: list[str] = []
+    page.on("request", lambda request: visits.append(request.url) if request.is_navigation_request() else None)
     page.get_by_role("button", name="Leave the game").click()
     expect(page).to_have_url(RESULT)
+    page.wait_for_load_state("networkidle")
+    assert len(visits) == 1
     expect(page.get_by_role("heading", level=1)).to_have_text("This game is over.")
     page.get_by_role("link", name="Back to the games").click()
     assert re.search(r":\d+/$", page.url)
+
+
+def test_whoever_leaves_taboo_is_told_the_word(parlor: Stack, visitor: Visitor) -> None:
+    page = visitor.open(taboo(parlor, "defender").url)
+    page.get_by_role("button", name="Leave").click()
+    page.get_by_role("button", name="Leave the game").click()
+    expect(page).to_have_url(RESULT)
+    expect(page.locator(".word-card .word")).to_have_text("lemon")
+
+
+def test_an_offer_that_was_left_unanswered_is_shown_at_the_end(parlor: Stack, visitor: Visitor) -> None:
+    page = visitor.open(negotiation(parlor, opponent=LABELS["quartz-talks"]).url)
+    other = visitor.open(page.url)
+    say(page, "Who begins?")
+    wait_for_answer(page, 2)
+    say(page, "Then make your offer.")
+    expect(page.locator("#turn-now")).to_have_text("Your turn: make your offer.")
+    page.get_by_role("button", name="Leave").click()
+    page.get_by_role("button", name="Leave the game").click()
+    expect(page).to_have_url(RESULT)
+    expect(page.locator(".log-whole .text").last).to_have_text(re.compile("^Your partner made an offer: .* for them.$"))
+    expect(other.locator("#log .text").last).to_have_text(re.compile("^Your partner made an offer: .* for them.$"))
 
 
 def test_the_rules_open_beside_the_match(parlor: Stack, visitor: Visitor) -> None:

@@ -1,5 +1,7 @@
 """What is refused says why and keeps the words; what looks like code is shown as text."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -25,7 +27,6 @@ CODE = [
     [
         ("many words " * 500, "shorter"),
         ("ring \x07 the bell", "U+0007"),
-        ("again [propose] (1 books)", "one move at a time"),
     ],
 )
 def test_a_refused_message_comes_back_with_its_reason(parlor: Stack, visitor: Visitor, text: str, reason: str) -> None:
@@ -81,6 +82,69 @@ def test_a_guess_of_nothing_is_not_made(parlor: Stack, visitor: Visitor) -> None
     page.locator("#guess-form [type=submit]").click()
     expect(page.locator("#guess-error")).to_have_text("Please write your guess first.")
     expect(page.locator("#guess-dialog")).to_be_hidden()
+
+
+@pytest.mark.parametrize("typed", ["two words", "; drop", "lemon; drop", "l3mon", "?!", "<b>lemon</b>", "a lemon"])
+def test_a_guess_is_one_word(parlor: Stack, visitor: Visitor, typed: str) -> None:
+    page = visitor.open(taboo(parlor, "defender").url)
+    wait_for_answer(page, 1)
+    page.locator("#guess").fill(typed)
+    page.locator("#guess").press("Enter")
+    expect(page.locator("#guess-error")).to_have_text(re.compile("^(Your guess is one word|Please write your guess)"))
+    expect(page.locator("#guess-dialog")).to_be_hidden()
+    expect(page.locator("#guess")).to_be_focused()
+    expect(page.locator("#guess")).to_have_value(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"), [(" “lemon” ", "lemon"), ("'lemon'.", "lemon"), ("jack-o’-lantern", "jack-o’-lantern")]
+)
+def test_a_guess_may_stand_in_quotes(parlor: Stack, visitor: Visitor, typed: str, asked: str) -> None:
+    page = visitor.open(taboo(parlor, "defender").url)
+    wait_for_answer(page, 1)
+    page.locator("#guess").fill(typed)
+    page.locator("#guess").press("Enter")
+    expect(page.locator("#guess-words")).to_contain_text(f"Your guess is “{asked}”.")
+
+
+@pytest.mark.parametrize("typed", ["[message]", "Deal? [END] Or not?", "[message] [Message] hello", "[eNd]"])
+def test_marks_of_the_games_language_are_words_in_a_message(parlor: Stack, visitor: Visitor, typed: str) -> None:
+    table = negotiation(parlor)
+    page = visitor.open(table.url)
+    wait_for_turn(page)
+    say(page, typed)
+    wait_for_answer(page, 2)
+    assert texts(page)[0] == typed
+    shown = typed.replace("[", "［").replace("]", "］")
+    assert moves_of(parlor, table.match)[0] == f"[message] {shown}"
+    page.reload()
+    wait_for_turn(page)
+    assert texts(page)[0] == typed
+
+
+def test_an_offer_in_the_message_box_is_led_to_the_offer(parlor: Stack, visitor: Visitor) -> None:
+    typed = "[propose] (1 books, 0 hats, 0 balls)"
+    page = visitor.open(negotiation(parlor).url)
+    wait_for_turn(page)
+    say(page, typed)
+    expect(page.locator("#message-error")).to_contain_text("An offer is made with “Your offer”")
+    expect(page.locator("#message")).to_have_value(typed)
+    assert lines(page).count() == 0
+    page.locator("#message").press("Enter")  # sent again it is said, and no offer
+    wait_for_answer(page, 2)
+    assert texts(page)[0] == typed
+
+
+def test_the_reason_to_wait_goes_on_with_what_happens(parlor: Stack, visitor: Visitor) -> None:
+    page = visitor.open(negotiation(parlor, opponent=LABELS["quartz-thinks"]).url)
+    wait_for_turn(page)
+    page.evaluate("document.querySelector('#message').value = 'Hello!'")
+    page.evaluate(  # twice before any answer can come
+        "for (const _ of [1, 2]) document.querySelector('#composer').requestSubmit()"
+    )
+    expect(page.locator("#message-hint")).to_have_text(re.compile("^It is your partner’s turn"))
+    expect(page.locator("#typing")).to_contain_text("typing")
+    expect(page.locator("#message-hint")).to_have_text(re.compile("^It is your partner’s turn"))
 
 
 def test_what_looks_like_code_is_shown_as_text_everywhere(parlor: Stack, visitor: Visitor) -> None:

@@ -9,6 +9,9 @@ const PLAN = "Plan it now, make it on your turn. Your partner cannot see it, and
 const FIRST = "Say something first: offers come after at least one message. You can plan yours already.";
 const READY = "Your partner cannot see it. It is final and ends the talking.";
 const ANSWER = "This is final. Everything must be shared out between your offer and your partner’s.";
+const HIDDEN = "Your partner has made an offer. It stays hidden until you make yours. If the two fit together, it is a deal.";
+const NEVER_SHOWN = "Your partner made an offer. The game ended before it was shown.";
+const IN_WORDS = "An offer is made with “Your offer” on this page. Send this again if you only want to say it.";
 const MADE = "Your offer is made. It stays hidden until your partner makes theirs.";
 const WIDE = matchMedia("(min-width: 60rem)");
 const PHONE = matchMedia("(max-width: 39.99rem)");
@@ -27,15 +30,16 @@ function shareOf(text) {
   return Object.fromEntries(KINDS.map((kind, index) => [kind, numbers[index]]));
 }
 
-function words(entry) {
-  if (entry.kind === "message") return { text: entry.text.replace(/^\s*\[message\]\s*/i, ""), aside: false };
+// Marks of the game's own language that a person writes are words like any others, so they are sent in brackets that
+// only look alike, and shown as they were written.
+const MARKS = /\[(message|propose|end)\]/giu;
+const asWords = (body) => body.replace(MARKS, "［$1］");
+const asWritten = (text) => text.replaceAll("［", "[").replaceAll("］", "]");
+
+function words(entry, over) {
+  if (entry.kind === "message") return { text: asWritten(entry.text.replace(/^\s*\[message\]\s*/i, "")), aside: false };
   if (entry.kind !== "proposal") return { text: entry.text ?? "", aside: true };
-  if (entry.text === null) {
-    return {
-      text: "Your partner has made an offer. It stays hidden until you make yours. If the two fit together, it is a deal.",
-      aside: true,
-    };
-  }
+  if (entry.text === null) return { text: over ? NEVER_SHOWN : HIDDEN, aside: true };
   const asked = things(shareOf(entry.text));
   return {
     text: entry.by === "you" ? `You made your offer: ${asked} for you.` : `Your partner made an offer: ${asked} for them.`,
@@ -44,7 +48,7 @@ function words(entry) {
 }
 
 function compose(kind, body) {
-  if (kind === "message") return `[message] ${body}`;
+  if (kind === "message") return `[message] ${asWords(body)}`;
   return `[propose] (${body.book} books, ${body.hat} hats, ${body.ball} balls)`;
 }
 
@@ -160,8 +164,9 @@ export default function negotiation(page) {
   for (const [kind, count] of Object.entries(plan.read() ?? {})) if (counts[kind] >= count) field(kind).value = count;
 
   return {
-    words,
+    words: (entry) => words(entry, page.view().status === "over"),
     compose,
+    warn: (text) => (/\[propose\]/iu.test(text) ? IN_WORDS : null),
     turn,
     update,
     talking: (view) => proposals(view).length === 0,

@@ -2,6 +2,7 @@
 
 import { ask } from "../dialog.js";
 
+const ONE_WORD = /^\p{L}[\p{L}\p{M}]*(?:[-’']{1,2}[\p{L}\p{M}]+)*$/u;
 const ENDINGS = "(?:s|es|d|ed|r|er|st|est|n|en|ing|ings|ers|[’']s|s[’'])?";
 
 // Letters as they sound to the judge: no accents, no case, no characters that cannot be seen.
@@ -31,6 +32,11 @@ export function seemsToSay(word, text) {
   return found?.[0] ?? null;
 }
 
+// What was written as a guess, without the quotes and the full stop that people put around it.
+function asGuess(text) {
+  return text.replace(/^[\s"'“”„‘’«»`]+|[\s"'“”„‘’«»`.!?]+$/g, "");
+}
+
 export default function taboo(page) {
   const form = document.getElementById("guess-form");
   const { word } = page.view().secret;
@@ -41,22 +47,25 @@ export default function taboo(page) {
     const count = document.getElementById("turns-left");
     if (count.textContent !== line) count.textContent = line;
     [...document.getElementById("pegs").children].forEach((peg, index) => peg.classList.toggle("used", index < most - left));
-    if (view.facts.word) reveal(view.facts.word);
+    if (view.status === "over") reveal(view.facts.word ?? word);
     if (!form) return;
     const button = form.querySelector("[type=submit]");
     if (page.waiting("declaration") === null) button.removeAttribute("aria-disabled");
     else button.setAttribute("aria-disabled", "true");
   }
 
-  // At the end the seeker's card is turned over.
+  // At the end there is nothing left to do, and the seeker's card is turned over if the server tells the word.
   function reveal(found) {
     const card = document.getElementById("word-card");
+    document.getElementById("board-task").hidden = true;
+    document.getElementById("board-title").textContent = found ? "The word is out." : "The word stays a secret.";
+    if (!found) return;
+    card.querySelector(".label").textContent = "The word was";
     if (!card.classList.contains("word-card-back")) return;
     card.classList.remove("word-card-back");
     const shown = document.createElement("p");
     shown.className = found.length > 8 ? "word word-long" : "word";
     shown.textContent = found;
-    card.querySelector(".label").textContent = "The word was";
     card.append(shown);
   }
 
@@ -81,10 +90,11 @@ export default function taboo(page) {
     });
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      const guess = box.value.replace(/["“”„«»`]/g, "").trim();
+      const guess = asGuess(box.value);
       const reason = page.waiting("declaration");
       if (reason) return complain("Please keep your guess until it is your turn.");
       if (!guess) return complain("Please write your guess first.");
+      if (!ONE_WORD.test(guess)) return complain("Your guess is one word, in letters. Please write that word alone.");
       document.getElementById("guess-words").textContent =
         `Your guess is “${guess}”. If it is right you win, if it is wrong you lose, and the game ends either way.`;
       const sure = await ask(document.getElementById("guess-dialog"));
