@@ -35,6 +35,7 @@ class Settings(BaseSettings):
     PUBLIC_URL: str = Field("", description="Where people reach Parlor, if not http://HOST:PORT.")
     SECRET_KEY: str = Field("", description="Signs cookies and tickets; empty: made once and kept in PARLOR_HOME.")
     TRUSTED_PROXIES: int = Field(0, ge=0, le=5, description="Reverse proxies in front whose headers are believed.")
+    ADMIN_HOURS: float = Field(12, gt=0, description="How long an experimenter stays signed in, in hours.")
 
     GUEST_PLAY: bool = Field(True, description="Whether anyone may start a match from the home page.")
     GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")

@@ -17,6 +17,7 @@ class User(UserMixin, Model):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(80), unique=True)
+    password_hash: Mapped[str | None] = mapped_column(String(255))  # None: signs in with links only
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response, abort, render_template, request
 from flask_login import login_required
 from sqlalchemy import Engine
 
@@ -29,6 +29,12 @@ def _signed_in() -> None:
 def _private(response: Response) -> Response:
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+@blueprint.get("/<path:_anything>")
+def nothing_here(_anything: str) -> str:
+    """An address that was guessed: nobody learns from it which ones there are, except who is signed in."""
+    abort(404)
 
 
 @blueprint.get("/")

@@ -1,51 +1,143 @@
-"""Signing in to the admin pages, for now by a link that works once."""
+"""Signing in to the admin pages: with name and password, or by a link that works once.
+
+A session is good for ADMIN_HOURS and for the password it began with, whatever its cookie says.
+"""
 
 import hashlib
-import secrets
-from datetime import UTC, datetime, timedelta
+import re
+import time
+from datetime import UTC, datetime
+from typing import Any
 
-from flask import Blueprint, Flask, redirect, render_template, url_for
-from flask_login import login_user
+from flask import Blueprint, Flask, redirect, render_template, request, session, url_for
+from flask.typing import ResponseReturnValue
+from flask_limiter.util import get_remote_address
+from flask_login import current_user, login_required, login_user, logout_user
 from flask_wtf import FlaskForm
-from sqlalchemy import select, update
+from gevent import get_hub
+from sqlalchemy import select
 from werkzeug.wrappers import Response
 
-from app.errors import NotAllowed
-from app.extensions import login, reading, writing
-from app.models import LoginLink, User
+from app import accounts
+from app.errors import Invalid
+from app.extensions import limiter, login, reading, writing
+from app.models import User
+from app.web.seats import settings
 
 blueprint = Blueprint("auth", __name__)
-LINK_HOURS = 24
-_SPENT = "This link has been used or is too old. Start Parlor again, it prints a new one."
+
+_WRONG = "This name and this password do not go together. Please try again."
+_OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")  # nothing that a browser takes for another host
 
 
 def new_admin_link(app: Flask) -> str:
-    """Make a link that signs an experimenter in once, and give its address."""
-    token = secrets.token_urlsafe(24)
+    """Make a link that signs the first experimenter in once, and give its address."""
     now = datetime.now(UTC)
-    with app.app_context(), writing() as session:
-        user = session.scalar(select(User).where(User.name == "admin"))
-        if user is None:
-            user = User(name="admin", created_at=now)
-            session.add(user)
-            session.flush()
-        session.add(LoginLink(token_hash=_hash(token), user_id=user.id, expires_at=now + timedelta(hours=LINK_HOURS)))
-    return f"{app.config['SETTINGS'].public_url}/enter/{token}"
+    with app.app_context(), writing() as database:
+        user = database.scalar(select(User).where(User.name == accounts.FIRST_USER))
+        user = user or accounts.create_user(database, accounts.FIRST_USER, None, now)
+        path = accounts.new_link(database, user, now)
+    return f"{app.config['SETTINGS'].public_url}{path}"
+
+
+# ---- The session -------------------------------------------------------------
 
 
 @login.user_loader  # type: ignore[untyped-decorator]
 def load_user(user_id: str) -> User | None:
-    """The signed-in experimenter, for Flask-Login."""
-    with reading() as session:
-        user = session.get(User, int(user_id)) if user_id.isdecimal() else None
-        if user is not None:
-            session.expunge(user)
+    """The signed-in experimenter, for Flask-Login; None when the session is too old or the password has changed."""
+    since, mark = session.get("signed_in", (0, ""))
+    if not user_id.isdecimal() or time.time() - since > settings().ADMIN_HOURS * 3600:
+        return None
+    with reading() as database:
+        user = database.get(User, int(user_id))
+        if user is None or mark != _mark(user):
+            return None
+        database.expunge(user)
         return user
 
 
 @login.unauthorized_handler  # type: ignore[untyped-decorator]
-def _nobody() -> None:
-    raise NotAllowed("Please sign in first, with the link that Parlor printed when it started.")
+def _nobody() -> Response:
+    here = request.full_path.rstrip("?") if request.method in ("GET", "HEAD") else None
+    return redirect(url_for("auth.sign_in", next=here))
+
+
+def begin_session(user: User, *, by_link: bool = False) -> None:
+    """Sign in, in a new session; of the old one only the seats in games are kept."""
+    seats = session.get("seats")
+    session.clear()
+    if seats:
+        session["seats"] = seats
+        session.permanent = True
+    session["signed_in"] = [int(time.time()), _mark(user)]
+    session["by_link"] = by_link
+    login_user(user)
+
+
+def _mark(user: User) -> str:
+    """Changes with the password, so that a new one ends the sessions of the old."""
+    return hashlib.sha256((user.password_hash or "").encode()).hexdigest()[:16]
+
+
+# ---- Pages -------------------------------------------------------------------
+
+
+def _name() -> str:
+    return request.form.get("name", "").strip()[:80]
+
+
+def _until_when() -> str:
+    """What a visitor reads who has guessed too often."""
+    limit = limiter.current_limit
+    seconds = max(1, limit.reset_at - int(time.time())) if limit else 300
+    wait = f"{seconds} seconds" if seconds < 100 else f"{-(-seconds // 60)} minutes"
+    return f"That was a wrong password too often. Please try again in {wait}."
+
+
+_guesses: dict[str, Any] = {
+    "limit_value": "10 per 5 minutes",
+    "methods": ["POST"],
+    "deduct_when": lambda response: response.status_code == 401,
+    "error_message": _until_when,
+}
+
+
+@blueprint.get("/sign-in")
+def sign_in() -> ResponseReturnValue:
+    """Ask for name and password."""
+    if current_user.is_authenticated:
+        return redirect(_next())
+    return _private(render_template("sign-in.html", next=request.args.get("next", ""), name="", error=None))
+
+
+@blueprint.post("/sign-in")
+@limiter.limit(key_func=get_remote_address, scope="passwords from an address", **_guesses)
+@limiter.limit(key_func=lambda: _name().casefold(), scope="passwords for a name", **_guesses)
+def check_password() -> ResponseReturnValue:
+    """Sign in with name and password."""
+    name, password = _name(), request.form.get("password", "")
+    with reading() as database:
+        user = database.scalar(select(User).where(User.name == name))
+        if user is not None:
+            database.expunge(user)
+    # In a real thread: hashing would stall the event loop and everybody's games for its tenth of a second.
+    fits = get_hub().threadpool.apply(accounts.password_fits, (user and user.password_hash, password))
+    # Of many guesses at once, those after the tenth wrong one are refused even when right.
+    if user is None or not fits or any(limit.remaining <= 0 for limit in limiter.current_limits):
+        page = render_template("sign-in.html", next=request.args.get("next", ""), name=name, error=_WRONG)
+        return _private(page, 401)
+    begin_session(user)
+    return redirect(_next(), 303)
+
+
+@blueprint.post("/sign-out")
+@login_required  # type: ignore[untyped-decorator]
+def sign_out() -> Response:
+    """End the session; seats in games stay with the browser."""
+    logout_user()
+    session.pop("signed_in", None)
+    return redirect(url_for("auth.sign_in"), 303)
 
 
 @blueprint.get("/enter/<token>")
@@ -57,20 +149,57 @@ def enter(token: str) -> str:
 @blueprint.post("/enter/<token>")
 def spend(token: str) -> Response:
     """Sign in, once."""
-    now = datetime.now(UTC)
-    with writing() as session:
-        link = session.get(LoginLink, _hash(token))
-        unspent = update(LoginLink).where(
-            LoginLink.token_hash == _hash(token), LoginLink.used_at.is_(None), LoginLink.expires_at > now
-        )
-        spent: int = session.execute(unspent.values(used_at=now)).rowcount  # type: ignore[attr-defined]
-        if link is None or spent == 0:
-            raise NotAllowed(_SPENT)
-        user = session.get_one(User, link.user_id)
-        session.expunge(user)
-    login_user(user)
+    with writing() as database:
+        user = accounts.spend_link(database, token, datetime.now(UTC))
+        database.expunge(user)
+    begin_session(user, by_link=True)
     return redirect(url_for("admin.home"), 303)
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+@blueprint.get("/account")
+@login_required  # type: ignore[untyped-decorator]
+def account() -> ResponseReturnValue:
+    """Who is signed in, and a form for another password."""
+    return _private(_account_page())
+
+
+@blueprint.post("/account")
+@login_required  # type: ignore[untyped-decorator]
+@limiter.limit(key_func=lambda: current_user.get_id(), scope="old passwords", **_guesses)
+def change_password() -> ResponseReturnValue:
+    """Set a password. The old one is asked for, except from who has just come by a link."""
+    old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
+    hashing = get_hub().threadpool.apply
+    if _asks_for_old() and not hashing(accounts.password_fits, (current_user.password_hash, old)):
+        return _private(_account_page(old="This is not the password until now."), 401)
+    if new != again:
+        return _private(_account_page(again="The two are not the same. Please write the new password twice."), 400)
+    try:
+        made = hashing(accounts.hash_password, (new,))
+    except Invalid as error:
+        return _private(_account_page(new=error.message.capitalize() + "."), 400)
+    with writing() as database:
+        user = database.get_one(User, current_user.id)
+        user.password_hash = made
+        database.flush()
+        database.expunge(user)
+    begin_session(user)
+    return redirect(url_for("auth.account", changed=1), 303)
+
+
+def _asks_for_old() -> bool:
+    return current_user.password_hash is not None and not session.get("by_link")
+
+
+def _account_page(**errors: str) -> str:
+    changed = request.args.get("changed") == "1"
+    return render_template("admin/account.html", asks_for_old=_asks_for_old(), errors=errors, changed=changed)
+
+
+def _next() -> str:
+    wish = request.args.get("next", "")
+    return wish if _OWN_PATH.fullmatch(wish) else url_for("admin.home")
+
+
+def _private(page: str, status: int = 200) -> ResponseReturnValue:
+    return page, status, {"Cache-Control": "no-store"}

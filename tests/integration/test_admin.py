@@ -13,8 +13,9 @@ from app.extensions import reading, writing
 from app.matches import export, live
 from app.matches.overview import QUIET
 from app.matches.record import Record, Seat
-from app.models import Lease, MatchRow, User
+from app.models import Lease, MatchRow
 from app.registry import PERSON, find_model
+from tests.experimenter import signed_in
 
 DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/codebook.csv"]
 
@@ -22,15 +23,7 @@ DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/exp
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     """A browser in which an experimenter is signed in."""
-    with writing() as session:
-        user = User(name="an experimenter", created_at=datetime.now(UTC))
-        session.add(user)
-        session.flush()
-        number = user.id
-    client = app.test_client()
-    with client.session_transaction() as cookie:
-        cookie |= {"_user_id": str(number), "_fresh": True}
-    return client
+    return signed_in(app)
 
 
 def begin(engine: Engine, text: str | None = None) -> Record:
@@ -47,10 +40,10 @@ def part(page: str, heading: str) -> str:
     return page.partition(f'aria-labelledby="{heading}"')[2].partition("</section>")[0]
 
 
-@pytest.mark.parametrize("path", ["/admin/", *DOWNLOADS, "/admin/export/users.csv"])
+@pytest.mark.parametrize("path", ["/admin/", *DOWNLOADS, "/admin/export/users.csv", "/admin/no/such/page"])
 def test_nobody_else_gets_in(app: Flask, path: str) -> None:
     response = app.test_client().get(path)
-    assert response.status_code == 403
+    assert (response.status_code, response.location) == (302, f"/sign-in?next={path}")
     assert b"match_id" not in response.data
 
 

@@ -168,7 +168,7 @@ def test_without_guest_play_nothing_is_started(make_app: Callable[..., Flask], e
 
 def test_an_admin_link_works_once(app: Flask) -> None:
     client = app.test_client()
-    assert client.get("/admin/").status_code == 403
+    assert client.get("/admin/").location == "/sign-in?next=/admin/"
     path = "/enter/" + new_admin_link(app).rpartition("/")[2]
     assert client.get(path).status_code == 200  # a preview spends nothing
     assert client.post(path).location == "/admin/"

@@ -1,0 +1,96 @@
+"""Experimenters: their passwords, and the links that sign them in once. Nothing here commits."""
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+from werkzeug.security import check_password_hash, generate_password_hash
+
+from app.errors import Conflict, Invalid, NotAllowed, NotFound, shown
+from app.models import LoginLink, User
+
+FIRST_USER = "admin"
+LINK_HOURS = 24
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200  # characters
+# Source: OWASP Password Storage Cheat Sheet, scrypt with N = 2^15, r = 8, p = 3 (32 MiB).
+_METHOD = "scrypt:32768:8:3"
+_NOBODY = f"{_METHOD}$nobody${'0' * 128}"  # the hash of no password; comparing with it takes as long as with a real one
+_SPENT = "This link has been used or is too old. `flask user link NAME` prints a new one."
+
+
+def check_name(session: Session, name: str) -> None:
+    """Raises Invalid for what cannot be a name, Conflict for one that is taken."""
+    if not (name.strip() == name and 1 <= len(name) <= 80 and name.isprintable()):
+        raise Invalid(f"name: expected 1 to 80 characters without spaces around them, got {shown(name)}")
+    if session.scalar(select(User.id).where(User.name == name)) is not None:
+        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask user link` signs that one in")
+
+
+def create_user(session: Session, name: str, password: str | None, now: datetime) -> User:
+    """Add an experimenter; without a password, one who signs in with links. Raises Invalid, Conflict."""
+    check_name(session, name)
+    user = User(name=name, created_at=now, password_hash=None if password is None else hash_password(password))
+    session.add(user)
+    session.flush()
+    return user
+
+
+def find_user(session: Session, name: str) -> User:
+    """The experimenter of that name. Raises NotFound, which names the others."""
+    users = {user.name: user for user in session.scalars(select(User).order_by(User.name))}
+    if name not in users:
+        known = ", ".join(users) or "nobody yet"
+        raise NotFound(f"name: expected one of the experimenters ({known}), got {shown(name)}")
+    return users[name]
+
+
+# ---- Passwords ---------------------------------------------------------------
+
+
+def hash_password(password: str) -> str:
+    """What is kept of a password. Takes a tenth of a second, on purpose. Raises Invalid, which does not repeat it."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise Invalid(
+            f"password: expected {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters, got {len(password)};"
+            " a few words in a row make a good one"
+        )
+    return generate_password_hash(password, method=_METHOD)
+
+
+def password_fits(password_hash: str | None, password: str) -> bool:
+    """Whether it is the password. Takes as long when there is none to compare with."""
+    return check_password_hash(password_hash or _NOBODY, password[: LONGEST_PASSWORD + 1])
+
+
+def new_password() -> str:
+    """A password of 120 random bits, without characters that look alike."""
+    letters = "abcdefghjkmnpqrstuvwxyz23456789"
+    return "-".join("".join(secrets.choice(letters) for _ in range(6)) for _ in range(4))
+
+
+# ---- Links -------------------------------------------------------------------
+
+
+def new_link(session: Session, user: User, now: datetime) -> str:
+    """A path that signs the experimenter in, once, for a day."""
+    token = secrets.token_urlsafe(24)
+    session.add(LoginLink(token_hash=_hash(token), user_id=user.id, expires_at=now + timedelta(hours=LINK_HOURS)))
+    return f"/enter/{token}"
+
+
+def spend_link(session: Session, token: str, now: datetime) -> User:
+    """Use a link up, and say whose it was. Raises NotAllowed when it is spent, old or none."""
+    link = session.get(LoginLink, _hash(token))
+    unspent = update(LoginLink).where(
+        LoginLink.token_hash == _hash(token), LoginLink.used_at.is_(None), LoginLink.expires_at > now
+    )
+    spent: int = session.execute(unspent.values(used_at=now)).rowcount  # type: ignore[attr-defined]
+    if link is None or spent == 0:
+        raise NotAllowed(_SPENT)
+    return session.get_one(User, link.user_id)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,40 @@
+"""`flask user`: the experimenters who may see the admin pages."""
+
+from datetime import UTC, datetime
+
+import click
+
+from app import accounts
+from app.cli.base import Group, ensure_database, settings
+from app.extensions import reading, writing
+
+user = Group("user", help="Add experimenters, and sign them in.")
+
+
+@user.command()
+@click.argument("name")
+@click.option("--generate", is_flag=True, help="Make a password and print it, once.")
+def create(name: str, generate: bool) -> None:
+    """Add an experimenter, who may see the admin pages."""
+    ensure_database()
+    with reading() as session:
+        accounts.check_name(session, name)  # before anybody thinks of a password
+    if generate:
+        password = accounts.new_password()
+    else:
+        password = click.prompt("Password", hide_input=True, confirmation_prompt="Once more", err=True)
+    with writing() as session:
+        accounts.create_user(session, name, password, datetime.now(UTC))
+    click.echo(f"Added {name}, who signs in at {settings().public_url}/sign-in.")
+    if generate:
+        click.echo(f"Password, shown only here: {password}")
+
+
+@user.command()
+@click.argument("name")
+def link(name: str) -> None:
+    """Print a link that signs an experimenter in, once, for a day."""
+    ensure_database()
+    with writing() as session:
+        path = accounts.new_link(session, accounts.find_user(session, name), datetime.now(UTC))
+    click.echo(settings().public_url + path)
