@@ -152,6 +152,17 @@ def test_the_composer_is_in_sight_on_a_phone_whatever_is_said(parlor: Stack, vis
     expect(page.locator("#log li").last).to_be_in_viewport()
 
 
+def test_the_reason_why_a_guess_is_refused_is_in_sight_on_a_phone(
+    parlor: Stack, visitors: Callable[..., Visitor]
+) -> None:
+    page = visitors(**PHONE).open(taboo(parlor, "defender").url)
+    wait_for_answer(page, 1)
+    page.locator("#guess").fill("two words")
+    page.locator("#guess").press("Enter")
+    expect(page.locator("#guess-error")).to_contain_text("one word")
+    expect(page.locator("#guess-error")).to_be_in_viewport(ratio=1)
+
+
 def press(page: Page, selector: str, key: str = "Enter") -> None:
     """Go there with Tab and press a key."""
     tab_to(page, selector)

@@ -83,6 +83,7 @@ export default function taboo(page) {
       error.textContent = reason;
       box.setAttribute("aria-invalid", "true");
       box.focus();
+      error.scrollIntoView({ block: "nearest" }); // on a phone it may lie below the screen
     };
     box.addEventListener("input", () => {
       error.textContent = "";
