@@ -20,7 +20,7 @@ from tests.browser.steps import (
 )
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
-from tests.tables import ASKED, negotiation, taboo
+from tests.tables import ASKED, moves_of, negotiation, taboo
 
 PARTNER = LABELS["quartz-hints"]
 
@@ -55,6 +55,25 @@ def test_a_negotiation_is_talked_through_to_a_deal(parlor: Stack, visitor: Visit
         "You made your offer: 1\u00a0book for you.",
         "Your partner made an offer: 2\u00a0hats and 2\u00a0balls for them.",
     ]
+
+
+def test_an_offer_that_is_put_off_and_asked_about_again_at_once_is_made_once(parlor: Stack, visitor: Visitor) -> None:
+    table = negotiation(parlor)
+    page = visitor.open(table.url)
+    say(page, ASKED)
+    wait_for_answer(page, 2)
+    page.locator("#take-book").fill("1")
+    page.evaluate(  # the event of the first closing comes when the dialog is open again
+        """() => {
+          const [form, dialog] = ["offer", "offer-dialog"].map((id) => document.getElementById(id));
+          form.requestSubmit();
+          dialog.close();
+          form.requestSubmit();
+        }"""
+    )
+    page.locator("#offer-dialog").get_by_role("button", name="Make this offer").click()
+    expect(page.locator("#turn-now")).to_have_text("It’s a deal.")
+    assert len(moves_of(parlor, table.match)) == 4
 
 
 def test_offers_that_do_not_fit_are_no_deal(parlor: Stack, visitor: Visitor) -> None:
