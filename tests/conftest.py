@@ -7,6 +7,7 @@ import atexit
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -28,6 +29,10 @@ _home_of_all = stacks.new_home()
 os.environ |= {"DATABASE_URL": "", "REDIS_URL": "", "PARLOR_HOME": str(_home_of_all)}
 Settings.model_config["env_file"] = None
 atexit.register(shutil.rmtree, _home_of_all, ignore_errors=True)
+
+# A shell's background job ignores these two, and so would every process that a test starts and wants to interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _service(variable: str, url: str) -> str:
