@@ -36,6 +36,7 @@ class Settings(BaseSettings):
     SECRET_KEY: str = Field("", description="Signs cookies and tickets; empty: made once and kept in PARLOR_HOME.")
     TRUSTED_PROXIES: int = Field(0, ge=0, le=5, description="Reverse proxies in front whose headers are believed.")
     ADMIN_HOURS: float = Field(12, gt=0, description="How long an experimenter stays signed in, in hours.")
+    API_HOSTS: str = Field("", description="Hosts that API models may be at, with commas between; empty: any.")
 
     GUEST_PLAY: bool = Field(True, description="Whether anyone may start a match from the home page.")
     GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")
@@ -112,6 +113,11 @@ class Settings(BaseSettings):
         """The same server for Flask-Limiter, which has a third spelling."""
         url = self.redis_url
         return "redis+" + url if url.startswith("unix://") else url
+
+    @property
+    def api_hosts(self) -> tuple[str, ...]:
+        """API_HOSTS, one by one, in lower case; none: any host will do."""
+        return tuple(host for each in self.API_HOSTS.split(",") if (host := each.strip().lower()))
 
     @property
     def public_url(self) -> str:

@@ -13,6 +13,7 @@ from kombu.exceptions import OperationalError
 
 TURNS = "turns"
 PLAY_TURN = "parlor.turns.play"
+TEST_MODEL = "parlor.models.test"
 CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
 
 # A broker that is away is noticed in seconds, not minutes. Nothing here runs as long as the visibility timeout.
@@ -45,6 +46,16 @@ def ring(broker_url: str, match_id: str) -> None:
         producer(broker_url).send_task(PLAY_TURN, args=[match_id], queue=TURNS, retry=False)
     except (OperationalError, OSError) as error:
         log.warning("the broker is away, upkeep will ring again", match=match_id, error=str(error))
+
+
+def ask_for_test(broker_url: str, model_id: int) -> bool:
+    """Ask a worker to make a test call of a model. False when the broker is away; nobody asks again by itself."""
+    try:
+        producer(broker_url).send_task(TEST_MODEL, args=[model_id], queue=TURNS, retry=False)
+    except (OperationalError, OSError) as error:
+        log.warning("the broker is away, no test call", model=model_id, error=str(error))
+        return False
+    return True
 
 
 def notice(match_id: str, typing: bool) -> str:

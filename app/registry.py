@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.config import Settings
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.games import GAMES, find_game
 from app.models import LanguageModel
-from app.players import make_player
+from app.players.api_options import read_options
 from app.players.base import PlayerSpec
 
 BASELINE = "scripted"
@@ -24,20 +26,27 @@ def ensure_baselines(session: Session) -> None:
 
 
 def add_api_model(
-    session: Session, name: str, label: str | None, games: Sequence[str], options: dict[str, Any]
+    session: Session,
+    name: str,
+    label: str | None,
+    games: Sequence[str],
+    options: dict[str, Any],
+    *,
+    hosts: Sequence[str] = (),
 ) -> LanguageModel:
     """Register a model behind an OpenAI-compatible server. Raises Invalid for bad options, Conflict for a taken name.
 
-    The label is what participants may see; by default it is a neutral one that tells nothing of the model.
+    The label is what participants may see; by default it is a neutral one that tells nothing of the model. `hosts`
+    are the only ones that it may be at; none: any.
     """
     for game in games:
         find_game(game)
     for field, value in (("name", name), ("label", label)):
-        if value is not None and not (value.strip() == value and 1 <= len(value) <= 80):
-            raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {shown(value)}")
+        if value is not None:
+            _check_words(field, value)
     if name == PERSON:
         raise Invalid(f"name: expected any other, got {name!r}, which stands for people in the exports")
-    make_player(PlayerSpec("api", name, options))  # refuses what it cannot play with
+    _check_options(options, hosts)
     rows = session.scalars(select(LanguageModel)).all()
     if any(row.name == name for row in rows):
         raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
@@ -58,13 +67,28 @@ def list_models(session: Session, game: str | None = None, *, enabled_only: bool
     return [row for row in rows if (game is None or game in row.games) and (row.enabled or not enabled_only)]
 
 
-def set_enabled(session: Session, name: str, enabled: bool) -> None:
-    """Offer a model to people, or to nobody; games in progress go on. Raises NotFound."""
+def get_model(session: Session, name: str) -> LanguageModel:
+    """The registry's row of that name, enabled or not. Raises NotFound, which names all of them."""
     row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
     if row is None:
         known = ", ".join(each.name for each in list_models(session))
         raise NotFound(f"model: expected one of {known}, got {shown(name)}")
-    row.enabled = enabled
+    return row
+
+
+def set_enabled(session: Session, name: str, enabled: bool) -> None:
+    """Offer a model to people, or to nobody; games in progress go on. Raises NotFound."""
+    get_model(session, name).enabled = enabled
+
+
+def set_label(session: Session, name: str, label: str) -> None:
+    """Give a model another public label. Raises NotFound, Invalid, and Conflict for one that another model has."""
+    row = get_model(session, name)
+    _check_words("label", label)
+    other = select(LanguageModel.name).where(LanguageModel.label == label, LanguageModel.id != row.id)
+    if (holder := session.scalar(other)) is not None:
+        raise Conflict(f"label: expected one that is not taken, got {shown(label)}, which {holder} has")
+    row.label = label
 
 
 def find_model(session: Session, game: str, *, name: str | None = None, label: str | None = None) -> LanguageModel:
@@ -86,6 +110,24 @@ def find_model(session: Session, game: str, *, name: str | None = None, label: s
 def player_spec(row: LanguageModel) -> PlayerSpec:
     """What `make_player` needs to know of a registry row."""
     return PlayerSpec(row.kind, row.name, row.options)
+
+
+def _check_words(field: str, value: str) -> None:
+    if not (value.strip() == value and 1 <= len(value) <= 80 and value.isprintable()):
+        raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {shown(value)}")
+
+
+def _check_options(options: dict[str, Any], hosts: Sequence[str]) -> None:
+    """Refuse what the model could not be called with, and what it may not be."""
+    read = read_options(options)
+    if read.key_env in Settings.model_fields:
+        raise Invalid(f"key_env: expected the variable of a key, got {read.key_env}, which is a setting of Parlor")
+    host = urlsplit(read.base_url).hostname or ""
+    if hosts and host not in hosts:
+        raise Invalid(
+            f"base_url: expected a host that API_HOSTS allows ({', '.join(hosts)}), got {shown(host)};"
+            " whoever runs Parlor can add it to that setting"
+        )
 
 
 def _row(

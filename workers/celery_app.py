@@ -14,7 +14,7 @@ from workers import desk
 
 settings = load_settings()
 
-celery = Celery("parlor", broker=settings.broker_url, include=["workers.turns"])
+celery = Celery("parlor", broker=settings.broker_url, include=["workers.turns", "workers.trials"])
 celery.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Group, Several, ensure_database, is_pair, print_json, read_pairs, read_value
+from app.cli.base import Group, Several, ensure_database, is_pair, print_json, read_pairs, read_value, settings
 from app.errors import Conflict
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
@@ -73,7 +73,7 @@ def add_api(
         raise Conflict(f"--option: expected {twice[0]} once, got it twice")
     ensure_database()
     with writing() as session:
-        row = add_api_model(session, name, label, games, {**options, **further})
+        row = add_api_model(session, name, label, games, {**options, **further}, hosts=settings().api_hosts)
         stored = _described(row)
     if as_json:
         print_json(stored)

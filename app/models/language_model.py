@@ -24,3 +24,8 @@ class LanguageModel(Model):
     prompt_style: Mapped[str | None] = mapped_column(String(20))
     enabled: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    # The latest test call: when it was asked for, when a worker made it, and what came of it (`matches.trial`).
+    test_asked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    tested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    test_result: Mapped[dict[str, Any] | None] = mapped_column(Json)

@@ -1,12 +1,11 @@
-"""The admin pages: what goes on, and everything that was played as CSV. For signed-in experimenters only."""
+"""The overview: what goes on, and everything that was played as CSV."""
 
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import Blueprint, Response, abort, render_template, request
-from flask_login import login_required
+from flask import Response, render_template, request
 from sqlalchemy import Engine
 
 from app.errors import NotFound
@@ -15,26 +14,7 @@ from app.games import GAMES, find_game
 from app.matches import export
 from app.matches.overview import Line, latest_matches, live_matches, overview
 from app.registry import PERSON, list_models
-
-blueprint = Blueprint("admin", __name__, url_prefix="/admin")
-
-
-@blueprint.before_request
-@login_required  # type: ignore[untyped-decorator]
-def _signed_in() -> None:
-    """Let nobody else in, whatever pages are added here."""
-
-
-@blueprint.after_request
-def _private(response: Response) -> Response:
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
-@blueprint.get("/<path:_anything>")
-def nothing_here(_anything: str) -> str:
-    """An address that was guessed: nobody learns from it which ones there are, except who is signed in."""
-    abort(404)
+from app.web.admin.blueprint import blueprint
 
 
 @blueprint.get("/")

@@ -1,0 +1,24 @@
+"""The blueprint of all admin pages, and what holds for every one of them: nobody else gets in, nothing is cached."""
+
+from flask import Blueprint, Response, abort
+from flask_login import login_required
+
+blueprint = Blueprint("admin", __name__, url_prefix="/admin")
+
+
+@blueprint.before_request
+@login_required  # type: ignore[untyped-decorator]
+def _signed_in() -> None:
+    """Let nobody else in, whatever pages are added."""
+
+
+@blueprint.after_request
+def _private(response: Response) -> Response:
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blueprint.get("/<path:_anything>")
+def nothing_here(_anything: str) -> str:
+    """An address that was guessed: nobody learns from it which ones there are, except who is signed in."""
+    abort(404)

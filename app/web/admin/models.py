@@ -1,0 +1,151 @@
+"""The registry of language models: list, add, test, label, switch."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.errors import AppError, Conflict, Invalid, NotFound, shown
+from app.extensions import reading, writing
+from app.games import GAMES
+from app.models import LanguageModel, SeatRow
+from app.players.api_options import TOKEN_FIELDS, read_options
+from app.queues import ask_for_test
+from app.registry import add_api_model, list_models, set_enabled, set_label
+from app.web.admin.blueprint import blueprint
+from app.web.seats import settings
+
+_TEXTS = ("model", "base_url", "organisation", "key_env", "token_field")
+_NUMBERS = ("temperature", "top_p", "seed", "max_tokens", "timeout", "retries")
+_TITLES = {name: game.title for name, game in GAMES.items()}
+
+
+@blueprint.get("/models")
+def models() -> str:
+    """Every registered model."""
+    with reading() as session:
+        rows = list_models(session)
+        return render_template("admin/models.html", models=rows, played=_played(session), titles=_TITLES)
+
+
+@blueprint.get("/models/new")
+def new_model() -> str:
+    """A form for a model behind an OpenAI-compatible server."""
+    return _form({"key_env": "OPENAI_API_KEY"}, list(GAMES), None)
+
+
+@blueprint.post("/models/new")
+def add_model() -> ResponseReturnValue:
+    """Register it, and have a worker make a test call."""
+    form = request.form
+    games = [game for game in GAMES if game in form.getlist("games")]
+    try:
+        if not games:
+            raise Invalid("games: expected at least one that the model plays, got none")
+        with writing() as session:
+            name, label = form.get("name", "").strip(), form.get("label", "").strip() or None
+            row = add_api_model(session, name, label, games, _options(form), hosts=settings().api_hosts)
+            row.test_asked_at = datetime.now(UTC)
+            session.flush()
+            number = row.id
+    except AppError as error:
+        return _form(form, games, error.message), error.status
+    ask_for_test(settings().broker_url, number)
+    return redirect(url_for("admin.model", number=number), 303)
+
+
+@blueprint.get("/models/<int:number>")
+def model(number: int) -> str:
+    """One model: its options, its latest test call, and what can be changed."""
+    return _page(number)
+
+
+@blueprint.post("/models/<int:number>")
+def change_model(number: int) -> ResponseReturnValue:
+    """Do what the pressed button says: test, enable, disable, label."""
+    action = request.form.get("action")
+    try:
+        with writing() as session:
+            row = _find(session, number)
+            if action == "test":
+                if row.kind == "scripted":
+                    raise Conflict("model: expected one that is called, got a scripted one, which needs no test")
+                row.test_asked_at = datetime.now(UTC)
+            elif action in ("enable", "disable"):
+                set_enabled(session, row.name, action == "enable")
+            elif action == "label":
+                set_label(session, row.name, request.form.get("label", "").strip())
+            else:
+                raise Invalid(f"action: expected test, enable, disable or label, got {shown(action)}")
+    except (Invalid, Conflict) as error:
+        return _page(number, error.message), error.status
+    if action == "test" and not ask_for_test(settings().broker_url, number):
+        return _page(number, "The broker does not answer, so no worker was asked. `flask doctor` says more."), 503
+    return redirect(url_for("admin.model", number=number), 303)
+
+
+def _find(session: Session, number: int) -> LanguageModel:
+    row = session.get(LanguageModel, number)
+    if row is None:
+        raise NotFound(f"model: expected the number of one that is registered, got {number}")
+    return row
+
+
+def _page(number: int, refused: str | None = None) -> str:
+    with reading() as session:
+        row = _find(session, number)
+        return render_template(
+            "admin/model.html",
+            model=row,
+            options=read_options(row.options) if row.kind == "api" else None,
+            waits=row.test_asked_at is not None and (row.tested_at is None or row.tested_at < row.test_asked_at),
+            played=_played(session).get(row.id, 0),
+            titles=_TITLES,
+            refused=refused,
+        )
+
+
+def _played(session: Session) -> dict[int | None, int]:
+    """Matches by model."""
+    counted = select(SeatRow.language_model_id, func.count(SeatRow.match_id.distinct())).group_by(
+        SeatRow.language_model_id
+    )
+    return {row[0]: row[1] for row in session.execute(counted)}
+
+
+def _form(values: Mapping[str, Any], games: list[str], refused: str | None) -> str:
+    field = refused.partition(":")[0] if refused else None
+    return render_template(
+        "admin/model-new.html",
+        values=values, chosen=games, refused=refused, failed=field, titles=_TITLES, token_fields=TOKEN_FIELDS,
+        hosts=settings().api_hosts,
+    )  # fmt: skip
+
+
+def _options(form: Mapping[str, str]) -> dict[str, Any]:
+    """The options of the registry's row; what was left empty is not among them. Raises Invalid for bad JSON."""
+    found: dict[str, Any] = {name: text for name in _TEXTS if (text := form.get(name, "").strip())}
+    found["key_env"] = form.get("key_env", "").strip()  # empty means: a server without keys
+    for name in _NUMBERS:
+        if text := form.get(name, "").strip():
+            found[name] = None if text == "none" else _number(text)
+    if extra := form.get("extra", "").strip():
+        try:
+            found["extra"] = json.loads(extra)
+        except ValueError:
+            raise Invalid('extra: expected a JSON object such as {"top_k": 40}, got something else') from None
+    return found
+
+
+def _number(text: str) -> Any:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text  # refused where the options are read, which says what was expected

@@ -1,0 +1,207 @@
+"""The registry's pages: add a model, have a worker try it, label it, switch it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, select
+
+from app.config import load_settings
+from app.extensions import reading
+from app.matches.trial import try_model
+from app.matches.turns import Desk
+from app.models import LanguageModel
+from app.web.admin import models as pages
+from tests.experimenter import signed_in
+from tests.stub_openai import StubServer
+
+FORM = {"name": "mine", "games": ["negotiation"], "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1",
+        "key_env": "", "retries": "0"}  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The models that a worker was asked to try; the broker is there."""
+    numbers: list[int] = []
+    monkeypatch.setattr(pages, "ask_for_test", lambda _url, number: numbers.append(number) or True)
+    return numbers
+
+
+@pytest.fixture
+def client(app: Flask, asked: list[int]) -> FlaskClient:
+    return signed_in(app)
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        yield server
+
+
+def add(client: FlaskClient, **form: Any) -> str:
+    answer = client.post("/admin/models/new", data={**FORM, **form})
+    assert answer.status_code == 303, answer.text
+    return str(answer.location)
+
+
+def stored(engine: Engine, name: str = "mine") -> LanguageModel | None:
+    with reading(engine) as session:
+        return session.scalar(select(LanguageModel).where(LanguageModel.name == name))
+
+
+def test_the_list_shows_what_is_registered_and_the_form_what_can_be(client: FlaskClient) -> None:
+    page = client.get("/admin/models").text
+    assert "House partner" in page
+    assert "needs none" in page
+    assert 'name="base_url"' in client.get("/admin/models/new").text
+
+
+def test_a_model_is_added_as_on_the_command_line_and_tried(
+    client: FlaskClient, engine: Engine, asked: list[int]
+) -> None:
+    more = {"temperature": "none", "top_p": "0.9", "seed": "3", "max_tokens": "99", "extra": '{"top_k": 4}'}
+    where = add(client, label="Robin", key_env="MY_KEY", token_field="max_completion_tokens", **more)
+    row = stored(engine)
+    assert row is not None
+    assert (row.label, row.games, row.kind, asked) == ("Robin", ["negotiation"], "api", [row.id])
+    assert row.options == {
+        "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1", "key_env": "MY_KEY", "temperature": None,
+        "top_p": 0.9, "seed": 3, "max_tokens": 99, "retries": 0, "token_field": "max_completion_tokens",
+        "extra": {"top_k": 4},
+    }  # fmt: skip
+    page = client.get(where).text
+    assert "A worker was asked" in page
+    assert "js/admin/waiting.js" in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says", "status"),
+    [
+        ({"base_url": "ftp://host"}, "base_url: expected an address such as", 400),
+        ({"base_url": "http://me:sk-abcdefgh12345678@host/v1"}, "base_url: expected an address such as", 400),
+        ({"temperature": "hot"}, "temperature: expected a number from 0 to 2", 400),
+        ({"temperature": "nan"}, "temperature: expected a number from 0 to 2", 400),
+        ({"seed": "1e400"}, "seed: expected a whole number", 400),
+        ({"extra": "top_k"}, "extra: expected a JSON object", 400),
+        ({"key_env": "sk-abcdefgh12345678"}, "key_env: expected the NAME", 400),
+        ({"key_env": "SECRET_KEY"}, "key_env: expected the variable of a key", 400),
+        ({"games": []}, "games: expected at least one", 400),
+        ({"name": "scripted"}, "name: expected one that is not taken", 409),
+        ({"name": ""}, "name: expected 1 to 80 characters", 400),
+        ({"label": "House partner"}, "label: expected one that is not taken", 409),
+        ({"model": ""}, "model: expected a name", 400),
+    ],
+)
+def test_what_cannot_be_is_said_and_the_form_keeps_what_was_typed(
+    client: FlaskClient, engine: Engine, asked: list[int], wrong: dict[str, Any], says: str, status: int
+) -> None:
+    answer = client.post("/admin/models/new", data={**FORM, "organisation": "kept as typed", **wrong})
+    assert answer.status_code == status
+    assert f'role="alert">{says}' in answer.text
+    assert "kept as typed" in answer.text
+    assert asked == []
+    assert stored(engine) is None
+
+
+def test_a_host_that_is_not_allowed_is_refused_with_those_that_are(
+    make_app: Callable[..., Flask], asked: list[int]
+) -> None:
+    client = signed_in(make_app(API_HOSTS="api.openai.com, LOCALHOST"))
+    answer = client.post("/admin/models/new", data=FORM)
+    assert answer.status_code == 400
+    assert "API_HOSTS allows (api.openai.com, localhost)" in answer.text
+    add(client, base_url="http://localhost:8001/v1")
+    add(client, name="vendor", base_url="")
+
+
+def test_no_hosts_mean_any() -> None:
+    assert load_settings({"API_HOSTS": " "}).api_hosts == ()
+
+
+# ---- The test call -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("remote", "says"),
+    [
+        ("stub-negotiator", "It answers with a legal move."),
+        ("stub-broken", "the answer is not a legal move"),
+        ("stub-500", "expected an answer, got HTTP 500"),
+    ],
+)
+def test_a_worker_stores_what_came_of_a_test_call(
+    client: FlaskClient, engine: Engine, desk: Callable[..., Desk], stub: StubServer, remote: str, says: str
+) -> None:
+    where = add(client, base_url=stub.url, model=remote)
+    row = stored(engine)
+    assert row is not None
+    try_model(desk(), row.id)
+    page = client.get(where).text
+    assert says in page
+    assert "js/admin/waiting.js" not in page
+    client.post(where, data={"action": "test"})
+    assert "A worker was asked" in client.get(where).text
+
+
+def test_a_test_call_without_a_key_says_where_to_set_it(
+    client: FlaskClient, engine: Engine, desk: Callable[..., Desk]
+) -> None:
+    where = add(client, key_env="NO_SUCH_KEY_HERE")
+    row = stored(engine)
+    assert row is not None
+    try_model(desk(), row.id)
+    assert "set it where the workers run" in client.get(where).text
+
+
+def test_a_model_that_is_gone_or_scripted_is_not_called(engine: Engine, desk: Callable[..., Desk]) -> None:
+    scripted = stored(engine, "scripted")
+    assert scripted is not None
+    for number in (scripted.id, 999):
+        try_model(desk(), number)
+    assert stored(engine, "scripted").tested_at is None  # type: ignore[union-attr]
+
+
+def test_without_a_broker_nobody_is_kept_waiting(app: Flask) -> None:
+    client = signed_in(app)
+    where = client.post("/admin/models/new", data=FORM).location
+    answer = client.post(where, data={"action": "test"})
+    assert answer.status_code == 503
+    assert "The broker does not answer" in answer.text
+
+
+# ---- Changes -----------------------------------------------------------------
+
+
+def test_a_model_is_labelled_and_switched(client: FlaskClient, engine: Engine) -> None:
+    where = add(client)
+    assert client.post(where, data={"action": "label", "label": "Kim"}).status_code == 303
+    assert client.post(where, data={"action": "disable"}).status_code == 303
+    row = stored(engine)
+    assert row is not None
+    assert (row.label, row.enabled) == ("Kim", False)
+    client.post(where, data={"action": "enable"})
+    assert stored(engine).enabled  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "says"),
+    [
+        ({"action": "label", "label": "House partner"}, 409, "which scripted has"),
+        ({"action": "label", "label": ""}, 400, "label: expected 1 to 80 characters"),
+        ({"action": "explode"}, 400, "action: expected test, enable, disable or label"),
+        ({}, 400, "action: expected"),
+    ],
+)
+def test_a_change_that_cannot_be_changes_nothing(
+    client: FlaskClient, engine: Engine, form: dict[str, str], status: int, says: str
+) -> None:
+    where = add(client, label="Robin")
+    answer = client.post(where, data=form)
+    assert (answer.status_code, says in answer.text) == (status, True)
+    row = stored(engine)
+    assert row is not None
+    assert (row.label, row.enabled) == ("Robin", True)
+    assert client.post("/admin/models/999", data={"action": "enable"}).status_code == 404
+    assert client.get("/admin/models/999").status_code == 404
