@@ -14,10 +14,11 @@ from app.cli.base import Group, ensure_database, print_json, progress
 from app.errors import Invalid
 from app.extensions import reading
 from app.matches import export as service
+from app.matches.choice import read_choice
 
 STDOUT = "-"
 
-export = Group("export", help="Write matches, moves and their codebook as CSV.")
+export = Group("export", help="Write matches, moves, generations and their codebook as CSV.")
 
 
 def _options(command: Any) -> Any:
@@ -49,6 +50,14 @@ def moves(**options: Any) -> None:
 
 @export.command()
 @_options
+@click.option("--game", metavar="GAME", help="Only this game.")
+def generations(**options: Any) -> None:
+    """One row a call of a language model, with its exact prompt."""
+    _write_table(service.GENERATIONS, **options)
+
+
+@export.command()
+@_options
 def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
     """One row a column: what it means and which values it has."""
     _check(out, as_json)
@@ -59,13 +68,14 @@ def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
 
 def _write_table(table: service.Table, out: str, guard: bool, bom: bool, as_json: bool, game: str | None) -> None:
     _check(out, as_json)
+    choice = read_choice({"game": game or ""})
     ensure_database()
     with reading() as session:
-        counted = _Counted(service.rows(session, table, game))
+        counted = _Counted(service.rows(session, table, choice))
         if out == STDOUT:
             bar: AbstractContextManager[Iterable[Any]] = nullcontext(counted)
         else:
-            bar = progress(counted, lambda: service.count(session, table, game))
+            bar = progress(counted, lambda: service.count(session, table, choice))
         with bar as rows:
             _write(service.to_csv(table.columns, rows, guard=guard, bom=bom), out)
     _report(table.name, counted.seen, out, as_json)

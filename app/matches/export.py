@@ -1,4 +1,4 @@
-"""Matches and moves as CSV, streamed, and the codebook that explains their columns.
+"""Matches, moves and generations as CSV, streamed, and the codebook that explains their columns.
 
 The tables below are the one definition of what is exported: the writer, the codebook and the documentation read it.
 Rows come from the database a few at a time, so that memory does not grow with their number.
@@ -18,10 +18,10 @@ from typing import Any
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, aliased
 
-from app.games import find_game
+from app.matches.choice import EVERYTHING, Choice, conditions
 from app.matches.events import RESERVED
 from app.matches.record import iso
-from app.models import EventRow, LanguageModel, MatchRow, SeatRow
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, SeatRow
 from app.registry import PERSON
 
 ROWS_AT_ONCE = 200
@@ -183,7 +183,61 @@ MOVES = Table(
     _moves(),
 )  # fmt: skip
 
-TABLES = {table.name: table for table in (MATCHES, MOVES)}
+
+# ---- Generations ------------------------------------------------------------
+
+_GENERATION_FIELDS = (
+    "match_id", "ply", "seat", "attempt", "model", "prompt", "text", "sampling", "prompt_tokens",
+    "completion_tokens", "latency", "retries", "error", "at",
+)  # fmt: skip
+
+
+def _generations() -> Select[Any]:
+    return (
+        select(
+            *(getattr(GenerationRow, field) for field in _GENERATION_FIELDS),
+            LanguageModel.name.label("player"),
+        )
+        .join(MatchRow, MatchRow.id == GenerationRow.match_id)
+        .outerjoin(LanguageModel, LanguageModel.id == GenerationRow.language_model_id)
+        .order_by(MatchRow.started_at, MatchRow.id, GenerationRow.id)
+    )
+
+
+GENERATIONS = Table(
+    "generations",
+    (
+        Column("match_id", "text", "The match, as in matches.csv.", "22 characters", attrgetter("match_id")),
+        Column("ply", "integer", "The number of the move that was asked for, as in moves.csv.", "from 0",
+               attrgetter("ply")),
+        Column("seat", "integer", "The seat that the model sat in.", "0 | 1", attrgetter("seat")),
+        Column("attempt", "integer", "How many attempts at this move had been refused before.", "from 0",
+               attrgetter("attempt")),
+        Column("player", "text", "The model, as the registry and matches.csv name it.", "a name",
+               attrgetter("player")),
+        Column("model", "text", "The name that the server gave itself.", "a name", attrgetter("model")),
+        Column("prompt", "json", "The exact prompt, as chat messages.", '[{"content": "…", "role": "user"}]',
+               attrgetter("prompt")),
+        Column("text", "text", "What came back, word for word.", "empty when nothing did", attrgetter("text")),
+        Column("sampling", "json", "What was asked for beside the prompt, and the reason that the server gave for"
+               " the end of the text.", '{"finish_reason": "stop", "max_tokens": 200, "temperature": 1.0}',
+               attrgetter("sampling")),
+        Column("prompt_tokens", "integer", "Tokens of the prompt, as the server counts them.",
+               "empty where it does not", attrgetter("prompt_tokens")),
+        Column("completion_tokens", "integer", "Tokens of the text, as the server counts them.",
+               "empty where it does not", attrgetter("completion_tokens")),
+        Column("latency", "number", "Seconds from the question to the answer, retries included.", "0.79",
+               attrgetter("latency")),
+        Column("retries", "integer", "How often the request was sent again after a 429, a 5xx or no connection.",
+               "from 0", attrgetter("retries")),
+        Column("error", "text", "Why there was no answer.", "empty when there was one", attrgetter("error")),
+        Column("at", "time", "When the answer was stored.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
+               attrgetter("at")),
+    ),
+    _generations(),
+)  # fmt: skip
+
+TABLES = {table.name: table for table in (MATCHES, MOVES, GENERATIONS)}
 
 
 # ---- The codebook -----------------------------------------------------------
@@ -207,20 +261,20 @@ def codebook(*, guard: bool = False, bom: bool = False) -> Iterator[bytes]:
 # ---- Reading and writing ----------------------------------------------------
 
 
-def count(session: Session, table: Table, game: str | None = None) -> int:
-    """How many rows the export of a table has. Raises NotFound for an unknown game."""
-    inner = _chosen(table, game).order_by(None).subquery()
+def count(session: Session, table: Table, choice: Choice = EVERYTHING) -> int:
+    """How many rows the export of a table has."""
+    inner = _chosen(table, choice).order_by(None).subquery()
     return session.scalar(select(func.count()).select_from(inner)) or 0
 
 
-def rows(session: Session, table: Table, game: str | None = None) -> Iterator[Any]:
-    """The rows of a table, in order of the matches' start, from one consistent moment. Raises NotFound."""
-    statement = _chosen(table, game)
+def rows(session: Session, table: Table, choice: Choice = EVERYTHING) -> Iterator[Any]:
+    """The rows of a table, in order of the matches' start, from one consistent moment."""
+    statement = _chosen(table, choice)
     return iter(session.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE}))
 
 
-def _chosen(table: Table, game: str | None) -> Select[Any]:
-    return table.statement if game is None else table.statement.where(MatchRow.game == find_game(game).name)
+def _chosen(table: Table, choice: Choice) -> Select[Any]:
+    return table.statement.where(*conditions(choice))
 
 
 def to_csv(
@@ -257,7 +311,7 @@ def _cell(column: Column, row: Any, guard: bool) -> str:
             text = str(int(value)) if value.is_integer() else repr(value)
         case datetime():
             text = iso(value)
-        case dict():
+        case dict() | list():
             text = json.dumps(value, sort_keys=True, ensure_ascii=False)
         case _:
             text = str(value)

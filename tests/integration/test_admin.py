@@ -17,7 +17,8 @@ from app.models import Lease, MatchRow
 from app.registry import PERSON, find_model
 from tests.experimenter import signed_in
 
-DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/codebook.csv"]
+DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/generations.csv",
+             "/admin/export/codebook.csv"]  # fmt: skip
 
 
 @pytest.fixture
@@ -117,6 +118,7 @@ def test_one_game_can_be_downloaded_and_an_unknown_one_is_not_found(client: Flas
     assert len(_rows(client.get("/admin/export/matches.csv?game=taboo").text)) == 1
     assert _rows(client.get("/admin/export/matches.csv?game=negotiation").text) == []
     assert client.get("/admin/export/matches.csv?game=chess").status_code == 404
+    assert client.get("/admin/export/matches.csv?since=yesterday").status_code == 400
     assert client.get("/admin/export/users.csv").status_code == 404
 
 

@@ -12,11 +12,12 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, insert
 
-from app.errors import NotFound
+from app.errors import Invalid, NotFound
 from app.extensions import reading, writing
 from app.matches import export, live
+from app.matches.choice import NAMES, read_choice
 from app.matches.record import Record, Seat
-from app.models import MatchRow, SeatRow
+from app.models import GenerationRow, MatchRow, SeatRow
 from app.registry import PERSON, find_model
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
@@ -26,6 +27,7 @@ MATCH_COLUMNS = (
     "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at"
 )
 MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at"
+GENERATION_COLUMNS = "match_id,ply,seat,attempt,player,model,prompt,text,sampling,prompt_tokens,completion_tokens,latency,retries,error,at"
 
 Rows = list[dict[str, str]]
 
@@ -48,9 +50,10 @@ def play(engine: Engine, record: Record, texts: Sequence[str | None]) -> Record:
 
 
 def read(engine: Engine, table: export.Table, **options: Any) -> Rows:
-    game = options.pop("game", None)
+    choice = read_choice({name: options.pop(name) for name in NAMES if name in options})
     with reading(engine) as session:
-        content = b"".join(export.to_csv(table.columns, export.rows(session, table, game), **options))
+        assert export.count(session, table, choice) == len(list(export.rows(session, table, choice)))
+        content = b"".join(export.to_csv(table.columns, export.rows(session, table, choice), **options))
     return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
 
 
@@ -129,6 +132,54 @@ def test_one_game_can_be_chosen_and_an_unknown_one_is_refused(engine: Engine) ->
         read(engine, export.MATCHES, game="chess")
 
 
+def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
+    record = begin(engine, against="scripted")
+    prompt = [{"role": "user", "content": NASTY}]
+    made = {
+        "match_id": record.id, "seat": 1, "ply": 0, "attempt": 2, "model": "vendor-1", "prompt": prompt,
+        "text": NASTY, "sampling": {"temperature": 0.5}, "prompt_tokens": 12, "completion_tokens": None,
+        "latency": 0.25, "retries": 1, "error": None, "at": datetime(2026, 1, 31, 12, tzinfo=UTC),
+    }  # fmt: skip
+    with writing(engine) as session:
+        made["language_model_id"] = find_model(session, "negotiation", name="scripted").id
+        session.execute(insert(GenerationRow).values(**made))
+    (row,) = read(engine, export.GENERATIONS)
+    assert ",".join(row) == GENERATION_COLUMNS
+    assert (json.loads(row["prompt"]), row["text"]) == (prompt, NASTY)
+    assert row | {"prompt": "", "text": ""} == {
+        "match_id": record.id, "ply": "0", "seat": "1", "attempt": "2", "player": "scripted", "model": "vendor-1",
+        "prompt": "", "text": "", "sampling": '{"temperature": 0.5}', "prompt_tokens": "12",
+        "completion_tokens": "", "latency": "0.25", "retries": "1", "error": "", "at": "2026-01-31T12:00:00.000Z",
+    }  # fmt: skip
+    assert read(engine, export.GENERATIONS, game="taboo") == []
+
+
+def test_matches_can_be_chosen_by_what_they_are(engine: Engine) -> None:
+    alone = begin(engine, against="scripted")
+    over = play(engine, begin(engine, "taboo", word="cat"), ["cat"])
+    today = datetime.now(UTC).date()
+    both = [alone.id, over.id]
+
+    def chosen(**wanted: str) -> list[str]:
+        return [row["match_id"] for row in read(engine, export.MATCHES, **wanted)]
+
+    assert chosen(player="scripted") == chosen(status="playing") == chosen(match=alone.id) == [alone.id]
+    assert chosen(reason="attacker breaks the rules") == chosen(game="taboo", status="over") == [over.id]
+    assert chosen(player="person") == chosen(source="live") == both
+    assert chosen(since=str(today - timedelta(1)), until=str(today + timedelta(1))) == both
+    assert chosen(until=str(today - timedelta(2))) == chosen(player="nobody") == chosen(source="terminal") == []
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"status": "lost"}, {"source": "moon"}, {"since": "yesterday"}, {"until": "9999-12-31"}, {"reason": "x" * 101},
+     {"since": "2026-02-02", "until": "2026-02-01"}, {"player": "a\x00b"}],
+)  # fmt: skip
+def test_a_choice_that_no_match_can_meet_is_refused(wanted: dict[str, str]) -> None:
+    with pytest.raises(Invalid, match=f"{list(wanted)[-1]}: expected"):
+        read_choice(wanted)
+
+
 def test_matches_come_in_the_order_of_their_start_and_moves_follow_them(engine: Engine) -> None:
     first, second = begin(engine), begin(engine)
     play(engine, second, ["[message] b0", "[message] b1"])
@@ -169,6 +220,7 @@ def test_the_codebook_explains_every_column_of_every_table() -> None:
     assert [(row["table"], row["column"]) for row in rows] == [
         *(("matches", name) for name in MATCH_COLUMNS.split(",")),
         *(("moves", name) for name in MOVE_COLUMNS.split(",")),
+        *(("generations", name) for name in GENERATION_COLUMNS.split(",")),
     ]
     assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)
 

@@ -10,8 +10,9 @@ from sqlalchemy import Engine
 
 from app.errors import NotFound
 from app.extensions import db, reading
-from app.games import GAMES, find_game
+from app.games import GAMES
 from app.matches import export
+from app.matches.choice import Choice, read_choice
 from app.matches.overview import Line, latest_matches, live_matches, overview
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
@@ -36,15 +37,14 @@ def home() -> str:
 
 @blueprint.get("/export/<name>.csv")
 def download(name: str) -> Response:
-    """A CSV as it is written. `guard=1`, `bom=1` and `game=NAME` are as on the command line. Raises NotFound."""
+    """A CSV as it is written. `guard=1` and `bom=1` are as on the command line; what filters the list of matches
+    filters here, too. Raises NotFound for another table, Invalid for a filter that cannot be.
+    """
     options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
     if name == "codebook":
         pieces = export.codebook(**options)
     elif name in export.TABLES:
-        game = request.args.get("game") or None
-        if game is not None:
-            find_game(game)
-        pieces = _pieces(db.engine, export.TABLES[name], game, options)
+        pieces = _pieces(db.engine, export.TABLES[name], read_choice(request.args), options)
     else:
         raise NotFound(f"export: expected {', '.join(export.TABLES)} or codebook, got {name!r}")
     response = Response(pieces, mimetype="text/csv")
@@ -52,10 +52,10 @@ def download(name: str) -> Response:
     return response
 
 
-def _pieces(engine: Engine, table: export.Table, game: str | None, options: dict[str, bool]) -> Iterator[bytes]:
+def _pieces(engine: Engine, table: export.Table, choice: Choice, options: dict[str, bool]) -> Iterator[bytes]:
     """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
     with reading(engine) as session:
-        for piece in export.to_csv(table.columns, export.rows(session, table, game), **options):
+        for piece in export.to_csv(table.columns, export.rows(session, table, choice), **options):
             yield piece
             time.sleep(0)  # other greenlets play on, however fast the download is
 

@@ -1,0 +1,99 @@
+"""Which matches a list or an export is about: a filter, read from what was asked for, as conditions on the table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, select
+
+from app.errors import Invalid, shown
+from app.games import find_game
+from app.models import LanguageModel, MatchRow, SeatRow
+from app.registry import PERSON
+
+STATUSES = ("waiting", "playing", "over")
+SOURCES = ("live", "terminal")
+_LONGEST = 100  # characters of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a match has to be; None does not matter. `player` is a model's name or person; days are whole, in UTC."""
+
+    game: str | None = None
+    player: str | None = None
+    reason: str | None = None
+    status: str | None = None
+    source: str | None = None
+    since: date | None = None
+    until: date | None = None
+    match: str | None = None
+
+
+EVERYTHING = Choice()
+NAMES = tuple(field.name for field in fields(Choice))
+
+
+def read_choice(raw: Mapping[str, str]) -> Choice:
+    """A choice from the fields of an address or a form; empty ones do not matter.
+
+    Raises NotFound for an unknown game, and Invalid for a value that no match can have.
+    """
+    given: dict[str, Any] = {name: text for name in NAMES if (text := raw.get(name, "").strip())}
+    for name, text in given.items():
+        if len(text) > _LONGEST or not text.isprintable():
+            raise Invalid(f"{name}: expected at most {_LONGEST} characters on one line, got {shown(text)}")
+    if "game" in given:
+        find_game(given["game"])
+    for name, known in (("status", STATUSES), ("source", SOURCES)):
+        if given.get(name, known[0]) not in known:
+            raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(given[name])}")
+    for name in ("since", "until"):
+        if name in given:
+            given[name] = _day(name, given[name])
+    choice = Choice(**given)
+    if choice.since and choice.until and choice.since > choice.until:
+        raise Invalid(f"until: expected {choice.since} or later, as since is that day, got {choice.until}")
+    return choice
+
+
+def conditions(choice: Choice) -> list[ColumnElement[bool]]:
+    """The choice for a WHERE over MatchRow."""
+    found: list[ColumnElement[bool]] = []
+    columns = {
+        "match": MatchRow.id, "game": MatchRow.game, "reason": MatchRow.reason, "status": MatchRow.status,
+        "source": MatchRow.source,
+    }  # fmt: skip
+    for name, column in columns.items():
+        if (wanted := getattr(choice, name)) is not None:
+            found.append(column == wanted)
+    if choice.player is not None:
+        found.append(_played_by(choice.player))
+    if choice.since is not None:
+        found.append(MatchRow.started_at >= _midnight(choice.since))
+    if choice.until is not None:
+        found.append(MatchRow.started_at < _midnight(choice.until) + timedelta(days=1))
+    return found
+
+
+def _played_by(player: str) -> ColumnElement[bool]:
+    seats = select(SeatRow.seat).where(SeatRow.match_id == MatchRow.id)
+    if player == PERSON:
+        return exists(seats.where(SeatRow.kind == PERSON))
+    model = select(LanguageModel.id).where(LanguageModel.name == player).scalar_subquery()
+    return exists(seats.where(SeatRow.language_model_id == model))
+
+
+def _day(name: str, text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+        if not 2000 <= day.year <= 2999:
+            raise ValueError
+    except ValueError:
+        raise Invalid(f"{name}: expected a day such as 2026-01-31, got {shown(text)}") from None
+    return day
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
