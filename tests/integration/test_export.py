@@ -27,7 +27,10 @@ MATCH_COLUMNS = (
     "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at"
 )
 MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at"
-GENERATION_COLUMNS = "match_id,ply,seat,attempt,player,model,prompt,text,sampling,prompt_tokens,completion_tokens,latency,retries,error,at"
+GENERATION_COLUMNS = (
+    "match_id,ply,seat,attempt,player,model,prompt,text,sampling,prompt_tokens,completion_tokens,latency,"
+    "retries,error,at"
+)
 
 Rows = list[dict[str, str]]
 
