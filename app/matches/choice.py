@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy.orm import aliased
 
 from app.errors import Invalid, shown
 from app.games import find_game
@@ -78,11 +79,12 @@ def conditions(choice: Choice) -> list[ColumnElement[bool]]:
 
 
 def _played_by(player: str) -> ColumnElement[bool]:
-    seats = select(SeatRow.seat).where(SeatRow.match_id == MatchRow.id)
+    # Under names of its own, because the statement around may join the same tables.
+    seat, model = aliased(SeatRow), aliased(LanguageModel)
+    seats = select(seat.seat).where(seat.match_id == MatchRow.id).correlate(MatchRow)
     if player == PERSON:
-        return exists(seats.where(SeatRow.kind == PERSON))
-    model = select(LanguageModel.id).where(LanguageModel.name == player).scalar_subquery()
-    return exists(seats.where(SeatRow.language_model_id == model))
+        return exists(seats.where(seat.kind == PERSON))
+    return exists(seats.join(model, model.id == seat.language_model_id).where(model.name == player))
 
 
 def _day(name: str, text: str) -> date:

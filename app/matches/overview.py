@@ -1,17 +1,19 @@
-"""What goes on right now, for experimenters: the matches that are played, the latest ones, and today in figures."""
+"""Matches for experimenters: those that are played now, the latest ones, all by a choice, and today in figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
+from typing import NamedTuple, cast
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
+from app.matches.choice import Choice, conditions
 from app.models import LanguageModel, Lease, MatchRow, SeatRow
 
 QUIET = timedelta(minutes=10)  # a match in which nothing has happened for so long is open, not live
-MOST = 30  # matches in a list
+MOST = 30  # matches in a list of the overview
+PAGE = 50  # matches on a page of all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,13 @@ class Line:
 
     match: MatchRow
     players: tuple[Player, ...]
+
+
+class Place(NamedTuple):
+    """Where a page of matches ends: the start and the id of its last one."""
+
+    started_at: datetime
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,27 @@ def live_matches(session: Session, now: datetime) -> list[Line]:
 def latest_matches(session: Session) -> list[Line]:
     """The matches that began last."""
     return _lines(session, session.scalars(select(MatchRow).order_by(MatchRow.started_at.desc()).limit(MOST)).all())
+
+
+def chosen_matches(session: Session, choice: Choice, before: Place | None = None) -> tuple[list[Line], Place | None]:
+    """A page of the chosen matches, the latest first, and the place after which the next page begins, if there is one.
+
+    Found by key, not by number, so that the hundredth page costs what the first does and none shifts meanwhile.
+    """
+    statement = select(MatchRow).where(*conditions(choice))
+    if before is not None:
+        later_id = and_(MatchRow.started_at == before.started_at, MatchRow.id < before.id)
+        statement = statement.where(or_(MatchRow.started_at < before.started_at, later_id))
+    ordered = statement.order_by(MatchRow.started_at.desc(), MatchRow.id.desc()).limit(PAGE + 1)
+    matches = session.scalars(ordered).all()
+    last = matches[PAGE - 1] if len(matches) > PAGE else None
+    return _lines(session, matches[:PAGE]), None if last is None else Place(last.started_at, last.id)
+
+
+def reasons(session: Session) -> list[str]:
+    """How matches have ended so far, in the games' words."""
+    found = select(MatchRow.reason).where(MatchRow.reason.is_not(None)).distinct().order_by(MatchRow.reason)
+    return [reason for reason in session.scalars(found) if reason is not None]
 
 
 def _number(session: Session, statement: Select[int]) -> int:

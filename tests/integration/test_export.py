@@ -167,6 +167,9 @@ def test_matches_can_be_chosen_by_what_they_are(engine: Engine) -> None:
         return [row["match_id"] for row in read(engine, export.MATCHES, **wanted)]
 
     assert chosen(player="scripted") == chosen(status="playing") == chosen(match=alone.id) == [alone.id]
+    assert [row["match_id"] for row in read(engine, export.MOVES, player="scripted")] == []
+    assert [row["match_id"] for row in read(engine, export.MOVES, player="person")] == [over.id]
+    assert read(engine, export.GENERATIONS, player="scripted") == []
     assert chosen(reason="attacker breaks the rules") == chosen(game="taboo", status="over") == [over.id]
     assert chosen(player="person") == chosen(source="live") == both
     assert chosen(since=str(today - timedelta(1)), until=str(today + timedelta(1))) == both

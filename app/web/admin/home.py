@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 from flask import Response, render_template, request
 from sqlalchemy import Engine
@@ -13,9 +12,10 @@ from app.extensions import db, reading
 from app.games import GAMES
 from app.matches import export
 from app.matches.choice import Choice, read_choice
-from app.matches.overview import Line, latest_matches, live_matches, overview
-from app.registry import PERSON, list_models
+from app.matches.overview import latest_matches, live_matches, overview
+from app.registry import list_models
 from app.web.admin.blueprint import blueprint
+from app.web.admin.lines import shown_line
 
 
 @blueprint.get("/")
@@ -27,8 +27,8 @@ def home() -> str:
         page = {
             "figures": figures,
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
-            "live": [_shown(line, now) for line in live_matches(session, now)],
-            "latest": [_shown(line, now) for line in latest_matches(session)],
+            "live": [shown_line(line, now) for line in live_matches(session, now)],
+            "latest": [shown_line(line, now) for line in latest_matches(session)],
             "models": list_models(session),
             "titles": {name: game.title for name, game in GAMES.items()},
         }
@@ -58,28 +58,3 @@ def _pieces(engine: Engine, table: export.Table, choice: Choice, options: dict[s
         for piece in export.to_csv(table.columns, export.rows(session, table, choice), **options):
             yield piece
             time.sleep(0)  # other greenlets play on, however fast the download is
-
-
-def _shown(line: Line, now: datetime) -> dict[str, Any]:
-    """A match as the page shows it."""
-    match = line.match
-    scores = [score for score in (match.utility_0, match.utility_1) if score is not None]
-    return {
-        "id": match.id,
-        "game": match.game,
-        "source": match.source,
-        "players": [{"role": player.role, "name": player.model or PERSON} for player in line.players],
-        "moves": match.ply,
-        "to_move": line.players[match.to_move].model or PERSON if match.to_move is not None else None,
-        "quiet": _minutes(now, match.moved_at),
-        "status": match.status,
-        "reason": match.reason,
-        "scores": " : ".join(f"{score:g}".replace("-", "−") for score in scores),
-        "started_at": match.started_at,
-    }
-
-
-def _minutes(now: datetime, since: datetime) -> str:
-    """How long ago, as minutes and seconds."""
-    minutes, seconds = divmod(max(0, int((now - since).total_seconds())), 60)
-    return f"{minutes}:{seconds:02}"

@@ -1,0 +1,33 @@
+"""A match as one line of a list."""
+
+from datetime import datetime
+from typing import Any
+
+from app.matches.overview import Line
+from app.registry import PERSON
+
+
+def shown_line(line: Line, now: datetime) -> dict[str, Any]:
+    """A match as the page shows it."""
+    match = line.match
+    scores = [score for score in (match.utility_0, match.utility_1) if score is not None]
+    return {
+        "id": match.id,
+        "game": match.game,
+        "source": match.source,
+        "players": [{"role": player.role, "name": player.model or PERSON} for player in line.players],
+        "moves": match.ply,
+        "violations": match.violations,
+        "to_move": line.players[match.to_move].model or PERSON if match.to_move is not None else None,
+        "quiet": _minutes(now, match.moved_at),
+        "status": match.status,
+        "reason": match.reason,
+        "scores": " : ".join(f"{score:g}".replace("-", "−") for score in scores),
+        "started_at": match.started_at,
+    }
+
+
+def _minutes(now: datetime, since: datetime) -> str:
+    """How long ago, as minutes and seconds."""
+    minutes, seconds = divmod(max(0, int((now - since).total_seconds())), 60)
+    return f"{minutes}:{seconds:02}"

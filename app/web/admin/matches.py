@@ -1,0 +1,142 @@
+"""All matches, by what they are, and one match event by event."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import render_template, request
+from flask.typing import ResponseReturnValue
+
+from app.errors import Invalid, NotFound, shown
+from app.extensions import reading
+from app.games import GAMES
+from app.games.base import JSON
+from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, read_choice
+from app.matches.overview import Place, chosen_matches, reasons
+from app.matches.record import Record, load
+from app.matches.story import Step, steps, views_after
+from app.models import MatchRow
+from app.registry import PERSON, list_models
+from app.web.admin.blueprint import blueprint
+from app.web.admin.lines import shown_line
+
+_TITLES = {name: game.title for name, game in GAMES.items()}
+_SEATS = ("First", "Second")
+
+
+# ---- The list ----------------------------------------------------------------
+
+
+@blueprint.get("/matches")
+def matches() -> ResponseReturnValue:
+    """A page of the matches that the filter chooses, the latest first."""
+    given = {name: request.args[name] for name in NAMES if request.args.get(name)}
+    try:
+        return _list(given, read_choice(given), _read_place(request.args.get("before", "")), None)
+    except (Invalid, NotFound) as error:
+        return _list(given, None, None, error.message), 400
+
+
+def _list(given: dict[str, str], choice: Choice | None, before: Place | None, refused: str | None) -> str:
+    now = datetime.now(UTC)
+    with reading() as session:
+        lines, after = ([], None) if choice is None else chosen_matches(session, choice, before)
+        return render_template(
+            "admin/matches.html",
+            matches=[shown_line(line, now) for line in lines],
+            given=given,
+            filtered=choice != EVERYTHING,
+            refused=refused,
+            first=before is None,
+            older=None if after is None else f"{after.started_at.isoformat()}~{after.id}",
+            titles=_TITLES,
+            players=[PERSON, *(model.name for model in list_models(session))],
+            reasons=reasons(session),
+            statuses=STATUSES,
+            sources=SOURCES,
+        )
+
+
+def _read_place(text: str) -> Place | None:
+    if not text:
+        return None
+    moment, _, match = text.partition("~")
+    try:
+        at = datetime.fromisoformat(moment.replace(" ", "+"))
+        if at.tzinfo is None or not match.isascii() or not match.isprintable():
+            raise ValueError
+    except ValueError:
+        raise Invalid(f"before: expected what the link to older matches holds, got {shown(text)}") from None
+    return Place(at, match)
+
+
+# ---- One match ---------------------------------------------------------------
+
+
+@blueprint.get("/matches/<match_id>")
+def match(match_id: str) -> str:
+    """One match as it stood after the event `at`, from 1; without it after the last one."""
+    with reading() as session:
+        record = load(session, match_id)
+        told = steps(session, record)
+        at = _read_event(request.args.get("at", ""), len(told))
+        first, second = views_after(record, at - 1)
+        row = session.get_one(MatchRow, match_id)
+        names = [_name(record, seat) for seat in (0, 1)]
+        return render_template(
+            "admin/match.html",
+            match=row,
+            title=_TITLES.get(row.game, row.game),
+            names=names,
+            events=[_event(step) for step in told],
+            at=at,
+            current=told[at - 1],
+            seats=[_seat(seat, names[seat], view) for seat, view in enumerate((first, second))],
+        )
+
+
+def _read_event(text: str, events: int) -> int:
+    if not text:
+        return events
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= events):
+        raise Invalid(f"at: expected the number of an event, from 1 to {events}, got {shown(text)}")
+    return int(text)
+
+
+def _name(record: Record, seat: int) -> str:
+    spec = record.seats[seat].spec
+    return PERSON if spec is None else spec.name
+
+
+def _event(step: Step) -> dict[str, Any]:
+    """An event as the list shows it; `body` is what its log entry says, by field."""
+    event, seat = step.logged.event, step.logged.seat
+    return {
+        "number": step.logged.seq + 1,
+        "who": "Table" if seat is None else _SEATS[seat],
+        "side": "" if seat is None else _SEATS[seat].lower(),
+        "kind": step.kind,
+        "at": step.logged.at,
+        "event": event,
+        "generation": step.generation,
+    }
+
+
+def _seat(seat: int, name: str, view: JSON) -> dict[str, Any]:
+    """A private view as the page shows it: what goes by item as a table, all else by name."""
+    known = {**view["facts"], **view["secret"]}
+    by_item = {field: value for field, value in known.items() if isinstance(value, dict)}
+    items = list(dict.fromkeys(item for value in by_item.values() for item in value))
+    return {
+        "title": f"{_SEATS[seat]} seat: {name}",
+        "name": _SEATS[seat].lower(),
+        "view": view,
+        "items": items,
+        "by_item": by_item,
+        "facts": {field: _plain(value) for field, value in known.items() if field not in by_item},
+        "own": set(view["secret"]),
+    }
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,108 @@
+"""The admin pages in a real browser: signing in, trying a model, replaying a match, and access for everyone."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import accounts
+from app.extensions import writing
+from tests.browser.conftest import LABELS
+from tests.browser.steps import say, wait_for_answer, wait_for_turn
+from tests.browser.test_access import AXE
+from tests.browser.visitor import Visitor
+from tests.stack import Stack
+from tests.stub_openai import StubServer
+from tests.tables import database, negotiation
+
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture
+def admin(parlor: Stack, visitor: Visitor) -> Page:
+    """A tab in which an experimenter has signed in by a link."""
+    with database(parlor) as engine, writing(engine) as session:
+        path = accounts.new_link(session, accounts.find_user(session, "admin"), datetime.now(UTC))
+    page = visitor.open(parlor.url + path)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    return page
+
+
+@pytest.fixture
+def played(parlor: Stack, visitor: Visitor) -> str:
+    """A match in which a person has said something and a model has answered."""
+    table = negotiation(parlor, opponent=LABELS["quartz-talks"])
+    page = visitor.open(table.url)
+    wait_for_turn(page)
+    say(page, "Hello!")
+    wait_for_answer(page, 2)
+    page.close()
+    return table.match
+
+
+def test_a_password_is_set_and_signs_in(parlor: Stack, admin: Page) -> None:
+    admin.get_by_role("link", name="Account").click()
+    for label in ("New password", "New password once more"):
+        admin.get_by_label(label, exact=True).fill("quite a long password")
+    admin.get_by_role("button", name="Set this password").click()
+    expect(admin.get_by_role("status")).to_contain_text("The new password is set.")
+    admin.get_by_role("button", name="Sign out").click()
+    admin.goto(parlor.url + "/admin/matches")
+    admin.get_by_label("Name").fill("admin")
+    admin.get_by_label("Password").fill("quite a long password")
+    admin.get_by_label("Password").press("Enter")
+    expect(admin).to_have_url(re.compile("/admin/matches$"))
+
+
+def test_a_model_is_added_and_its_test_call_appears_by_itself(parlor: Stack, admin: Page, stub: StubServer) -> None:
+    admin.goto(parlor.url + "/admin/models/new")
+    for field, value in {"name": "quartz-new", "model": "stub-negotiator", "base_url": stub.url, "key_env": ""}.items():
+        admin.locator(f"#{field}").fill(value)
+    admin.get_by_role("button", name="Add it and make a test call").click()
+    expect(admin.get_by_role("status")).to_contain_text("It answers with a legal move.")
+    admin.get_by_role("button", name="Offer it to nobody").click()
+    expect(admin.locator(".head .tag")).to_have_text("disabled")
+
+
+def test_a_match_is_replayed_with_the_keyboard(parlor: Stack, admin: Page, played: str) -> None:
+    admin.goto(f"{parlor.url}/admin/matches/{played}")
+    where = admin.locator("#replay-where")
+    expect(where).to_have_text("3 of 3")
+    expect(admin.locator("#replay-generation")).to_contain_text("Hello!")
+    admin.locator("body").press("ArrowLeft")
+    expect(where).to_have_text("2 of 3")
+    expect(admin.locator("#replay-generation")).to_contain_text("No model was called")
+    admin.get_by_role("link", name="Back").press("Enter")
+    expect(where).to_have_text("1 of 3")
+    expect(admin.get_by_role("link", name="Back")).to_be_focused()
+    admin.locator("#at").press("ArrowRight")
+    expect(where).to_have_text("2 of 3")
+    expect(admin.locator("#at")).to_have_attribute("aria-valuetext", "Event 2 of 3, First, message")
+    admin.reload()
+    expect(where).to_have_text("2 of 3")
+
+
+def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
+    parlor: Stack, admin: Page, played: str, visitor: Visitor
+) -> None:
+    visitor.forgive("400")
+    reading = visitor.context.browser.new_context(  # type: ignore[union-attr]
+        bypass_csp=True, storage_state=visitor.context.storage_state(), viewport=PHONE, reduced_motion="reduce"
+    )
+    page = reading.new_page()
+    found: dict[str, object] = {}
+    paths = ("/account", "/admin/", "/admin/models", "/admin/models/1", "/admin/models/2", "/admin/models/new",
+             "/admin/matches", "/admin/matches?since=never", f"/admin/matches/{played}")  # fmt: skip
+    for path in (*paths, "/sign-in"):
+        if path == "/sign-in":
+            reading.clear_cookies()
+        page.goto(parlor.url + path)
+        page.evaluate(AXE.read_text())
+        ran = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        faults = [each["id"] for each in ran["violations"]] + ([f"{wide} px wide"] if wide > PHONE["width"] else [])
+        found |= {path: faults} if faults else {}
+    reading.close()
+    assert found == {}

@@ -1,0 +1,178 @@
+"""The list of matches and the replay of one."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, insert, update
+
+from app.extensions import writing
+from app.matches import live, overview
+from app.matches.record import Record, Seat
+from app.matches.turns import Desk, play_turn
+from app.models import MatchRow, SeatRow
+from app.registry import PERSON, add_api_model, find_model
+from tests.experimenter import signed_in
+from tests.stub_openai import StubServer
+
+SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        yield server
+
+
+def taboo(engine: Engine, text: str | None = None) -> Record:
+    with writing(engine) as session:
+        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", name="scripted"))
+        record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True)
+    return record if text is None else say(engine, record, text)
+
+
+def say(engine: Engine, record: Record, text: str) -> Record:
+    seat = record.match.to_move
+    assert seat is not None
+    return live.commit(engine, live.Submission(record.id, seat, text), instant=True).record
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'href="/admin/matches/([\w-]{22})"', page)
+
+
+# ---- The list ----------------------------------------------------------------
+
+
+def test_the_list_is_filtered_and_its_downloads_carry_the_filter(client: FlaskClient, engine: Engine) -> None:
+    playing, over = taboo(engine), taboo(engine, "cat")
+    assert listed(client.get("/admin/matches").text) == [over.id, playing.id]
+    page = client.get("/admin/matches?status=over&game=taboo&player=scripted&reason=").text
+    assert listed(page) == [over.id]
+    link = re.search(r'href="(/admin/export/moves.csv[^"]+)"', page)
+    assert link
+    assert client.get(link[1].replace("&amp;", "&")).text.count(over.id) == 1
+    assert "No match is like that." in client.get("/admin/matches?until=2001-01-01").text
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("since=yesterday", "since: expected a day such as 2026-01-31, got &#39;yesterday&#39;"),
+        ("until=2026-02-30", "until: expected a day"),
+        ("game=chess", "expected"),
+        ("status=lost", "status: expected waiting or playing or over"),
+        ("since=2026-02-02&until=2026-02-01", "until: expected 2026-02-02 or later"),
+        ("before=page2", "before: expected what the link"),
+        ("before=2026-01-01T00:00:00~x", "before: expected what the link"),
+        ("reason=" + "x" * 200, "reason: expected at most 100 characters"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_said_in_a_line(client: FlaskClient, query: str, says: str) -> None:
+    answer = client.get(f"/admin/matches?{query}")
+    assert answer.status_code == 400
+    assert says in answer.text
+    assert 'name="since"' in answer.text
+
+
+def test_pages_of_the_list_hold_every_match_once(
+    client: FlaskClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "PAGE", 10)
+    now = datetime.now(UTC)
+    rows = [
+        {"id": f"{n:022}", "game": "taboo", "source": "live", "status": "over", "seed": n, "config": {}, "ply": 1,
+         "model_to_move": False, "violations": 0, "reason": "tied game", "moved_at": now, "lease_count": 0,
+         "started_at": now - timedelta(seconds=n // 7)}  # several began at the same moment
+        for n in range(35)
+    ]  # fmt: skip
+    seats = [{"match_id": row["id"], "seat": seat, "role": "x", "kind": PERSON} for row in rows for seat in (0, 1)]
+    with writing(engine) as session:
+        session.execute(insert(MatchRow), rows)
+        session.execute(insert(SeatRow), seats)
+    address, found, sizes = "/admin/matches?reason=tied+game", [], []
+    while address:
+        page = client.get(address).text
+        found += listed(page)
+        sizes.append(len(listed(page)))
+        older = re.search(r'href="([^"]+before=[^"]+)"', page)
+        address = older[1].replace("&amp;", "&") if older else ""
+    assert sizes == [10, 10, 10, 5]
+    assert sorted(found) == sorted(str(row["id"]) for row in rows)
+
+
+# ---- One match ---------------------------------------------------------------
+
+
+def test_a_match_is_replayed_with_both_private_views(client: FlaskClient, engine: Engine) -> None:
+    with writing(engine) as session:
+        seats = Seat(PERSON), Seat(PERSON)
+        record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
+    for text in ("[message] hi there", "[propose] (2 books, 0 hats, 1 balls)"):
+        record = say(engine, record, text)
+    before, after = (client.get(f"/admin/matches/{record.id}?at={at}").text for at in (2, 3))
+    assert "1 of 3" not in before
+    assert "2 of 3" in before
+    assert "hidden from this seat" not in before
+    assert after.count("hidden from this seat") == 1
+    for value in (1, 3, 2, 4):
+        assert f'<td class="num">{value}</td>' in before
+    assert client.get(f"/admin/matches/{record.id}").text == client.get(f"/admin/matches/{record.id}?at=3").text
+
+
+def test_refused_moves_calls_of_models_and_the_abort_are_told_with_their_reasons(
+    client: FlaskClient, engine: Engine, desk: Callable[..., Desk], stub: StubServer
+) -> None:
+    with writing(engine) as session:
+        options = {"base_url": stub.url, "model": "stub-broken", "key_env": "", "retries": 0}
+        row = add_api_model(session, "breaker", "Kim", ["negotiation"], options)
+        seats = Seat(PERSON), Seat.of(row)
+        record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
+    say(engine, record, "[message] hello")
+    play_turn(desk(), record.id)
+    page = client.get(f"/admin/matches/{record.id}").text
+    assert page.count("Refused: ") == 5
+    assert page.count("<summary>Generation</summary>") == 5
+    assert "Broken off, the model’s fault" in page
+    second = client.get(f"/admin/matches/{record.id}?at=4").text
+    shown = second.partition('id="replay-generation"')[2]
+    assert "2 of 5" in shown
+    assert "[message] hello" in shown  # the exact prompt
+    assert "No model was called" not in shown
+    assert "No model was called" in page.partition('id="replay-generation"')[2]
+
+
+@pytest.mark.parametrize("at", ["0", "99", "-1", "x", "²", "1" * 30])
+def test_an_event_that_is_not_there_is_refused(client: FlaskClient, engine: Engine, at: str) -> None:
+    answer = client.get(f"/admin/matches/{taboo(engine).id}", query_string={"at": at})
+    assert answer.status_code == 400
+    assert "at: expected the number of an event, from 1 to 1" in answer.text
+
+
+def test_an_unknown_match_is_not_found(client: FlaskClient) -> None:
+    assert client.get("/admin/matches/AAAAAAAAAAAAAAAAAAAAAA").status_code == 404
+
+
+def test_what_was_said_never_becomes_html(client: FlaskClient, engine: Engine) -> None:
+    record = taboo(engine, "<script>alert(1)</script>")
+    pages: list[Any] = [client.get(f"/admin/matches/{record.id}").text]
+    with writing(engine) as session:
+        session.execute(update(MatchRow).values(reason="<img src=x>"))
+    pages.append(client.get("/admin/matches").text)
+    for page in pages:
+        assert "<script>alert" not in page
+        assert "<img src=x>" not in page
+
+
+def test_the_pages_are_for_the_signed_in_alone(app: Flask, engine: Engine) -> None:
+    for path in ("/admin/matches", f"/admin/matches/{taboo(engine, 'a pet').id}"):
+        assert app.test_client().get(path).location == f"/sign-in?next={path}"
