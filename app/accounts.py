@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash, generate_password_hash
 
-from app.errors import Conflict, Invalid, NotAllowed, NotFound, shown
+from app.errors import Conflict, Invalid, NotAllowed, NotFound, check_name, shown
 from app.models import LoginLink, User
 
 FIRST_USER = "admin"
@@ -20,17 +20,16 @@ _NOBODY = f"{_METHOD}$nobody${'0' * 128}"  # the hash of no password; comparing 
 _SPENT = "This link has been used or is too old. `flask user link NAME` prints a new one."
 
 
-def check_name(session: Session, name: str) -> None:
+def check_new_name(session: Session, name: str) -> None:
     """Raises Invalid for what cannot be a name, Conflict for one that is taken."""
-    if not (name.strip() == name and 1 <= len(name) <= 80 and name.isprintable()):
-        raise Invalid(f"name: expected 1 to 80 characters without spaces around them, got {shown(name)}")
+    check_name("name", name)
     if session.scalar(select(User.id).where(User.name == name)) is not None:
         raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask user link` signs that one in")
 
 
 def create_user(session: Session, name: str, password: str | None, now: datetime) -> User:
     """Add an experimenter; without a password, one who signs in with links. Raises Invalid, Conflict."""
-    check_name(session, name)
+    check_new_name(session, name)
     user = User(name=name, created_at=now, password_hash=None if password is None else hash_password(password))
     session.add(user)
     session.flush()

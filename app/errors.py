@@ -46,6 +46,12 @@ class Conflict(AppError):
     status = 409
 
 
+def check_name(field: str, value: str) -> None:
+    """Raises Invalid for what cannot be a name or a label that people read."""
+    if not (value.strip() == value and 1 <= len(value) <= 80 and value.isprintable()):
+        raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {shown(value)}")
+
+
 def shown(value: object, most: int = 60) -> str:
     """What came, for a message: its repr, short enough for one line."""
     text = repr(value)

@@ -41,19 +41,20 @@ def producer(broker_url: str) -> Celery:
 
 
 def ring(broker_url: str, match_id: str) -> None:
-    """Ask a worker to play the model's turn in a match. Call it after the commit."""
-    try:
-        producer(broker_url).send_task(PLAY_TURN, args=[match_id], queue=TURNS, retry=False)
-    except (OperationalError, OSError) as error:
-        log.warning("the broker is away, upkeep will ring again", match=match_id, error=str(error))
+    """Ask a worker to play the model's turn in a match, after the commit. What is not heard, upkeep rings again."""
+    _send(broker_url, PLAY_TURN, match_id)
 
 
 def ask_for_test(broker_url: str, model_id: int) -> bool:
     """Ask a worker to make a test call of a model. False when the broker is away; nobody asks again by itself."""
+    return _send(broker_url, TEST_MODEL, model_id)
+
+
+def _send(broker_url: str, task: str, row_id: str | int) -> bool:
     try:
-        producer(broker_url).send_task(TEST_MODEL, args=[model_id], queue=TURNS, retry=False)
+        producer(broker_url).send_task(task, args=[row_id], queue=TURNS, retry=False)
     except (OperationalError, OSError) as error:
-        log.warning("the broker is away, no test call", model=model_id, error=str(error))
+        log.warning("the broker is away", task=task, row=row_id, error=str(error))
         return False
     return True
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import Conflict, Invalid, NotFound, check_name, shown
 from app.games import GAMES, find_game
 from app.models import LanguageModel
 from app.players.api_options import read_options
@@ -43,7 +43,7 @@ def add_api_model(
         find_game(game)
     for field, value in (("name", name), ("label", label)):
         if value is not None:
-            _check_words(field, value)
+            check_name(field, value)
     if name == PERSON:
         raise Invalid(f"name: expected any other, got {name!r}, which stands for people in the exports")
     _check_options(options, hosts)
@@ -84,7 +84,7 @@ def set_enabled(session: Session, name: str, enabled: bool) -> None:
 def set_label(session: Session, name: str, label: str) -> None:
     """Give a model another public label. Raises NotFound, Invalid, and Conflict for one that another model has."""
     row = get_model(session, name)
-    _check_words("label", label)
+    check_name("label", label)
     other = select(LanguageModel.name).where(LanguageModel.label == label, LanguageModel.id != row.id)
     if (holder := session.scalar(other)) is not None:
         raise Conflict(f"label: expected one that is not taken, got {shown(label)}, which {holder} has")
@@ -110,11 +110,6 @@ def find_model(session: Session, game: str, *, name: str | None = None, label: s
 def player_spec(row: LanguageModel) -> PlayerSpec:
     """What `make_player` needs to know of a registry row."""
     return PlayerSpec(row.kind, row.name, row.options)
-
-
-def _check_words(field: str, value: str) -> None:
-    if not (value.strip() == value and 1 <= len(value) <= 80 and value.isprintable()):
-        raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {shown(value)}")
 
 
 def _check_options(options: dict[str, Any], hosts: Sequence[str]) -> None:

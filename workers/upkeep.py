@@ -15,10 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import logs
 from app.config import Settings, load_settings
 from app.extensions import writing
-from app.matches.sweep import hold_lease, take_forgotten_turns
+from app.matches.sweep import UPKEEP, hold_lease, take_forgotten_turns
 from app.queues import ring
-
-NAME = "upkeep"
 
 log = structlog.get_logger()
 
@@ -44,7 +42,7 @@ def look_after(database: Engine, settings: Settings, owner: str) -> None:
     """One round, if nobody else holds the lease."""
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
     with writing(database) as session:
-        if not hold_lease(session, NAME, owner, until):
+        if not hold_lease(session, UPKEEP, owner, until):
             return
         forgotten = take_forgotten_turns(session)
     for match_id in forgotten:

@@ -20,13 +20,14 @@ from alembic.script import ScriptDirectory
 from flask import current_app
 from redis import Redis
 from redis.exceptions import RedisError
-from sqlalchemy import Engine, create_engine, select
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import Settings
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.games import GAMES
+from app.matches.sweep import UPKEEP, held_until
 from app.models import LanguageModel, Lease
 from app.players.api_options import read_options
 from app.queues import TURNS, producer
@@ -139,7 +140,7 @@ def upkeep(engine: Engine) -> Iterator[Finding]:
     """The loop that rings again for forgotten turns holds its lease."""
     try:
         with reading(engine) as session:
-            until = session.scalar(select(Lease.until).where(Lease.name == "upkeep"))
+            until = held_until(session, UPKEEP)
     except SQLAlchemyError:
         yield Finding("upkeep", FAIL, "not asked, because the database is not ready", "mend the database first")
         return

@@ -18,7 +18,7 @@ def create(name: str, generate: bool) -> None:
     """Add an experimenter, who may see the admin pages."""
     ensure_database()
     with reading() as session:
-        accounts.check_name(session, name)  # before anybody thinks of a password
+        accounts.check_new_name(session, name)  # before anybody thinks of a password
     if generate:
         password = accounts.new_password()
     else:

@@ -11,6 +11,11 @@ from app.games.words import judge
 GAMES: dict[str, Game[Any]] = {game.name: game for game in (NEGOTIATION, TABOO)}
 
 
+def titles() -> dict[str, str]:
+    """What people call the games, by name."""
+    return {name: game.title for name, game in GAMES.items()}
+
+
 def warm_up() -> None:
     """Load the inflection libraries now: their first use takes most of a second, which no move should wait for."""
     judge("strict", "mouse", "mice")

@@ -26,8 +26,6 @@ from app.players import make_player
 from app.players.base import PlayerSpec, Scripted
 from app.players.prompts import default_prompt
 
-_TRIES = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -149,16 +147,15 @@ def submit_together(
     return results
 
 
-def commit(database: Engine, submission: Submission, *, instant: bool) -> Receipt:
+def commit(database: Engine, submission: Submission, *, instant: bool, tries: int = 5) -> Receipt:
     """Submit in a transaction of its own; of two processes that append at once, the slower reads again."""
-    for _ in range(_TRIES - 1):
-        try:
-            with writing(database) as session:
-                return submit(session, submission, instant=instant)
-        except IntegrityError:
-            continue
-    with writing(database) as session:
-        return submit(session, submission, instant=instant)
+    try:
+        with writing(database) as session:
+            return submit(session, submission, instant=instant)
+    except IntegrityError:
+        if tries == 1:
+            raise
+    return commit(database, submission, instant=instant, tries=tries - 1)
 
 
 def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:

@@ -90,9 +90,13 @@ def _drawn(game: str, config: Mapping[str, Any], settings: Settings, opponent: s
     Against the scripted partner the word is one that it has clues for: with any other it can only make small talk.
     """
     if game == "taboo" and opponent == "scripted" and config.get("word") is None:
-        known = [word for word in target_words() if word in clues.table()]
-        return {**config, "word": random.Random(f"{seed}/word").choice(known)}
+        return {**config, "word": random.Random(f"{seed}/word").choice(_words_with_clues())}
     return with_context(game, config, settings.CONTEXTS_FILE, seed)
+
+
+@lru_cache(maxsize=1)
+def _words_with_clues() -> list[str]:
+    return [word for word in target_words() if word in clues.table()]
 
 
 def load_contexts(path: str) -> list[Context]:

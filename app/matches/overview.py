@@ -9,7 +9,8 @@ from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.matches.choice import Choice, conditions
-from app.models import LanguageModel, Lease, MatchRow, SeatRow
+from app.matches.sweep import UPKEEP, held_until
+from app.models import LanguageModel, MatchRow, SeatRow
 
 QUIET = timedelta(minutes=10)  # a match in which nothing has happened for so long is open, not live
 MOST = 30  # matches in a list of the overview
@@ -60,7 +61,7 @@ def overview(session: Session, now: datetime) -> Overview:
         left_open=_number(session, open_matches.where(MatchRow.moved_at < now - QUIET)),
         today=_number(session, today),
         broken_off=_number(session, today.where(MatchRow.reason == "aborted")),
-        upkeep_until=session.scalar(select(Lease.until).where(Lease.name == "upkeep")),
+        upkeep_until=held_until(session, UPKEEP),
     )
 
 

@@ -3,24 +3,27 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.models import Lease, MatchRow
 
+UPKEEP = "upkeep"  # the name of that loop's lease
 PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
+
+
+def turn_is_free(now: datetime) -> ColumnElement[bool]:
+    """Whether a model is to move in a match and nobody plays its turn, for a WHERE over MatchRow."""
+    free = or_(MatchRow.lease_until.is_(None), MatchRow.lease_until < now)
+    return and_(MatchRow.status == "playing", MatchRow.model_to_move, free)
 
 
 def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:
     """Ids of matches whose model turn should be rung for again. Marks them as rung."""
     now = datetime.now(UTC)
     heard_of = func.coalesce(MatchRow.rung_at, MatchRow.moved_at)
-    free = or_(MatchRow.lease_until.is_(None), MatchRow.lease_until < now)
     ids = session.scalars(
-        select(MatchRow.id)
-        .where(MatchRow.status == "playing", MatchRow.model_to_move, free, heard_of < now - PATIENCE)
-        .order_by(MatchRow.moved_at)
-        .limit(most)
+        select(MatchRow.id).where(turn_is_free(now), heard_of < now - PATIENCE).order_by(MatchRow.moved_at).limit(most)
     ).all()
     if ids:
         session.execute(update(MatchRow).where(MatchRow.id.in_(ids)).values(rung_at=now))
@@ -38,3 +41,8 @@ def hold_lease(session: Session, name: str, owner: str, until: datetime) -> bool
         return False
     lease.owner, lease.until = owner, until
     return True
+
+
+def held_until(session: Session, name: str) -> datetime | None:
+    """Until when somebody holds a lease, or held it; None if nobody ever did."""
+    return session.scalar(select(Lease.until).where(Lease.name == name))

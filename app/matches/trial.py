@@ -3,10 +3,8 @@
 It runs in a worker, as turns do, with the worker's keys and the worker's way to the server.
 """
 
-import asyncio
-from collections.abc import Coroutine
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import cast
 
 from sqlalchemy import update
 
@@ -36,7 +34,7 @@ def try_model(desk: Desk, model_id: int) -> None:
         match = engine.replay([engine.start(game, {}, SEED)])
         player = cast(Generator, make_player(spec))
         reply = player.reply(match.view(cast(int, match.to_move)), default_prompt(game, style))
-        result = _result(match, _answer(desk, reply))
+        result = _result(match, desk.call(reply).result())
     except PlayerFailed as failure:
         result = {"ok": False, "error": failure.message, "latency": round(failure.generation.latency, 3)}
     except TimeoutError:
@@ -46,11 +44,6 @@ def try_model(desk: Desk, model_id: int) -> None:
     tested = {"tested_at": datetime.now(UTC), "test_result": {"game": game, **result}}
     with writing(desk.database) as session:
         session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))
-
-
-def _answer(desk: Desk, reply: Coroutine[Any, Any, Generation]) -> Generation:
-    waited = asyncio.wait_for(reply, desk.settings.TURN_SECONDS)
-    return asyncio.run_coroutine_threadsafe(waited, desk.loop).result()
 
 
 def _result(match: engine.Match, generation: Generation) -> JSON:

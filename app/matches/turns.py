@@ -7,13 +7,14 @@ lease that ran out is taken by the next who rings. Whatever a player does, the m
 import asyncio
 import concurrent.futures
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import structlog
-from sqlalchemy import CursorResult, Engine, insert, or_, select, update
+from sqlalchemy import CursorResult, Engine, insert, select, update
+from sqlalchemy.orm import Session
 
 from app.config import Settings
 from app.extensions import reading, writing
@@ -21,6 +22,7 @@ from app.matches import live
 from app.matches.engine import MODEL_FAULT, OUR_FAULT, readable
 from app.matches.events import Violated
 from app.matches.record import Record, load
+from app.matches.sweep import turn_is_free
 from app.models import GenerationRow, MatchRow
 from app.players import make_player
 from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
@@ -39,6 +41,10 @@ class Desk:
     loop: asyncio.AbstractEventLoop
     notify: Callable[[str, bool], None]
     owner: str
+
+    def call(self, reply: Coroutine[Any, Any, Generation]) -> "concurrent.futures.Future[Generation]":
+        """Have the event loop ask a model. The future raises TimeoutError after TURN_SECONDS."""
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(reply, self.settings.TURN_SECONDS), self.loop)
 
 
 class LeaseLost(Exception):
@@ -94,8 +100,7 @@ def _ask(desk: Desk, record: Record, seat: int, spec: PlayerSpec) -> Generation:
     player = cast(Generator, make_player(spec))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
-    reply = asyncio.wait_for(player.reply(record.match.view(seat), prompt, refused), desk.settings.TURN_SECONDS)
-    call = asyncio.run_coroutine_threadsafe(reply, desk.loop)
+    call = desk.call(player.reply(record.match.view(seat), prompt, refused))
     try:
         while True:
             try:
@@ -119,9 +124,9 @@ def _wait(desk: Desk, record: Record, seconds: float) -> None:
 
 
 def reading_delay(record: Record, text: str, settings: Settings) -> float:
-    """Seconds after which an answer appears, so that a person can follow: the time to read what was said and write.
+    """Seconds after which an answer appears, so that a person can follow.
 
-    Half of it for reading the partner's last move at the set pace, half for the answer's own words.
+    One to begin with, and the words of the partner's last move and of the answer at the set pace, up to a ceiling.
     """
     if settings.READING_WORDS_PER_MINUTE == 0:
         return 0
@@ -134,9 +139,7 @@ def _submit(desk: Desk, record: Record, seat: int, text: str, generation: Genera
     attempt = len(record.match.refused)
     ply = record.match.ply
     with writing(desk.database) as session:
-        _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
-        if generation is not None:
-            session.execute(insert(GenerationRow).values(**_generation_row(record, seat, generation)))
+        _claim(session, desk, record, seat, generation)
         submission = live.Submission(record.id, seat, text, f"model-{ply}-{attempt}", ply)
         receipt = live.submit(session, submission, instant=False)
         if receipt.record.model_to_move:  # another attempt, or a match of two models: keep the lease
@@ -150,10 +153,15 @@ def _submit(desk: Desk, record: Record, seat: int, text: str, generation: Genera
 def _abort(desk: Desk, record: Record, fault: str, detail: str, generation: Generation | None) -> Record:
     seat = cast(int, record.match.to_move)
     with writing(desk.database) as session:
-        _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
-        if generation is not None:
-            session.execute(insert(GenerationRow).values(**_generation_row(record, seat, generation)))
+        _claim(session, desk, record, seat, generation)
         return live.abort(session, load(session, record.id, lock=True), fault, seat, detail)
+
+
+def _claim(session: Session, desk: Desk, record: Record, seat: int, generation: Generation | None) -> None:
+    """Begin to write what came of a turn: make sure that it is still ours, and keep the call behind it."""
+    _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
+    if generation is not None:
+        session.execute(insert(GenerationRow).values(**_generation_row(record, seat, generation)))
 
 
 def _generation_row(record: Record, seat: int, generation: Generation) -> dict[str, Any]:
@@ -181,12 +189,10 @@ def _generation_row(record: Record, seat: int, generation: Generation) -> dict[s
 
 def _take_lease(desk: Desk, match_id: str) -> bool:
     """One conditional UPDATE. A turn that has cost too many workers is ended instead."""
-    now = datetime.now(UTC)
-    free = or_(MatchRow.lease_until.is_(None), MatchRow.lease_until < now)
     with writing(desk.database) as session:
         taken = session.execute(
             update(MatchRow)
-            .where(MatchRow.id == match_id, MatchRow.status == "playing", MatchRow.model_to_move, free)
+            .where(MatchRow.id == match_id, turn_is_free(datetime.now(UTC)))
             .values(**_lease_values(desk), lease_count=MatchRow.lease_count + 1)
         )
         if _rows(taken) == 0:

@@ -22,9 +22,11 @@ from app import accounts
 from app.errors import Invalid
 from app.extensions import limiter, login, reading, writing
 from app.models import User
+from app.web.headers import never_stored
 from app.web.seats import settings
 
 blueprint = Blueprint("auth", __name__)
+blueprint.after_request(never_stored)
 
 _WRONG = "This name and this password do not go together. Please try again."
 _OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")  # nothing that a browser takes for another host
@@ -108,7 +110,7 @@ def sign_in() -> ResponseReturnValue:
     """Ask for name and password."""
     if current_user.is_authenticated:
         return redirect(_next())
-    return _private(render_template("sign-in.html", next=request.args.get("next", ""), name="", error=None))
+    return render_template("sign-in.html", next=request.args.get("next", ""), name="", error=None)
 
 
 @blueprint.post("/sign-in")
@@ -126,7 +128,7 @@ def check_password() -> ResponseReturnValue:
     # Of many guesses at once, those after the tenth wrong one are refused even when right.
     if user is None or not fits or any(limit.remaining <= 0 for limit in limiter.current_limits):
         page = render_template("sign-in.html", next=request.args.get("next", ""), name=name, error=_WRONG)
-        return _private(page, 401)
+        return page, 401
     begin_session(user)
     return redirect(_next(), 303)
 
@@ -160,7 +162,7 @@ def spend(token: str) -> Response:
 @login_required  # type: ignore[untyped-decorator]
 def account() -> ResponseReturnValue:
     """Who is signed in, and a form for another password."""
-    return _private(_account_page())
+    return _account_page()
 
 
 @blueprint.post("/account")
@@ -171,13 +173,13 @@ def change_password() -> ResponseReturnValue:
     old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
     hashing = get_hub().threadpool.apply
     if _asks_for_old() and not hashing(accounts.password_fits, (current_user.password_hash, old)):
-        return _private(_account_page(old="This is not the password until now."), 401)
+        return _account_page(old="This is not the password until now."), 401
     if new != again:
-        return _private(_account_page(again="The two are not the same. Please write the new password twice."), 400)
+        return _account_page(again="The two are not the same. Please write the new password twice."), 400
     try:
         made = hashing(accounts.hash_password, (new,))
     except Invalid as error:
-        return _private(_account_page(new=error.message.capitalize() + "."), 400)
+        return _account_page(new=error.message.capitalize() + "."), 400
     with writing() as database:
         user = database.get_one(User, current_user.id)
         user.password_hash = made
@@ -199,7 +201,3 @@ def _account_page(**errors: str) -> str:
 def _next() -> str:
     wish = request.args.get("next", "")
     return wish if _OWN_PATH.fullmatch(wish) else url_for("admin.home")
-
-
-def _private(page: str, status: int = 200) -> ResponseReturnValue:
-    return page, status, {"Cache-Control": "no-store"}

@@ -19,6 +19,7 @@ from app.models import MatchRow
 from app.queues import ring
 from app.registry import list_models
 from app.web import tickets
+from app.web.headers import never_stored
 from app.web.limits import guest_limit
 from app.web.seats import held, hold, seat_in, settings
 
@@ -73,7 +74,7 @@ def match(match_id: str) -> AnyResponse | str:
     view = _view(match_id)
     if view["status"] == "over":
         return redirect(url_for("play.result", match_id=match_id), 303)
-    return _fresh(
+    return _as_it_is_now(
         render_template(
             "match.html",
             match=match_id,
@@ -93,7 +94,9 @@ def result(match_id: str) -> AnyResponse:
         return redirect(url_for("play.match", match_id=match_id), 303)
     title = find_game(view["game"]).title
     key = secrets.token_urlsafe(16)
-    return _fresh(render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key))
+    return _as_it_is_now(
+        render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key)
+    )
 
 
 @blueprint.get("/rules/<game>")
@@ -135,8 +138,6 @@ def _view(match_id: str) -> JSON:
     return seat_view(record.id, record.match, move_times(record.log), seat)
 
 
-def _fresh(page: str) -> Response:
-    """A page that the back button asks for again, so that it never shows a match as it was."""
-    response = Response(page)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+def _as_it_is_now(page: str) -> Response:
+    """A page that never shows a match as it was."""
+    return never_stored(Response(page))

@@ -61,16 +61,14 @@ class Play:
         """Put the handlers on a python-socketio server."""
         server.on("connect", self.connect, namespace=NAMESPACE)
         server.on("disconnect", self.disconnect, namespace=NAMESPACE)
-        for name, handler in {"move": self.move, "resign": self.resign}.items():
-            server.on(name, self._acknowledged(handler), namespace=NAMESPACE)
-        server.on("sync", self._acknowledged(self.sync), namespace=NAMESPACE)
-        server.on("typing", self._acknowledged(self.typing), namespace=NAMESPACE)
+        for handler in (self.move, self.resign, self.sync, self.typing):
+            server.on(handler.__name__, self._acknowledged(handler), namespace=NAMESPACE)
 
     def connect(self, sid: str, environ: JSON, auth: Any = None) -> None:
         """Check the ticket against the match in the address, and send the seat's whole view."""
         match_id = parse_qs(environ.get("QUERY_STRING", "")).get("match", [""])[0]
         try:
-            seat = tickets.check(self._settings, (auth or {}).get("ticket") if _is_mapping(auth) else None, match_id)
+            seat = tickets.check(self._settings, auth.get("ticket") if isinstance(auth, dict) else None, match_id)
             if self._writer is None:
                 self._start()
             self._rooms.open(match_id)
@@ -144,7 +142,7 @@ class Play:
             if place is None:
                 return _refused("not_allowed", "This connection has no seat. Open the game again.")
             try:
-                if data is not None and not _is_mapping(data):
+                if not isinstance(data, dict | None):
                     raise Invalid(f"expected an object, got {_kind(data)}")
                 return handler(place, sid, data or {})
             except AppError as error:
@@ -189,10 +187,6 @@ class Play:
 
 def _refused(code: str, message: str) -> JSON:
     return {"ok": False, "error": {"code": code, "message": message}}
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _kind(value: Any) -> str:

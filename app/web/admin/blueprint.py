@@ -1,7 +1,9 @@
 """The blueprint of all admin pages, and what holds for every one of them: nobody else gets in, nothing is cached."""
 
-from flask import Blueprint, Response, abort
+from flask import Blueprint, abort
 from flask_login import login_required
+
+from app.web.headers import never_stored
 
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -12,10 +14,7 @@ def _signed_in() -> None:
     """Let nobody else in, whatever pages are added."""
 
 
-@blueprint.after_request
-def _private(response: Response) -> Response:
-    response.headers["Cache-Control"] = "no-store"
-    return response
+blueprint.after_request(never_stored)
 
 
 @blueprint.get("/<path:_anything>")

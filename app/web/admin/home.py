@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from app.errors import NotFound
 from app.extensions import db, reading
-from app.games import GAMES
+from app.games import titles
 from app.matches import export
 from app.matches.choice import Choice, read_choice
 from app.matches.overview import latest_matches, live_matches, overview
@@ -30,7 +30,7 @@ def home() -> str:
             "live": [shown_line(line, now) for line in live_matches(session, now)],
             "latest": [shown_line(line, now) for line in latest_matches(session)],
             "models": list_models(session),
-            "titles": {name: game.title for name, game in GAMES.items()},
+            "titles": titles(),
         }
         return render_template("admin/home.html", **page)
 

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from app.errors import Invalid, NotFound, shown
 from app.extensions import reading
-from app.games import GAMES
+from app.games import titles
 from app.games.base import JSON
 from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, read_choice
 from app.matches.overview import Place, chosen_matches, reasons
@@ -20,7 +20,6 @@ from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
 
-_TITLES = {name: game.title for name, game in GAMES.items()}
 _SEATS = ("First", "Second")
 
 
@@ -49,7 +48,7 @@ def _list(given: dict[str, str], choice: Choice | None, before: Place | None, re
             refused=refused,
             first=before is None,
             older=None if after is None else f"{after.started_at.isoformat()}~{after.id}",
-            titles=_TITLES,
+            titles=titles(),
             players=[PERSON, *(model.name for model in list_models(session))],
             reasons=reasons(session),
             statuses=STATUSES,
@@ -86,7 +85,7 @@ def match(match_id: str) -> str:
         return render_template(
             "admin/match.html",
             match=row,
-            title=_TITLES.get(row.game, row.game),
+            title=titles().get(row.game, row.game),
             names=names,
             events=[_event(step) for step in told],
             at=at,

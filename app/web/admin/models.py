@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
 from app.extensions import reading, writing
-from app.games import GAMES
+from app.games import GAMES, titles
 from app.models import LanguageModel, SeatRow
 from app.players.api_options import TOKEN_FIELDS, read_options
 from app.queues import ask_for_test
@@ -22,7 +22,6 @@ from app.web.seats import settings
 
 _TEXTS = ("model", "base_url", "organisation", "key_env", "token_field")
 _NUMBERS = ("temperature", "top_p", "seed", "max_tokens", "timeout", "retries")
-_TITLES = {name: game.title for name, game in GAMES.items()}
 
 
 @blueprint.get("/models")
@@ -30,7 +29,7 @@ def models() -> str:
     """Every registered model."""
     with reading() as session:
         rows = list_models(session)
-        return render_template("admin/models.html", models=rows, played=_played(session), titles=_TITLES)
+        return render_template("admin/models.html", models=rows, played=_played(session), titles=titles())
 
 
 @blueprint.get("/models/new")
@@ -105,7 +104,7 @@ def _page(number: int, refused: str | None = None) -> str:
             options=read_options(row.options) if row.kind == "api" else None,
             waits=row.test_asked_at is not None and (row.tested_at is None or row.tested_at < row.test_asked_at),
             played=_played(session).get(row.id, 0),
-            titles=_TITLES,
+            titles=titles(),
             refused=refused,
         )
 
@@ -122,7 +121,7 @@ def _form(values: Mapping[str, Any], games: list[str], refused: str | None) -> s
     field = refused.partition(":")[0] if refused else None
     return render_template(
         "admin/model-new.html",
-        values=values, chosen=games, refused=refused, failed=field, titles=_TITLES, token_fields=TOKEN_FIELDS,
+        values=values, chosen=games, refused=refused, failed=field, titles=titles(), token_fields=TOKEN_FIELDS,
         hosts=settings().api_hosts,
     )  # fmt: skip
 
