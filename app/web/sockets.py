@@ -76,7 +76,12 @@ class Play:
             raise Refused(error.message, {"code": error.code, "message": error.message}) from None
         self._places[sid] = Place(match_id, seat)
         # In a greenlet of its own: the view belongs behind the packet that says that the socket is connected.
-        gevent.spawn(self._rooms.enter, match_id, seat, sid)
+        gevent.spawn(self._enter, self._places[sid], sid)
+
+    def _enter(self, place: Place, sid: str) -> None:
+        self._rooms.enter(place.match_id, place.seat, sid)
+        if sid not in self._places:  # gone again before it was in; nobody would ever take it out of the room
+            self._rooms.leave(place.match_id, place.seat, sid)
 
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
         if place := self._places.pop(sid, None):
