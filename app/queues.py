@@ -45,18 +45,16 @@ def ring(broker_url: str, match_id: str) -> None:
     _send(broker_url, PLAY_TURN, match_id)
 
 
-def ask_for_test(broker_url: str, model_id: int) -> bool:
-    """Ask a worker to make a test call of a model. False when the broker is away; nobody asks again by itself."""
-    return _send(broker_url, TEST_MODEL, model_id)
+def ask_for_test(broker_url: str, model_id: int) -> None:
+    """Ask a worker to make the test call of a model, after the commit. What is not heard, upkeep asks again."""
+    _send(broker_url, TEST_MODEL, model_id)
 
 
-def _send(broker_url: str, task: str, row_id: str | int) -> bool:
+def _send(broker_url: str, task: str, row_id: str | int) -> None:
     try:
         producer(broker_url).send_task(task, args=[row_id], queue=TURNS, retry=False)
     except (OperationalError, OSError) as error:
         log.warning("the broker is away", task=task, row=row_id, error=str(error))
-        return False
-    return True
 
 
 def notice(match_id: str, typing: bool) -> str:

@@ -16,7 +16,8 @@ from app import logs
 from app.config import Settings, load_settings
 from app.extensions import writing
 from app.matches.sweep import UPKEEP, hold_lease, take_forgotten_turns
-from app.queues import ring
+from app.matches.trial import forgotten_tests
+from app.queues import ask_for_test, ring
 
 log = structlog.get_logger()
 
@@ -45,9 +46,13 @@ def look_after(database: Engine, settings: Settings, owner: str) -> None:
         if not hold_lease(session, UPKEEP, owner, until):
             return
         forgotten = take_forgotten_turns(session)
+        untried = forgotten_tests(session)
     for match_id in forgotten:
         log.info("a turn was forgotten, ringing again", match=match_id)
         ring(settings.broker_url, match_id)
+    for model_id in untried:
+        log.info("a test call was forgotten, asking again", model=model_id)
+        ask_for_test(settings.broker_url, model_id)
 
 
 if __name__ == "__main__":

@@ -1,34 +1,70 @@
 """A test call: a language model is asked for the first move of a game that is never played.
 
-It runs in a worker, as turns do, with the worker's keys and the worker's way to the server.
+It runs in a worker, as turns do, with the worker's keys and the worker's way to the server. Like a turn it is a row
+that waits, and whoever makes it holds a lease: a doorbell that rings twice calls once, and a lost one rings again.
 """
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from sqlalchemy import update
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.games.base import JSON
 from app.matches import engine
 from app.matches.events import Violated
+from app.matches.sweep import PATIENCE, hold_lease
 from app.matches.turns import Desk
-from app.models import LanguageModel
+from app.models import LanguageModel, Lease
 from app.players import make_player
 from app.players.base import Generation, Generator, PlayerFailed
 from app.players.prompts import default_prompt
 from app.registry import player_spec
 
 SEED = 1  # every test call asks for a move in the same game
+LONGEST = timedelta(minutes=10)  # a test call that nobody has made by then is asked for anew by whoever still wants it
+
+
+# ---- Waiting -----------------------------------------------------------------
+
+
+def waits_for_test(row: LanguageModel) -> bool:
+    """Whether a test call was asked for that no worker has made yet."""
+    return row.test_asked_at is not None and (row.tested_at is None or row.tested_at < row.test_asked_at)
+
+
+def forgotten_tests(session: Session) -> Sequence[int]:
+    """Ids of models whose test call should be rung for again: asked for a while ago, and made by nobody just now."""
+    now = datetime.now(UTC)
+    asked = LanguageModel.test_asked_at
+    waits: ColumnElement[bool] = or_(LanguageModel.tested_at.is_(None), LanguageModel.tested_at < asked)
+    lately = and_(asked > now - LONGEST, asked < now - PATIENCE)
+    ids = session.scalars(select(LanguageModel.id).where(waits, lately)).all()
+    leases = {_lease_of(model_id) for model_id in ids}
+    held = set(session.scalars(select(Lease.name).where(Lease.name.in_(leases), Lease.until > now)))
+    return [model_id for model_id in ids if _lease_of(model_id) not in held]
+
+
+def _lease_of(model_id: int) -> str:
+    return f"test call of model {model_id}"
+
+
+# ---- The call ----------------------------------------------------------------
 
 
 def try_model(desk: Desk, model_id: int) -> None:
-    """Call a model once and store the result on its row; whatever goes wrong is the result, too."""
+    """Make the test call of a model and store the result on its row; whatever goes wrong is the result, too.
+
+    Does nothing if no test call waits, or if another worker makes it.
+    """
+    if not _take_lease(desk, model_id):
+        return
     with reading(desk.database) as session:
-        row = session.get(LanguageModel, model_id)
-        if row is None or row.kind == "scripted":
-            return
+        row = session.get_one(LanguageModel, model_id)
         spec, game, style = player_spec(row), row.games[0], row.prompt_style or "full"
     try:
         match = engine.replay([engine.start(game, {}, SEED)])
@@ -41,9 +77,24 @@ def try_model(desk: Desk, model_id: int) -> None:
         result = {"ok": False, "error": f"no answer within {desk.settings.TURN_SECONDS:g} s"}
     except AppError as refusal:
         result = {"ok": False, "error": refusal.message}
-    tested = {"tested_at": datetime.now(UTC), "test_result": {"game": game, **result}}
+    now = datetime.now(UTC)
+    tested = {"tested_at": now, "test_result": {"game": game, **result}}
     with writing(desk.database) as session:
-        session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))
+        if hold_lease(session, _lease_of(model_id), desk.owner, now):  # and lets it go
+            session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))
+
+
+def _take_lease(desk: Desk, model_id: int) -> bool:
+    """Hold the lease for as long as a call may take; a worker that dies meanwhile is replaced when it runs out."""
+    until = datetime.now(UTC) + timedelta(seconds=desk.settings.TURN_SECONDS) + PATIENCE
+    try:
+        with writing(desk.database) as session:
+            row = session.get(LanguageModel, model_id)
+            if row is None or row.kind == "scripted" or not waits_for_test(row):
+                return False
+            return hold_lease(session, _lease_of(model_id), desk.owner, until)
+    except IntegrityError:  # two workers at the model's first test call, and the other was quicker
+        return False
 
 
 def _result(match: engine.Match, generation: Generation) -> JSON:

@@ -1,21 +1,30 @@
 """The registry's pages: add a model, have a worker try it, label it, switch it."""
 
+import os
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, select
+from redis import Redis
+from sqlalchemy import Engine, select, update
 
 from app.config import load_settings
-from app.extensions import reading
-from app.matches.trial import try_model
+from app.extensions import reading, writing
+from app.matches.trial import forgotten_tests, try_model
 from app.matches.turns import Desk
-from app.models import LanguageModel
+from app.models import LanguageModel, Lease
+from app.queues import TEST_MODEL, TURNS
 from app.web.admin import models as pages
 from tests.experimenter import signed_in
-from tests.stub_openai import StubServer
+from tests.stack import wait_until
+from tests.stub_openai import StubServer, hanging
 
 FORM = {"name": "mine", "games": ["negotiation"], "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1",
         "key_env": "", "retries": "0"}  # fmt: skip
@@ -25,7 +34,7 @@ FORM = {"name": "mine", "games": ["negotiation"], "model": "stub-negotiator", "b
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The models that a worker was asked to try; the broker is there."""
     numbers: list[int] = []
-    monkeypatch.setattr(pages, "ask_for_test", lambda _url, number: numbers.append(number) or True)
+    monkeypatch.setattr(pages, "ask_for_test", lambda _url, number: numbers.append(number))
     return numbers
 
 
@@ -163,12 +172,71 @@ def test_a_model_that_is_gone_or_scripted_is_not_called(engine: Engine, desk: Ca
     assert stored(engine, "scripted").tested_at is None  # type: ignore[union-attr]
 
 
-def test_without_a_broker_nobody_is_kept_waiting(app: Flask) -> None:
+def test_without_a_broker_the_test_call_waits_until_it_is_back(app: Flask) -> None:
     client = signed_in(app)
     where = client.post("/admin/models/new", data=FORM).location
-    answer = client.post(where, data={"action": "test"})
-    assert answer.status_code == 503
-    assert "The broker does not answer" in answer.text
+    assert client.post(where, data={"action": "test"}).status_code == 303
+    assert "A worker was asked" in client.get(where).text
+
+
+def test_a_doorbell_that_rings_twice_calls_the_model_once(
+    client: FlaskClient, engine: Engine, desk: Callable[..., Desk], stub: StubServer
+) -> None:
+    stub.script("slow", hanging(1.0))
+    add(client, base_url=stub.url, model="slow")
+    number = stored(engine).id  # type: ignore[union-attr]
+    workers = [threading.Thread(target=try_model, args=(desk(name), number)) for name in ("one", "two")]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    try_model(desk("three"), number)
+    assert len(stub.requests) == 1
+
+
+def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
+    make_app: Callable[..., Flask], broker: str, desk: Callable[..., Desk], stub: StubServer
+) -> None:
+    app = make_app(REDIS_URL=broker)
+    client = signed_in(app)
+    where = client.post("/admin/models/new", data={**FORM, "base_url": stub.url}).location
+    with app.app_context(), Redis.from_url(broker) as redis:
+        assert redis.llen(TURNS) == 1
+        redis.flushall()
+        settings = app.config["SETTINGS"]
+        env = {**os.environ, "DATABASE_URL": settings.database_url, "REDIS_URL": broker, "UPKEEP_EVERY": "0.5"}
+        upkeep = subprocess.Popen([sys.executable, "-m", "workers.upkeep"], env=env)
+        try:
+            wait_until(lambda: redis.llen(TURNS), "a doorbell", 20)
+            assert TEST_MODEL.encode() in redis.lrange(TURNS, 0, 0)[0]
+            try_model(desk(), int(where.rpartition("/")[2]))
+            assert "It answers with a legal move." in client.get(where).text
+            redis.flushall()
+            time.sleep(1.2)
+            assert redis.llen(TURNS) == 0
+        finally:
+            upkeep.terminate()
+            upkeep.wait(20)
+
+
+def test_a_test_call_is_rung_for_when_nobody_makes_it_and_not_for_ever(client: FlaskClient, engine: Engine) -> None:
+    add(client)
+    number = stored(engine).id  # type: ignore[union-attr]
+
+    def forgotten(**ago: float) -> list[int]:
+        with writing(engine) as session:
+            session.get_one(LanguageModel, number).test_asked_at = datetime.now(UTC) - timedelta(**ago)
+            session.flush()
+            return list(forgotten_tests(session))
+
+    assert [forgotten(seconds=1), forgotten(seconds=5), forgotten(hours=1)] == [[], [number], []]
+    with writing(engine) as session:
+        soon = datetime.now(UTC) + timedelta(seconds=30)
+        session.add(Lease(name=f"test call of model {number}", owner="a worker", until=soon))
+    assert forgotten(seconds=5) == []
+    with writing(engine) as session:
+        session.execute(update(Lease).values(until=datetime.now(UTC) - timedelta(seconds=1)))
+    assert forgotten(seconds=5) == [number]
 
 
 # ---- Changes -----------------------------------------------------------------
