@@ -66,6 +66,30 @@ def test_a_model_is_added_and_its_test_call_appears_by_itself(parlor: Stack, adm
     expect(admin.locator(".head .tag")).to_have_text("disabled")
 
 
+def test_the_overview_is_kept_fresh_and_takes_no_focus_away(parlor: Stack, admin: Page, visitor: Visitor) -> None:
+    visitor.forgive("ERR_INTERNET_DISCONNECTED")
+    admin.clock.install()
+    admin.reload()
+    live, notice = admin.locator("#live-list"), admin.locator("#fresh-notice")
+    first = live.get_by_role("link", name=negotiation(parlor).match)
+    admin.clock.fast_forward(5000)
+    first.focus()
+    second = live.get_by_role("link", name=negotiation(parlor).match)
+    admin.clock.fast_forward(5000)
+    expect(second).to_be_visible()
+    expect(first).to_be_focused()
+    visitor.context.set_offline(True)
+    admin.clock.fast_forward(5000)
+    expect(notice).to_contain_text("Parlor does not answer just now.")
+    visitor.context.set_offline(False)
+    admin.clock.fast_forward(5000)
+    expect(notice).to_be_empty()
+    expect(first).to_be_focused()
+    visitor.context.clear_cookies()
+    admin.clock.fast_forward(5000)
+    expect(notice).to_contain_text("You have been signed out.")
+
+
 def test_a_match_is_replayed_with_the_keyboard(parlor: Stack, admin: Page, played: str) -> None:
     admin.goto(f"{parlor.url}/admin/matches/{played}")
     where = admin.locator("#replay-where")

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -11,10 +13,11 @@ from sqlalchemy import Engine, update
 
 from app.extensions import reading, writing
 from app.matches import export, live
+from app.matches.failures import LATELY, MOST
 from app.matches.overview import QUIET
 from app.matches.record import Record, Seat
-from app.models import Lease, MatchRow
-from app.registry import PERSON, find_model
+from app.models import GenerationRow, LanguageModel, Lease, MatchRow
+from app.registry import PERSON, add_api_model, find_model
 from tests.experimenter import signed_in
 
 DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/generations.csv",
@@ -69,6 +72,98 @@ def test_live_and_latest_matches_are_shown_with_players_and_outcome(client: Flas
     assert 'scripted <span class="soft">defender</span>' in live_part
 
 
+# ---- Last failures -----------------------------------------------------------
+
+
+def api_model(engine: Engine, name: str) -> LanguageModel:
+    with writing(engine) as session:
+        options = {"base_url": "http://127.0.0.1:9/v1", "model": "stub", "key_env": "", "retries": 0}
+        row = add_api_model(session, name, None, ["taboo"], options)
+        session.expunge(row)
+    return row
+
+
+def break_off(engine: Engine, fault: str, detail: str, model: LanguageModel | None = None) -> str:
+    """A match that ends so, with its model in seat 1."""
+    with writing(engine) as session:
+        seats = Seat(PERSON), Seat.of(model or find_model(session, "taboo", name="scripted"))
+        record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
+        live.abort(session, record, fault, 1, detail)
+    return record.id
+
+
+def call(engine: Engine, match: str, model: LanguageModel, error: str | None) -> None:
+    with writing(engine) as session:
+        session.add(
+            GenerationRow(
+                match_id=match, seat=1, ply=1, attempt=0, language_model_id=model.id, model="stub", prompt=[],
+                sampling={}, latency=1.0, retries=0, error=error, at=datetime.now(UTC),
+            )
+        )  # fmt: skip
+
+
+def keep_result(engine: Engine, model: LanguageModel, ago: timedelta = timedelta(), **result: Any) -> None:
+    with writing(engine) as session:
+        values = {"tested_at": datetime.now(UTC) - ago, "test_result": {"game": "taboo", **result}}
+        session.execute(update(LanguageModel).where(LanguageModel.id == model.id).values(**values))
+
+
+def failures(client: FlaskClient) -> list[tuple[str, ...]]:
+    """The rows of the list: what happened, why, and where the links lead."""
+    rows = part(client.get("/admin/").text, "failures").split("<tr>")[2:]
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
+    return [(what, why, *re.findall(r'href="([^"]+)"', model + match)) for what, why, model, match in cells]
+
+
+def test_nothing_that_went_wrong_is_an_empty_list(client: FlaskClient, engine: Engine) -> None:
+    begin(engine, "cat")
+    assert "Nothing has gone wrong" in part(client.get("/admin/").text, "failures")
+
+
+def test_failures_are_told_newest_first_with_whose_fault_and_links(client: FlaskClient, engine: Engine) -> None:
+    model = api_model(engine, "weak")
+    first = break_off(engine, "model", "no answer within 60 s", model)
+    second = break_off(engine, "us", "5 workers died at this turn")
+    keep_result(engine, model, ok=False, error="expected an answer, got HTTP 401")
+    match, page = "/admin/matches/{}".format, f"/admin/models/{model.id}"
+    assert failures(client) == [
+        ("A test call failed", "expected an answer, got HTTP 401", page),
+        ("Match broken off, our fault", "5 workers died at this turn", "/admin/models/1", match(second)),
+        ("Match broken off, the model’s fault", "no answer within 60 s", page, match(first)),
+    ]
+
+
+def test_a_call_without_an_answer_is_told_once(client: FlaskClient, engine: Engine) -> None:
+    model = api_model(engine, "weak")
+    broken = break_off(engine, "model", "got HTTP 500", model)
+    call(engine, broken, model, "got HTTP 500")
+    going_on = begin(engine, "a pet").id
+    call(engine, going_on, model, "got HTTP 503")
+    call(engine, going_on, model, None)
+    assert [row[:2] for row in failures(client)] == [
+        ("A call brought no answer", "got HTTP 503"),
+        ("Match broken off, the model’s fault", "got HTTP 500"),
+    ]
+
+
+def test_what_is_long_ago_or_went_well_is_no_failure_and_the_list_has_an_end(
+    client: FlaskClient, engine: Engine
+) -> None:
+    fine, once = api_model(engine, "fine"), api_model(engine, "once")
+    keep_result(engine, fine, ok=True, refused=None, text="hello")
+    keep_result(engine, once, 2 * LATELY, ok=False, error="long ago")
+    old = break_off(engine, "us", "long ago")
+    with writing(engine) as session:
+        session.execute(update(MatchRow).where(MatchRow.id == old).values(started_at=datetime.now(UTC) - 2 * LATELY))
+    assert failures(client) == []
+    for number in range(MOST + 2):
+        break_off(engine, "us", f"reason {number} of many, " + "very long " * 50)
+    told = failures(client)
+    assert len(told) == MOST
+    assert told[0][1].startswith(f"reason {MOST + 1} of many")
+    assert all(len(why) < 230 for _, why, *_ in told)
+
+
 def test_a_loop_that_does_not_run_is_said(client: FlaskClient, engine: Engine) -> None:
     assert "Upkeep does not run." in client.get("/admin/").text
     with writing(engine) as session:
@@ -87,7 +182,7 @@ def test_every_link_of_the_overview_leads_somewhere(client: FlaskClient, engine:
 def test_nothing_of_the_page_is_inline_and_nothing_is_kept(client: FlaskClient) -> None:
     response = client.get("/admin/")
     assert " style=" not in response.text
-    assert "<script" not in response.text
+    assert re.findall(r"<script(?! type=\"module\" src=)|</script>\s*[^\s<]", response.text) == []
     assert "'unsafe" not in response.headers["Content-Security-Policy"]
     assert response.headers["Cache-Control"] == "no-store"
 

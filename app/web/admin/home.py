@@ -1,4 +1,4 @@
-"""The overview: what goes on, and everything that was played as CSV."""
+"""The overview: what goes on, what went wrong, and everything that was played as CSV."""
 
 import time
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from app.extensions import db, reading
 from app.games import titles
 from app.matches import export
 from app.matches.choice import Choice, read_choice
+from app.matches.failures import last_failures
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
@@ -20,14 +21,16 @@ from app.web.admin.lines import shown_line
 
 @blueprint.get("/")
 def home() -> str:
-    """What is played now, what was played last, and who can be played against."""
+    """What is played now, what went wrong and was played last, and who can be played against."""
     now = datetime.now(UTC)
     with reading() as session:
         figures = overview(session, now)
         page = {
+            "now": now,
             "figures": figures,
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": [shown_line(line, now) for line in live_matches(session, now)],
+            "failures": last_failures(session, now),
             "latest": [shown_line(line, now) for line in latest_matches(session)],
             "models": list_models(session),
             "titles": titles(),

@@ -1,0 +1,80 @@
+"""What went wrong lately, for experimenters: matches that were broken off, calls of models that brought no answer, and
+test calls that failed. Whatever is no fault of a person who plays.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from app.matches.events import Aborted, from_json
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, SeatRow
+
+LATELY = timedelta(days=7)  # by when a match began or a test call was made
+CALLS = 2000  # so many of the latest calls are looked through, whenever they were
+MOST = 20  # failures in the list
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that went wrong, and with which model in which match, where there is one."""
+
+    at: datetime
+    kind: str  # match | call | test
+    fault: str  # model | us, as in the event that ends a match
+    detail: str
+    match_id: str | None
+    model_id: int | None
+    model: str | None
+
+
+def last_failures(session: Session, now: datetime) -> list[Failure]:
+    """What went wrong last, the newest first."""
+    found = [*_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now)]
+    return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST]
+
+
+def _broken_off(session: Session, now: datetime) -> list[Failure]:
+    rows = session.execute(
+        select(EventRow.at, EventRow.body, MatchRow.id, LanguageModel.id.label("model_id"), LanguageModel.name)
+        .join(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "aborted"))
+        .outerjoin(SeatRow, (SeatRow.match_id == MatchRow.id) & (SeatRow.seat == EventRow.seat))
+        .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
+        .where(MatchRow.started_at >= now - LATELY, MatchRow.reason == "aborted")
+        .order_by(MatchRow.started_at.desc())
+        .limit(MOST)
+    )
+    failures = []
+    for row in rows:
+        event = from_json(row.body)
+        if isinstance(event, Aborted):
+            failures.append(Failure(row.at, "match", event.fault, event.detail, row.id, row.model_id, row.name))
+    return failures
+
+
+def _unanswered(session: Session) -> list[Failure]:
+    """Calls without an answer in matches that went on; where one broke its match off, the match says so already."""
+    latest = (session.scalar(select(func.max(GenerationRow.id))) or 0) - CALLS
+    rows = session.execute(
+        select(
+            GenerationRow.at, GenerationRow.error, GenerationRow.match_id, GenerationRow.model, LanguageModel.id,
+            LanguageModel.name,
+        )
+        .join(MatchRow, MatchRow.id == GenerationRow.match_id)
+        .outerjoin(LanguageModel, LanguageModel.id == GenerationRow.language_model_id)
+        .where(GenerationRow.id > latest, GenerationRow.error.is_not(None))
+        .where(or_(MatchRow.reason.is_(None), MatchRow.reason != "aborted"))
+        .order_by(GenerationRow.id.desc())
+        .limit(MOST)
+    )  # fmt: skip
+    return [Failure(row.at, "call", "model", row.error, row.match_id, row.id, row.name or row.model) for row in rows]
+
+
+def _failed_tests(session: Session, now: datetime) -> list[Failure]:
+    rows = session.scalars(select(LanguageModel).where(LanguageModel.tested_at >= now - LATELY))
+    return [
+        Failure(row.tested_at, "test", "model", row.test_result["error"], None, row.id, row.name)
+        for row in rows
+        if row.tested_at is not None and row.test_result is not None and not row.test_result["ok"]
+    ]
