@@ -19,6 +19,8 @@ from sqlalchemy.exc import ArgumentError
 from app.errors import Invalid, shown
 
 ROOT = Path(__file__).resolve().parent.parent
+TRANSLATIONS = ROOT / "translations"
+ENGLISH = "en"  # the language that the code is written in
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
 
 
@@ -37,6 +39,7 @@ class Settings(BaseSettings):
     TRUSTED_PROXIES: int = Field(0, ge=0, le=5, description="Reverse proxies in front whose headers are believed.")
     ADMIN_HOURS: float = Field(12, gt=0, description="How long an experimenter stays signed in, in hours.")
     API_HOSTS: str = Field("", description="Hosts that API models may be at, with commas between; empty: any.")
+    LANGUAGES: str = Field("", description="Languages of the pages, the preferred one first; empty: all there are.")
 
     GUEST_PLAY: bool = Field(True, description="Whether anyone may start a match from the home page.")
     GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")
@@ -48,6 +51,10 @@ class Settings(BaseSettings):
         240, ge=0, description="Pace at which a model's answer appears, as if read and written; 0: at once."
     )
     LONGEST_DELAY: float = Field(12, ge=0, le=120, description="Longest such delay, in seconds.")
+    TURN_CLOCK: float = Field(0, ge=0, le=86400, description="Seconds that a person has for a turn; 0: no clock.")
+    MATCH_CLOCK: float = Field(0, ge=0, le=604800, description="Seconds after which a match is over; 0: no clock.")
+    HEARTBEAT: int = Field(5, ge=1, le=60, description="Seconds between two signs of life that a page must answer.")
+    OPEN_MATCHES: int = Field(10, ge=0, le=20, description="Unfinished guest matches of one browser; 0: no limit.")
 
     TURN_LEASE: float = Field(6, gt=0.5, description="Seconds after which a dead worker's turn is given to another.")
     TURN_SECONDS: float = Field(60, gt=0, description="Longest that a model may take for a turn, retries included.")
@@ -76,6 +83,13 @@ class Settings(BaseSettings):
         if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
             raise ValueError("expected a URL that begins with redis://, rediss:// or unix://")
         return url
+
+    @field_validator("LANGUAGES")
+    @classmethod
+    def _known_languages(cls, languages: str) -> str:
+        if set(_listed(languages)) - set(known_languages()):
+            raise ValueError(f"expected some of {', '.join(known_languages())}, with commas between")
+        return languages
 
     @cached_property
     def home(self) -> Path:
@@ -117,7 +131,12 @@ class Settings(BaseSettings):
     @property
     def api_hosts(self) -> tuple[str, ...]:
         """API_HOSTS, one by one, in lower case; none: any host will do."""
-        return tuple(host for each in self.API_HOSTS.split(",") if (host := each.strip().lower()))
+        return tuple(host.lower() for host in _listed(self.API_HOSTS))
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that pages are offered in; the first is for who has asked for none of them."""
+        return _listed(self.LANGUAGES) or known_languages()
 
     @property
     def public_url(self) -> str:
@@ -142,6 +161,16 @@ class Settings(BaseSettings):
             finally:
                 draft.unlink()
         return path.read_text()
+
+
+def known_languages() -> tuple[str, ...]:
+    """English, and what it has been translated into."""
+    return ENGLISH, *sorted(path.parts[-3] for path in TRANSLATIONS.glob("*/LC_MESSAGES/messages.po"))
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """What stands between the commas, each once."""
+    return tuple(dict.fromkeys(each for part in text.split(",") if (each := part.strip())))
 
 
 def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:

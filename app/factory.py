@@ -11,7 +11,7 @@ from app import cli, logs, models  # noqa: F401  (models: migrations and queries
 from app.config import ROOT, Settings, load_settings
 from app.errors import Invalid
 from app.extensions import csrf, db, limiter, login, migrate, socketio
-from app.web import admin, api, auth, errors, play
+from app.web import admin, api, auth, errors, language, play
 from app.web.sockets import Play
 
 _POLICY = {
@@ -40,6 +40,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     for part in (play, api, auth, admin):
         app.register_blueprint(part.blueprint)
     csrf.exempt(api.blueprint)
+    language.register(app)
     errors.register(app)
     cli.register(app)
     if settings.TRUSTED_PROXIES:
@@ -88,5 +89,12 @@ def _extensions(app: Flask, settings: Settings) -> None:
         referrer_policy="same-origin",
         x_xss_protection=False,
     )
-    socketio.init_app(app, async_mode="gevent", async_handlers=False, max_http_buffer_size=1_000_000)
+    socketio.init_app(
+        app,
+        async_mode="gevent",
+        async_handlers=False,
+        max_http_buffer_size=1_000_000,
+        ping_interval=settings.HEARTBEAT,
+        ping_timeout=settings.HEARTBEAT,
+    )
     Play(app, settings).register(socketio.server)

@@ -4,12 +4,15 @@ Work is a row in the database; the message carries only its id. A message that i
 """
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import redis
 import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 TURNS = "turns"
 PLAY_TURN = "parlor.turns.play"
@@ -55,6 +58,19 @@ def _send(broker_url: str, task: str, row_id: str | int) -> None:
         producer(broker_url).send_task(task, args=[row_id], queue=TURNS, retry=False)
     except (OperationalError, OSError) as error:
         log.warning("the broker is away", task=task, row=row_id, error=str(error))
+
+
+def announcer(redis_url: str) -> Callable[[str, bool], None]:
+    """How a process tells the web processes, after the commit, that a match has moved: `tell(match, typing)`."""
+    channel = redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=2)
+
+    def tell(match_id: str, typing: bool) -> None:
+        try:
+            channel.publish(CHANNEL, notice(match_id, typing))
+        except (RedisError, OSError) as error:
+            log.warning("the web was not told, it will ask by itself", match=match_id, error=str(error))
+
+    return tell
 
 
 def notice(match_id: str, typing: bool) -> str:

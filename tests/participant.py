@@ -67,7 +67,7 @@ class Participant:
         self._client = socketio.Client(reconnection_delay=0.1, reconnection_delay_max=0.3, randomization_factor=0)
         self._client.on("connect", self._connected, namespace=NAMESPACE)
         self._client.on("connect_error", self._turned_away, namespace=NAMESPACE)
-        for event in ("view", "change", "typing"):
+        for event in ("view", "change", "typing", "presence"):
             self._client.on(event, self._listener(event), namespace=NAMESPACE)
         asked = table.match if match is None else match
         self._address = f"{table.server}?match={asked}" if asked else table.server

@@ -8,6 +8,10 @@ from sqlalchemy import Engine, create_engine, select
 
 from app.config import Settings, load_settings
 from app.extensions import writing
+from app.games.base import JSON
+from app.matches import live
+from app.matches.clocks import NO_CLOCKS, Clocks
+from app.matches.record import Seat
 from app.models import EventRow
 from app.registry import add_api_model
 from app.web import tickets
@@ -72,3 +76,16 @@ def moves_of(stack: Stack, match: str) -> list[str]:
     rows = select(EventRow.body).where(EventRow.match_id == match, EventRow.kind.in_(MOVES)).order_by(EventRow.seq)
     with database(stack) as engine, engine.connect() as connection:
         return [body["text"] for body in connection.scalars(rows)]
+
+
+def two_people(stack: Stack, game: str, config: JSON, clocks: Clocks = NO_CLOCKS) -> tuple[Table, Table]:
+    """A match of two people: the table as either of them has it, by seat."""
+    with database(stack) as engine, writing(engine) as session:
+        people = Seat("person"), Seat("person")
+        record = live.create(session, game, config, people, seed=1, source="live", instant=True, clocks=clocks)
+    settings = settings_of(stack)
+    passes = [tickets.issue(settings, record.id, seat) for seat in (0, 1)]
+    first, second = (
+        Table(stack.url, record.id, ticket, f"{stack.url}/play/{record.id}?ticket={ticket}") for ticket in passes
+    )
+    return first, second

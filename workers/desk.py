@@ -6,17 +6,12 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
-import redis
-import structlog
-from redis.exceptions import RedisError
 from sqlalchemy import create_engine
 
 from app.config import Settings
 from app.games import warm_up
 from app.matches.turns import Desk
-from app.queues import CHANNEL, notice
-
-log = structlog.get_logger()
+from app.queues import announcer
 
 
 @dataclass(slots=True)
@@ -32,19 +27,11 @@ def open_desk(settings: Settings) -> None:
     threading.Thread(target=warm_up, name="games", daemon=True).start()
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
-    channel = redis.Redis.from_url(settings.redis_url, socket_timeout=2, socket_connect_timeout=2)
-
-    def notify(match_id: str, typing: bool) -> None:
-        try:
-            channel.publish(CHANNEL, notice(match_id, typing))
-        except (RedisError, OSError) as error:
-            log.warning("the web was not told, it will ask by itself", match=match_id, error=str(error))
-
     arguments: dict[str, Any] = {}
     if not settings.database_url.startswith("sqlite"):
         arguments = {"pool_size": 10, "max_overflow": settings.TURN_THREADS, "pool_pre_ping": True}
     database = create_engine(settings.database_url, **arguments)
-    _process.desk = Desk(database, settings, loop, notify, owner="")
+    _process.desk = Desk(database, settings, loop, announcer(settings.redis_url), owner="")
 
 
 def desk_for_a_turn() -> Desk:

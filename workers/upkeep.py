@@ -1,4 +1,5 @@
-"""Upkeep: one loop, held by a lease, that rings again for turns whose doorbell was lost or whose worker died.
+"""Upkeep: one loop, held by a lease, that ends matches whose clock ran out, and rings again for turns whose doorbell
+was lost or whose worker died.
 
 Start it with `python -m workers.upkeep`; a second one waits until the first is gone.
 """
@@ -6,6 +7,7 @@ Start it with `python -m workers.upkeep`; a second one waits until the first is 
 import signal
 import threading
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -15,9 +17,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import logs
 from app.config import Settings, load_settings
 from app.extensions import writing
-from app.matches.sweep import UPKEEP, hold_lease, take_forgotten_turns
+from app.matches import live
+from app.matches.sweep import UPKEEP, hold_lease, overdue_matches, take_forgotten_turns
 from app.matches.trial import forgotten_tests
-from app.queues import ask_for_test, ring
+from app.queues import announcer, ask_for_test, ring
 
 log = structlog.get_logger()
 
@@ -31,21 +34,23 @@ def main() -> None:
         signal.signal(number, lambda *_: stop.set())
     database = create_engine(settings.database_url, pool_pre_ping=True)
     owner = uuid.uuid4().hex
+    tell = announcer(settings.redis_url)
     while not stop.is_set():
         try:
-            look_after(database, settings, owner)
+            look_after(database, settings, owner, tell)
         except SQLAlchemyError:
             log.exception("the database did not answer, trying again")
         stop.wait(settings.UPKEEP_EVERY)
 
 
-def look_after(database: Engine, settings: Settings, owner: str) -> None:
-    """One round, if nobody else holds the lease."""
+def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[[str, bool], None]) -> None:
+    """One round, if nobody else holds the lease. `tell` is how the web processes learn of a match that was ended."""
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
     with writing(database) as session:
         if not hold_lease(session, UPKEEP, owner, until):
             return
         forgotten = take_forgotten_turns(session)
+        overdue = overdue_matches(session)
         untried = forgotten_tests(session)
     for match_id in forgotten:
         log.info("a turn was forgotten, ringing again", match=match_id)
@@ -53,6 +58,10 @@ def look_after(database: Engine, settings: Settings, owner: str) -> None:
     for model_id in untried:
         log.info("a test call was forgotten, asking again", model=model_id)
         ask_for_test(settings.broker_url, model_id)
+    for match_id in overdue:
+        if live.expire(database, match_id):
+            log.info("a clock ran out", match=match_id)
+            tell(match_id, False)
 
 
 if __name__ == "__main__":

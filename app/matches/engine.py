@@ -1,7 +1,7 @@
 """A match as a fold of its events, and the one step that turns a move into new events. Pure.
 
 `replay(events)` rebuilds a match anywhere; `step` says which events a move adds. Nothing here knows of databases,
-clocks or sockets, and nothing but `step` asks a game to parse.
+the time or sockets, and nothing but `step` asks a game to parse.
 """
 
 import random
@@ -12,7 +12,8 @@ from typing import Any
 from app.errors import Invalid
 from app.games import find_game
 from app.games.base import JSON, Event, Game, View, Violation
-from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, Violated
+from app.matches.clocks import NO_CLOCKS, TURN, Clocks
+from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, TimedOut, Violated
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
 MODEL_FAULT, OUR_FAULT = "model", "us"
@@ -25,9 +26,10 @@ class Match:
     game: Game[Any]
     state: Any
     prompts: tuple[JSON | None, JSON | None]
+    clocks: Clocks = NO_CLOCKS
     refused: tuple[Violated, ...] = ()  # refused attempts since the last accepted move
     violations: int = 0
-    stopped: Resigned | Aborted | None = None
+    stopped: Resigned | TimedOut | Aborted | None = None
     ended: Ended | None = None
 
     @property
@@ -54,6 +56,7 @@ def start(
     config: JSON,
     seed: int,
     prompts: tuple[JSON | None, JSON | None] = (None, None),
+    clocks: Clocks = NO_CLOCKS,
 ) -> Started:
     """The first event of a match: the config with everything drawn from `seed` that it left open.
 
@@ -61,7 +64,7 @@ def start(
     """
     game = find_game(game_name)
     state = game.initial(game.config(config), random.Random(seed))
-    return Started(game.name, game.version, state.config.to_json(), prompts)
+    return Started(game.name, game.version, state.config.to_json(), prompts, clocks.to_json())
 
 
 def replay(events: Iterable[LogEvent]) -> Match:
@@ -72,7 +75,8 @@ def replay(events: Iterable[LogEvent]) -> Match:
         raise Invalid(f"event log: expected it to begin with a started event, got {first!r}")
     game = find_game(first.game)
     # A resolved config leaves nothing to draw, so the generator given here is never used.
-    match = Match(game, game.initial(game.config(first.config), random.Random(0)), first.prompts)
+    state = game.initial(game.config(first.config), random.Random(0))
+    match = Match(game, state, first.prompts, Clocks.from_json(first.clocks))
     for event in log:
         match = apply(match, event)
     return match
@@ -87,7 +91,7 @@ def apply(match: Match, event: LogEvent) -> Match:
             return replace(match, state=match.game.apply(match.state, event), refused=())
         case Violated():
             return replace(match, refused=(*match.refused, event), violations=match.violations + 1)
-        case Resigned() | Aborted():
+        case Resigned() | TimedOut() | Aborted():
             return replace(match, stopped=event)
         case Ended():
             return replace(match, ended=event)
@@ -116,6 +120,11 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
 def resign(match: Match, seat: int) -> list[LogEvent]:
     """The events of a person's leaving: nobody scores."""
     return [Resigned(seat), _broken_off(match, "resigned")]
+
+
+def time_out(match: Match, clock: str) -> list[LogEvent]:
+    """The events of a clock that ran out: nobody scores, and the log says whose turn it was if that decided it."""
+    return [TimedOut(match.to_move if clock == TURN else None, clock), _broken_off(match, "timeout")]
 
 
 def abort(match: Match, fault: str, seat: int | None, detail: str) -> list[LogEvent]:

@@ -17,13 +17,15 @@ VERSION = 1
 class Started:
     """The match exists: the resolved config, in which nothing is left to chance, and how each model is prompted.
 
-    `prompts` has one entry a seat: {"style", "template"} of a language model, None of anyone else.
+    `prompts` has one entry a seat: {"style", "template"} of a language model, None of anyone else. `clocks` has the
+    seconds of those that run: {"turn", "match"}, or is None.
     """
 
     game: str
     game_version: int
     config: JSON
     prompts: tuple[JSON | None, JSON | None] = (None, None)
+    clocks: JSON | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ class Resigned:
     """The person in `seat` left the match."""
 
     seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """A clock ran out: the turn's, which was `seat`'s, or the match's, which is nobody's."""
+
+    seat: int | None
+    clock: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +76,13 @@ class Ended:
         return cls(outcome.reason, outcome.winner, outcome.utilities, outcome.facts)
 
 
-LogEvent = Started | Event | Violated | Resigned | Aborted | Ended
+LogEvent = Started | Event | Violated | Resigned | TimedOut | Aborted | Ended
 
 _KINDS: dict[str, type[Any]] = {
     "started": Started,
     "violation": Violated,
     "resigned": Resigned,
+    "timeout": TimedOut,
     "aborted": Aborted,
     "ended": Ended,
 }
@@ -88,7 +99,10 @@ def to_json(event: LogEvent) -> JSON:
     """The event as JSON, with its version."""
     if isinstance(event, Event):
         return {"v": VERSION, "kind": event.kind, "seat": event.seat, "text": event.text, "data": dict(event.data)}
-    return {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
+    raw = {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
+    if isinstance(event, Started) and event.clocks is None:
+        del raw["clocks"]  # as in the logs of matches from before there were clocks
+    return raw
 
 
 def from_json(raw: JSON) -> LogEvent:

@@ -19,6 +19,7 @@ from app.errors import AppError, NotFound
 from app.extensions import writing
 from app.games.base import Event
 from app.matches import engine
+from app.matches.clocks import NO_CLOCKS, Clocks
 from app.matches.events import LogEvent, Violated
 from app.matches.record import MODEL, Logged, Record, Seat, append, insert_match, load, new_match_id
 from app.models import MatchRow
@@ -51,6 +52,9 @@ class Answer:
         return self.code is None
 
 
+_TOO_LATE = Answer(code="over", message="The time ran out before this arrived.")
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What came of a submission: the answer, the match as it is now, and the events that were added."""
@@ -70,6 +74,7 @@ def create(
     source: str,
     instant: bool,
     start_key: str | None = None,
+    clocks: Clocks = NO_CLOCKS,
 ) -> Record:
     """Start a match. With `instant`, scripted players answer within the step. Raises Invalid for a bad config.
 
@@ -83,7 +88,7 @@ def create(
     prompts = tuple(
         default_prompt(game) if seat.spec is not None and seat.spec.kind != "scripted" else None for seat in seats
     )
-    started = engine.start(game, dict(config), seed, cast(Any, prompts))
+    started = engine.start(game, dict(config), seed, cast(Any, prompts), clocks)
     now = datetime.now(UTC)
     first = Logged(0, 0, started, now)
     record = Record(new_match_id(), seed, seats, (first,), engine.replay([started]))
@@ -99,6 +104,9 @@ def decide(record: Record, submission: Submission, *, instant: bool) -> Receipt:
     if answer is not None:
         return Receipt(answer, record)
     now = datetime.now(UTC)
+    if (deadline := record.deadline) is not None and deadline.passed(now):
+        after = _extended(record, engine.time_out(record.match, deadline.clock), now)
+        return Receipt(_TOO_LATE, after, after.log[len(record.log) :])
     after = _extended(record, _step(record, submission), now, submission.move_id)
     answer = _answer(after.log[len(record.log)])
     if instant:
@@ -156,6 +164,21 @@ def commit(database: Engine, submission: Submission, *, instant: bool, tries: in
         if tries == 1:
             raise
     return commit(database, submission, instant=instant, tries=tries - 1)
+
+
+def expire(database: Engine, match_id: str) -> bool:
+    """End a match whose clock has run out, in a transaction of its own. False if there is nothing to end (any more)."""
+    try:
+        with writing(database) as session:
+            record = load(session, match_id, lock=True)
+            deadline, now = record.deadline, datetime.now(UTC)
+            if deadline is None or not deadline.passed(now):
+                return False
+            after = _extended(record, engine.time_out(record.match, deadline.clock), now)
+            append(session, [(after, len(record.log))])
+    except IntegrityError:  # somebody has moved in the same moment
+        return False
+    return True
 
 
 def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:

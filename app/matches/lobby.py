@@ -2,21 +2,24 @@
 
 import random
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import Invalid, NotAllowed, shown
+from app.errors import Conflict, Invalid, NotAllowed, shown
 from app.games import find_game
 from app.games.contexts import Context, read_contexts
 from app.games.taboo import target_words
 from app.matches import live
+from app.matches.clocks import Clocks
 from app.matches.record import Record, Seat
+from app.models import MatchRow
 from app.players import clues
 from app.registry import PERSON, find_model
 
@@ -32,16 +35,19 @@ class Wish:
     opponent: str | None = None
     role: str | None = None
     start_key: str | None = None
+    held: Collection[str] = ()  # matches in which this person has a seat already
 
 
 def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Record:
     """Start the match that a guest wishes for.
 
-    Raises NotAllowed when guest play is off, NotFound for an unknown game or opponent, Invalid for the rest.
+    Raises NotAllowed when guest play is off, Conflict when too many games of the same person are open, NotFound for
+    an unknown game or opponent, Invalid for the rest.
     """
     if not settings.GUEST_PLAY:
         raise NotAllowed("Games start by invitation here. Please use the link that you were sent.")
     game = find_game(wish.game)
+    _check_open(session, settings.OPEN_MATCHES, wish)
     opponent = find_model(session, game.name, label=wish.opponent)
     seed = new_seed()
     person = person_seat(game.roles, wish.role, seed)
@@ -55,7 +61,20 @@ def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Recor
         source=LIVE,
         instant=settings.READING_WORDS_PER_MINUTE == 0,
         start_key=wish.start_key,
+        clocks=Clocks.of(settings.TURN_CLOCK, settings.MATCH_CLOCK),
     )
+
+
+def _check_open(session: Session, most: int, wish: Wish) -> None:
+    """Refuse one game too many, but not the same start sent twice."""
+    playing = select(MatchRow.start_key).where(MatchRow.id.in_(wish.held), MatchRow.status == "playing")
+    keys = session.scalars(playing).all() if most and wish.held else []
+    if len(keys) >= most > 0 and (wish.start_key is None or wish.start_key not in keys):
+        raise Conflict(
+            f"You have {len(keys)} games open, which is as many as one person may. Finish or leave one of them first;"
+            " they are on the start page.",
+            code="too_many",
+        )
 
 
 def new_seed() -> int:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.errors import NotFound
 from app.games.base import Event
 from app.matches import engine
+from app.matches.clocks import Deadline, next_deadline
 from app.matches.events import Ended, LogEvent, from_json, kind_of, to_json
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
@@ -70,6 +71,14 @@ class Record:
     def model_to_move(self) -> bool:
         return self.mover is not None and self.mover.kind == MODEL
 
+    @property
+    def deadline(self) -> Deadline | None:
+        """When the match ends by itself if nothing happens."""
+        if self.match.over:
+            return None
+        person = self.mover is not None and self.mover.kind == PERSON
+        return next_deadline(self.match.clocks, self.log[0].at, turn_began(self.log), person)
+
     def extended(self, event: LogEvent, at: datetime, move_id: str | None = None) -> "Record":
         """This record after one more event."""
         logged = Logged(len(self.log), self.match.ply, event, at, move_id)
@@ -79,6 +88,11 @@ class Record:
 def move_times(log: Sequence[Logged]) -> list[str]:
     """When each accepted move was made, by ply, as the protocol writes times."""
     return [iso(logged.at) for logged in log if isinstance(logged.event, Event)]
+
+
+def turn_began(log: Sequence[Logged]) -> datetime:
+    """When the present turn began: with the last accepted move, or with the match."""
+    return next(logged.at for logged in reversed(log) if logged.seq == 0 or isinstance(logged.event, Event))
 
 
 def iso(moment: datetime) -> str:
@@ -172,7 +186,7 @@ _INSERT_EVENTS = insert(cast(Table, EventRow.__table__))
 _MATCH = cast(Table, MatchRow.__table__)
 _ENDING = ("status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "ended_at")
 _FREE = {"lease_owner": None, "lease_until": None, "lease_count": 0, "rung_at": None}
-_CHANGED = ("violations", "ply", "to_move", "model_to_move", "moved_at", *_FREE, *_ENDING)
+_CHANGED = ("violations", "ply", "to_move", "model_to_move", "moved_at", "deadline", *_FREE, *_ENDING)
 _MOVED = update(_MATCH).where(_MATCH.c.id == bindparam("match")).values({name: bindparam(name) for name in _CHANGED})
 _REFUSED = update(_MATCH).where(_MATCH.c.id == bindparam("match")).values(violations=bindparam("violations"))
 
@@ -200,6 +214,7 @@ def _moved_values(record: Record) -> dict[str, Any]:
         "to_move": record.match.to_move,
         "model_to_move": record.model_to_move,
         "moved_at": last.at,
+        "deadline": record.deadline and record.deadline.at,
         **_FREE,
         "status": "playing" if ended is None else "over",
         "reason": ended and ended.reason,

@@ -1,4 +1,4 @@
-"""Finding model turns that nobody plays, and the lease of the one loop that looks for them."""
+"""Finding turns that nobody plays and clocks that have run out, and the lease of the one loop that looks for them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from app.matches.clocks import LATE
 from app.models import Lease, MatchRow
 
 UPKEEP = "upkeep"  # the name of that loop's lease
@@ -28,6 +29,12 @@ def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:
     if ids:
         session.execute(update(MatchRow).where(MatchRow.id.in_(ids)).values(rung_at=now))
     return ids
+
+
+def overdue_matches(session: Session, most: int = 500) -> Sequence[str]:
+    """Ids of matches whose clock has run out, the longest overdue first."""
+    overdue = and_(MatchRow.status == "playing", MatchRow.deadline <= datetime.now(UTC) - LATE)
+    return session.scalars(select(MatchRow.id).where(overdue).order_by(MatchRow.deadline).limit(most)).all()
 
 
 def hold_lease(session: Session, name: str, owner: str, until: datetime) -> bool:

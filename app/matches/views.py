@@ -13,7 +13,7 @@ from app.matches.engine import Match
 _ALWAYS = ("match", "ply")
 
 
-def seat_view(match_id: str, match: Match, times: Sequence[str], seat: int) -> JSON:
+def seat_view(match_id: str, match: Match, times: Sequence[str], seat: int, clock: JSON | None = None) -> JSON:
     """The whole view of a seat. `times` are the moments of the accepted moves, ISO 8601 in UTC, by ply."""
     view = match.view(seat)
     return {
@@ -30,7 +30,7 @@ def seat_view(match_id: str, match: Match, times: Sequence[str], seat: int) -> J
         "facts": view.facts,
         "secret": view.secret,
         "may": list(view.may),
-        "clock": None,
+        "clock": clock,
         "outcome": _outcome(match, seat),
     }
 

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from datetime import UTC, datetime
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from jinja2 import TemplateNotFound
@@ -56,6 +57,7 @@ def start(game: str) -> AnyResponse:
         opponent=form.get("opponent") or None,
         role=form.get("role") or None,
         start_key=_start_key(form.get("key", "")),
+        held=held(),
     )
     with writing() as session:
         record = start_guest_match(session, settings(), wish)
@@ -135,7 +137,8 @@ def _view(match_id: str) -> JSON:
     seat = seat_in(match_id)
     with reading(db.engine) as session:
         record = load(session, match_id)
-    return seat_view(record.id, record.match, move_times(record.log), seat)
+    clock = None if record.deadline is None else record.deadline.to_json(datetime.now(UTC))
+    return seat_view(record.id, record.match, move_times(record.log), seat, clock)
 
 
 def _as_it_is_now(page: str) -> Response:

@@ -6,19 +6,23 @@ so a page gets each change once and in order, however many tabs it has and where
 """
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from gevent import sleep
+from gevent import sleep, spawn_later
 from gevent.lock import RLock
 from sqlalchemy import Engine
 
 from app.extensions import reading
 from app.games.base import JSON, Event
 from app.matches import engine
+from app.matches.clocks import next_deadline
 from app.matches.events import Ended
-from app.matches.record import Logged, Record, iso, load, load_log, move_times
+from app.matches.record import Logged, Record, iso, load, load_log, move_times, turn_began
 from app.matches.views import change, seat_view
 from app.registry import PERSON
+
+PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
 
 Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
 
@@ -32,8 +36,11 @@ class Room:
         self.seq = len(record.log)
         self.match = record.match
         self.times = move_times(record.log)
+        self.started = record.log[0].at
+        self.turn_began = turn_began(record.log)
         self.sockets: tuple[set[str], set[str]] = (set(), set())
         self.typing = [False, False]
+        self.away = [False, False]  # persons whose partner was told that their connection is lost
         self.lock = RLock()
         self._shown: dict[int, JSON] = {}  # the view that the pages of a seat hold, as long as it has any
 
@@ -43,8 +50,15 @@ class Room:
 
     def view(self, seat: int) -> JSON:
         """What the pages of a seat are to hold from now on."""
-        self._shown[seat] = seat_view(self.id, self.match, self.times, seat)
+        self._shown[seat] = seat_view(self.id, self.match, self.times, seat, self._clock())
         return self._shown[seat]
+
+    def _clock(self) -> JSON | None:
+        mover = self.match.to_move
+        if mover is None:
+            return None
+        deadline = next_deadline(self.match.clocks, self.started, self.turn_began, self.seats[mover].kind == PERSON)
+        return None if deadline is None else deadline.to_json(datetime.now(UTC))
 
     def follow(self, new: Sequence[Logged], send: Send) -> None:
         """Show each seat what these events changed for it. The events must continue the log without a gap."""
@@ -54,6 +68,7 @@ class Room:
             self.seq = logged.seq + 1
             if isinstance(logged.event, Event):
                 self.times.append(iso(logged.at))
+                self.turn_began = logged.at
             following = new[number + 1].event if number + 1 < len(new) else None
             if isinstance(following, Ended) or not isinstance(logged.event, Event | Ended):
                 continue  # the end is shown with the move that brought it; a refusal is its maker's alone
@@ -70,6 +85,18 @@ class Room:
             self.typing[seat] = on
             for sid in self.sockets[1 - seat]:
                 send("typing", sid, {"on": on})
+
+    def missing(self, seat: int) -> bool:
+        """Whether a person is to play here who has no connection."""
+        return self.seats[seat].kind == PERSON and not self.sockets[seat] and not self.match.over
+
+    def tell_presence(self, seat: int, send: Send) -> None:
+        """Tell the other seat, once, that this one's connection is lost, or found again."""
+        away = self.missing(seat)
+        if self.away[seat] != away:
+            self.away[seat] = away
+            for sid in self.sockets[1 - seat]:
+                send("presence", sid, {"on": not away})
 
 
 class Rooms:
@@ -99,6 +126,10 @@ class Rooms:
                 self._send("view", sid, room.view(seat))
                 if room.typing[1 - seat]:
                     self._send("typing", sid, {"on": True})
+                if room.away[1 - seat]:
+                    self._send("presence", sid, {"on": False})
+                room.tell_presence(seat, self._send)
+                self._look_later(room, 1 - seat)
 
     def leave(self, match_id: str, seat: int, sid: str) -> None:
         """The socket is gone; an empty room is closed."""
@@ -108,6 +139,19 @@ class Rooms:
                 room.sockets[seat].discard(sid)
                 if room.empty:
                     del self._rooms[match_id]
+                else:
+                    self._look_later(room, seat)
+
+    def _look_later(self, room: Room, seat: int) -> None:
+        """Tell the partner of a person who is still not connected after a while."""
+        if room.missing(seat):
+            spawn_later(PATIENCE, self._look, room, seat)
+
+    def _look(self, room: Room, seat: int) -> None:
+        with room.lock:
+            room.tell_presence(seat, self._send)
+            if room.away[seat]:
+                room.tell_typing(seat, False, self._send)
 
     def show(self, match_id: str, seat: int, sid: str) -> None:
         """Send one socket its whole view, as it is in the database now."""

@@ -40,7 +40,7 @@ export function connect({ match, ticket }, on) {
     calm();
     return on.refused(error.data ?? {});
   });
-  for (const event of ["view", "change", "typing"]) socket.on(event, on[event]);
+  for (const event of ["view", "change", "typing", "presence"]) socket.on(event, on[event]);
   gone();
 
   return {

@@ -16,6 +16,8 @@ import { connect } from "./connection.js";
 import { ask } from "./dialog.js";
 import { Log } from "./log.js";
 import { Outbox } from "./outbox.js";
+import { presenceLine } from "./presence.js";
+import { soundSwitch } from "./sound.js";
 import { isWhole, may, merge, moments, moves } from "./state.js";
 import { stored } from "./store.js";
 import { TurnLine } from "./turn.js";
@@ -65,6 +67,8 @@ const outbox = new Outbox(stored(match, "move"), (move) => line.ask("move", move
 const log = new Log(byId("log"), byId("new-message"), game.words, () => outbox.retry());
 const turn = new TurnLine(byId("turn"), title);
 const showTyping = typingLine(byId("typing"));
+const showPresence = presenceLine(byId("presence"));
+const chime = soundSwitch(byId("sound"));
 const composer = new Composer(byId("composer"), stored(match, "draft"), {
   submit: say,
   typing: (on) => line.tell("typing", { on }),
@@ -83,6 +87,7 @@ const line = connect(
       follow(merge(view, change));
       if (!isWhole(view)) line.ask("sync").catch(() => {});
     },
+    presence: ({ on }) => showPresence(on ? "back" : "lost"),
     typing: ({ on }) => showTyping(on && view.status === "playing", view.ply),
     lost: () => inTrouble("lost"),
     back: () => inTrouble(null),
@@ -94,6 +99,7 @@ const line = connect(
 
 function follow(next) {
   const ended = next.status === "over" && view.status !== "over";
+  if (ended || (next.to_move === "you" && view.to_move !== "you")) chime();
   view = next;
   settleSeen();
   render();
@@ -116,7 +122,7 @@ function render() {
   game.update(view);
   composer.show(!over && game.talking(view));
   composer.wait(waiting("message"));
-  turn.until(over ? null : (view.clock?.deadline ?? null));
+  turn.until(over ? null : view.clock);
   main.classList.toggle("match-over", over);
   byId("over").hidden = !over;
   byId("leave").hidden = over;
@@ -138,6 +144,7 @@ function drawTurn() {
 function inTrouble(what) {
   trouble = what;
   if (what) showTyping(false);
+  if (what) showPresence(""); // nothing is known of the partner now
   drawTurn();
 }
 
@@ -148,6 +155,7 @@ function end() {
   outbox.settle();
   log.drop();
   line.close();
+  showPresence("");
   if (leaving || (last && last.by === "you" && last.kind !== "message" && mine.has(last.ply))) {
     seeResult();
     return;

@@ -10,7 +10,9 @@ export class TurnLine {
   #time;
   #title;
   #tick = null;
+  #shown = null; // the clock as it came
   #deadline = null;
+  #ends = 0; // when it runs out, in the page's own time
   #spoken = null;
 
   constructor(line, title) {
@@ -31,20 +33,23 @@ export class TurnLine {
     document.title = `${tab}: ${this.#title}`;
   }
 
-  // deadline: an ISO time, or null for no clock.
-  until(deadline) {
-    if (deadline === this.#deadline) return;
-    this.#deadline = deadline;
-    this.#spoken = null;
+  // clock: the view's, or null. What is left was true when the view came; this machine's own time may be wrong.
+  until(clock) {
+    if (clock === this.#shown) return;
+    this.#shown = clock;
+    this.#ends = performance.now() + (clock?.left ?? 0) * 1000;
+    if (clock?.deadline !== this.#deadline) this.#spoken = null;
+    this.#deadline = clock?.deadline;
+    this.#clock.hidden = !clock;
+    this.#clock.classList.toggle("of-match", clock?.of === "match");
     clearInterval(this.#tick);
-    this.#clock.hidden = !deadline;
-    if (!deadline) return;
-    this.#tick = setInterval(() => this.#count(), 1000);
+    if (!clock) return;
+    this.#tick = setInterval(() => this.#count(), 500);
     this.#count();
   }
 
   #count() {
-    const left = Math.max(0, Math.round((Date.parse(this.#deadline) - Date.now()) / 1000));
+    const left = Math.max(0, Math.ceil((this.#ends - performance.now()) / 1000));
     this.#time.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
     const mark = SPOKEN.filter((seconds) => left <= seconds).at(-1);
     if (mark && left > 0 && mark !== this.#spoken) {

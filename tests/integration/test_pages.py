@@ -36,6 +36,21 @@ def begin(client: FlaskClient, **body: Any) -> dict[str, Any]:
     return dict(answer.json or {})
 
 
+def test_one_browser_has_only_so_many_games_open(make_app: Callable[..., Flask]) -> None:
+    client = make_app(OPEN_MATCHES=2, READING_WORDS_PER_MINUTE=240).test_client()
+    keys = ["first-start-of-all", "second-start-of-all"]
+    started = [client.post("/start/taboo", data={"key": key}) for key in keys]
+    assert [answer.status_code for answer in started] == [303, 303]
+    refused = client.post("/start/negotiation", data={"key": "third-start-of-all"})
+    assert refused.status_code == 409
+    assert "You have 2 games open" in refused.text
+    assert "Finish or leave one of them first" in refused.text
+    again = client.post("/start/taboo", data={"key": keys[1]})  # the same start, sent twice, is no third game
+    assert (again.status_code, again.location) == (303, started[1].location)
+    other_browser = client.application.test_client()
+    assert other_browser.post("/start/negotiation", data={"key": "third-start-of-all"}).status_code == 303
+
+
 def test_home_offers_both_games_and_names_no_model(client: FlaskClient) -> None:
     page = client.get("/").text
     assert "Play Deal or No Deal" in page

@@ -16,7 +16,7 @@ from tests.another_web import another_web
 from tests.participant import JSON, Participant, Refused, Table, request
 from tests.stack import Stack, new_home
 from tests.stub_openai import Reply, StubServer
-from tests.tables import ASKED, add_model, negotiation, settings_of, taboo
+from tests.tables import ASKED, add_model, negotiation, settings_of, taboo, two_people
 
 VIEW = {
     "match", "game", "role", "status", "ply", "to_move", "transcript", "facts", "secret", "may", "clock", "outcome",
@@ -383,6 +383,54 @@ def test_the_first_word_of_a_model_comes_without_being_asked_for(parlor: Stack) 
     with Participant(negotiation(parlor, first="partner", opponent=LABEL)) as person:
         person.wait(lambda: person.view["ply"] == 1, "the partner's first word")
         assert person.view["transcript"][0]["by"] == "partner"
+
+
+# ---- Who is there ---------------------------------------------------------------
+
+
+def test_a_lost_connection_is_told_to_the_partner_and_so_is_its_return(parlor: Stack) -> None:
+    first, second = two_people(parlor, "taboo", {"word": "lemon"})
+    with Participant(first) as person:
+        person.wait(lambda: person.all_of("presence") == [{"on": False}], "that the partner is not there yet", 10)
+        with Participant(second) as partner:
+            person.wait(lambda: person.all_of("presence")[1:] == [{"on": True}], "that the partner has come")
+            with Participant(second):
+                pass  # a second tab that closes is no loss
+            partner.tell("typing", {"on": True})
+            person.wait(lambda: person.all_of("typing") == [{"on": True}], "that the partner types")
+            time.sleep(4)
+            assert len(person.all_of("presence")) == 2
+        person.wait(lambda: person.all_of("presence")[2:] == [{"on": False}], "that the partner is gone", 10)
+        person.wait(lambda: person.all_of("typing")[1:] == [{"on": False}], "that nobody types any more")
+        with Participant(first) as other_tab:
+            other_tab.wait(lambda: other_tab.all_of("presence") == [{"on": False}], "the same in a second tab")
+        with Participant(second) as partner:
+            person.wait(lambda: person.all_of("presence")[3:] == [{"on": True}], "that the partner is back")
+            assert partner.all_of("presence") == []
+
+
+def test_a_page_that_is_loaded_again_is_no_lost_connection(parlor: Stack) -> None:
+    first, second = two_people(parlor, "taboo", {"word": "lemon"})
+    with Participant(first) as person, Participant(second):
+        for _ in range(3):
+            with Participant(second):
+                pass
+    with Participant(first) as person:
+        with Participant(second):
+            pass
+        with Participant(second):
+            time.sleep(4)
+            assert person.all_of("presence") == []
+
+
+def test_nothing_is_said_of_a_models_presence_or_of_a_game_that_is_over(parlor: Stack) -> None:
+    first, second = two_people(parlor, "taboo", {"word": "lemon"})
+    with Participant(negotiation(parlor, opponent="Partner Green")) as alone, Participant(first) as person:
+        with Participant(second) as partner:
+            partner.ask("resign")
+        time.sleep(4)
+        assert person.over
+        assert person.all_of("presence") == alone.all_of("presence") == []
 
 
 # ---- What stays private ---------------------------------------------------------

@@ -1,0 +1,79 @@
+"""The clocks of a match: how long a person has for a turn, and how long the match may take. Pure.
+
+Both are in the match's first event, and a deadline follows from them and from the times in the log. So nothing has to
+be counted down anywhere: a restarted server reads the same deadline, and whoever looks first after it ends the match.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.errors import Invalid, shown
+
+TURN, MATCH = "turn", "match"
+LATE = timedelta(seconds=1)  # a move that was sent in time may be this long on its way
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Seconds of a person's turn and of the whole match; None: no such clock.
+
+    Models have no turn clock: how long they may think is the setting TURN_SECONDS.
+    """
+
+    turn: float | None = None
+    match: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, seconds in asdict(self).items():
+            number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+            if seconds is not None and not (number and seconds > 0):
+                raise Invalid(f"clocks.{name}: expected seconds above 0 or nothing, got {shown(seconds)}")
+
+    @classmethod
+    def of(cls, turn: float, match: float) -> "Clocks":
+        """From two settings, in which 0 means no clock."""
+        return cls(turn or None, match or None)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any] | None) -> "Clocks":
+        """What `to_json` gave. Raises Invalid."""
+        try:
+            return cls(**(raw or {}))
+        except TypeError:
+            raise Invalid(f"clocks: expected turn and match, got {shown(raw)}") from None
+
+    def to_json(self) -> dict[str, float] | None:
+        """The clocks that there are, or None when there are none."""
+        return {name: seconds for name, seconds in asdict(self).items() if seconds is not None} or None
+
+
+NO_CLOCKS = Clocks()
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The moment at which a match ends by itself, and the clock that says so."""
+
+    at: datetime
+    clock: str  # turn | match
+
+    def passed(self, now: datetime) -> bool:
+        """Whether the match is to be ended: a little later than the deadline that people are shown."""
+        return now >= self.at + LATE
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """The protocol's `clock`. `left` is for clients whose own clock is wrong."""
+        at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return {"deadline": at, "of": self.clock, "left": max(0.0, round((self.at - now).total_seconds(), 3))}
+
+
+def next_deadline(clocks: Clocks, started: datetime, turn_began: datetime, person_to_move: bool) -> Deadline | None:
+    """The deadline that comes first in a match that goes on, or None when no clock runs."""
+    deadlines = []
+    if clocks.turn is not None and person_to_move:
+        deadlines.append(Deadline(turn_began + timedelta(seconds=clocks.turn), TURN))
+    if clocks.match is not None:
+        deadlines.append(Deadline(started + timedelta(seconds=clocks.match), MATCH))
+    return min(deadlines, key=lambda deadline: deadline.at, default=None)

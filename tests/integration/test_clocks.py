@@ -1,0 +1,179 @@
+"""Clocks over real databases and processes: a match ends once, not before its time, whoever notices first."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from flask import Flask
+from sqlalchemy import Engine, select, update
+
+from app.config import Settings
+from app.extensions import reading, writing
+from app.matches import live
+from app.matches.clocks import Clocks
+from app.matches.lobby import Wish, start_guest_match
+from app.matches.record import Record, Seat, load
+from app.matches.sweep import overdue_matches
+from app.models import EventRow, MatchRow
+from tests.participant import Participant
+from tests.stack import Stack, wait_until
+from tests.tables import database, taboo
+from workers.upkeep import look_after
+
+CONFIG = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
+HELLO = "[message] hi"
+
+
+def begin(engine: Engine, clocks: Clocks) -> Record:
+    """A negotiation of two people with clocks."""
+    with writing(engine) as session:
+        people = Seat("person"), Seat("person")
+        return live.create(session, "negotiation", CONFIG, people, seed=1, source="live", instant=True, clocks=clocks)
+
+
+def let_pass(engine: Engine, record: Record, seconds: float) -> None:
+    """Make all of a match so much older."""
+    past = timedelta(seconds=seconds)
+    with writing(engine) as session:
+        for event in session.scalars(select(EventRow).where(EventRow.match_id == record.id)):
+            event.at -= past
+        deadline = session.scalars(select(MatchRow.deadline).where(MatchRow.id == record.id)).one()
+        session.execute(update(MatchRow).where(MatchRow.id == record.id).values(deadline=deadline and deadline - past))
+
+
+def kinds(engine: Engine, record: Record) -> list[str]:
+    with reading(engine) as session:
+        rows = select(EventRow.kind).where(EventRow.match_id == record.id).order_by(EventRow.seq)
+        return list(session.scalars(rows))
+
+
+def row_of(engine: Engine, record: Record) -> MatchRow:
+    with reading(engine) as session:
+        return session.get_one(MatchRow, record.id)
+
+
+def say(engine: Engine, record: Record, seat: int, text: str | None) -> live.Answer:
+    return live.commit(engine, live.Submission(record.id, seat, text), instant=True).answer
+
+
+def test_every_move_sets_the_deadline_of_the_next(engine: Engine) -> None:
+    record = begin(engine, Clocks(turn=60, match=90))
+    start = record.log[0].at
+    assert row_of(engine, record).deadline == start + timedelta(seconds=60)
+    let_pass(engine, record, 50)
+    say(engine, record, 0, HELLO)
+    row = row_of(engine, record)
+    assert row.deadline == start + timedelta(seconds=90 - 50)  # the match's comes first now
+    say(engine, record, 1, None)
+    assert row_of(engine, record).deadline is None
+
+
+def test_a_match_is_ended_after_its_deadline_and_only_once(engine: Engine) -> None:
+    record = begin(engine, Clocks(turn=60))
+    assert not live.expire(engine, record.id)
+    let_pass(engine, record, 60.5)  # late, but what was sent in time may still be on its way
+    assert not live.expire(engine, record.id)
+    let_pass(engine, record, 1)
+    results: list[bool] = []
+    threads = [threading.Thread(target=lambda: results.append(live.expire(engine, record.id))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [False] * 5 + [True]
+    assert kinds(engine, record) == ["started", "timeout", "ended"]
+    row = row_of(engine, record)
+    assert (row.status, row.reason, row.winner, row.deadline) == ("over", "timeout", None, None)
+    assert (row.utility_0, row.utility_1) == (0, 0)
+
+
+def test_a_move_or_a_resignation_after_the_deadline_ends_the_match_and_is_not_played(engine: Engine) -> None:
+    for text in (HELLO, None):
+        record = begin(engine, Clocks(turn=60))
+        let_pass(engine, record, 62)
+        answer = say(engine, record, 0, text)
+        assert (answer.code, answer.message) == ("over", "The time ran out before this arrived.")
+        assert kinds(engine, record) == ["started", "timeout", "ended"]
+
+
+def test_a_move_in_the_last_moment_counts(engine: Engine) -> None:
+    record = begin(engine, Clocks(turn=60))
+    let_pass(engine, record, 60.2)
+    assert say(engine, record, 0, HELLO).ok
+    assert not live.expire(engine, record.id)
+    assert kinds(engine, record) == ["started", "message"]
+
+
+def test_moves_and_the_clock_at_the_same_moment_end_it_once(engine: Engine) -> None:
+    for _ in range(5):
+        record = begin(engine, Clocks(turn=60))
+        let_pass(engine, record, 60.99)
+        works: list[Callable[[], Any]] = [
+            lambda record=record: live.expire(engine, record.id),
+            lambda record=record: say(engine, record, 0, HELLO),
+            lambda record=record: say(engine, record, 0, None),
+        ]
+        threads = [threading.Thread(target=work) for work in works for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert kinds(engine, record).count("ended") <= 1
+        with reading(engine) as session:
+            assert [logged.seq for logged in load(session, record.id).log] == list(range(len(kinds(engine, record))))
+
+
+def test_upkeep_ends_what_is_overdue_and_tells_the_web(app: Flask, engine: Engine, broker: str) -> None:
+    settings: Settings = app.config["SETTINGS"].model_copy(update={"REDIS_URL": broker})
+    late, early = begin(engine, Clocks(turn=60)), begin(engine, Clocks(turn=600))
+    let_pass(engine, late, 70)
+    let_pass(engine, early, 70)
+    told: list[tuple[str, bool]] = []
+    for _ in range(2):
+        look_after(engine, settings, "me", lambda match, typing: told.append((match, typing)))
+    assert told == [(late.id, False)]
+    assert row_of(engine, late).reason == "timeout"
+    assert row_of(engine, early).status == "playing"
+    with reading(engine) as session:
+        assert overdue_matches(session) == []
+
+
+def test_guests_have_the_clocks_of_the_settings(app: Flask, engine: Engine) -> None:
+    settings = app.config["SETTINGS"].model_copy(update={"TURN_CLOCK": 30, "MATCH_CLOCK": 300})
+    with writing(engine) as session:
+        record = start_guest_match(session, settings, Wish("taboo", {}, role="attacker"))
+    assert record.match.clocks == Clocks(turn=30, match=300)
+    assert row_of(engine, record).deadline == record.log[0].at + timedelta(seconds=30)
+
+
+def test_a_deadline_outlives_whatever_is_killed(stack: Callable[..., Stack]) -> None:
+    turn = 4
+    env = {"TURN_CLOCK": str(turn), "UPKEEP_EVERY": "0.5", "READING_WORDS_PER_MINUTE": "0"}
+    parlor = stack(env)
+    table = taboo(parlor, "attacker")
+    with Participant(table) as person:
+        assert person.move("It is yellow and it grows.")["ok"]
+        deadline = person.view["clock"]["deadline"]
+        assert person.view["clock"]["of"] == "turn"
+        assert 0 < person.view["clock"]["left"] <= turn
+        for victim in ("web", "upkeep"):
+            parlor.kill(victim)
+        person.wait(lambda: person.connections == 2, "the line to be back")
+        person.wait(lambda: person.over or person.view["clock"]["deadline"] == deadline, "the same deadline")
+        person.wait(lambda: person.over, "the end")
+        ended = datetime.now(UTC)
+        assert person.view["outcome"]["reason"] == "timeout"
+        assert person.view["clock"] is None
+        assert 1 <= (ended - datetime.fromisoformat(deadline)).total_seconds() < 20
+    with database(parlor) as engine, engine.connect() as connection:
+        rows = connection.execute(
+            select(EventRow.kind, EventRow.seat).where(EventRow.match_id == table.match).order_by(EventRow.seq)
+        ).all()
+    assert [tuple(row) for row in rows[-2:]] == [("timeout", 0), ("ended", None)]
+    wait_until(lambda: parlor.healthy(), "a healthy web process")
+    time.sleep(1)  # two rounds of upkeep, which must leave it as it is
+    with database(parlor) as engine, engine.connect() as connection:
+        kinds_now = connection.scalars(select(EventRow.kind).where(EventRow.match_id == table.match)).all()
+    assert sorted(kinds_now) == sorted(row.kind for row in rows)
