@@ -11,10 +11,10 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test lint screenshots chromium
+.PHONY: help install run test lint screenshots translations chromium
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP)  ## Make the environment in .venv; costs nothing when it is there.
 
@@ -65,3 +65,6 @@ chromium:
 
 screenshots: install chromium  ## Photograph every page and state into screenshots/, light, dark and at phone width.
 	@$(BIN)/python -m scripts.screenshots
+
+translations: install  ## Bring the catalogs in translations/ up to date with the pages, and list what is to translate.
+	@$(BIN)/python -m scripts.translations $(NEW)

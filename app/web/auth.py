@@ -4,7 +4,6 @@ A session is good for ADMIN_HOURS and for the password it began with, whatever i
 """
 
 import hashlib
-import re
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -23,13 +22,13 @@ from app.errors import Invalid
 from app.extensions import limiter, login, reading, writing
 from app.models import User
 from app.web.headers import never_stored
+from app.web.language import own_path
 from app.web.seats import settings
 
 blueprint = Blueprint("auth", __name__)
 blueprint.after_request(never_stored)
 
 _WRONG = "This name and this password do not go together. Please try again."
-_OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")  # nothing that a browser takes for another host
 
 
 def new_admin_link(app: Flask) -> str:
@@ -66,12 +65,11 @@ def _nobody() -> Response:
 
 
 def begin_session(user: User, *, by_link: bool = False) -> None:
-    """Sign in, in a new session; of the old one only the seats in games are kept."""
-    seats = session.get("seats")
+    """Sign in, in a new session; of the old one only the seats in games and the language are kept."""
+    kept = {name: session[name] for name in ("seats", "language") if name in session}
     session.clear()
-    if seats:
-        session["seats"] = seats
-        session.permanent = True
+    session.update(kept)
+    session.permanent = bool(kept)
     session["signed_in"] = [int(time.time()), _mark(user)]
     session["by_link"] = by_link
     login_user(user)
@@ -199,5 +197,4 @@ def _account_page(**errors: str) -> str:
 
 
 def _next() -> str:
-    wish = request.args.get("next", "")
-    return wish if _OWN_PATH.fullmatch(wish) else url_for("admin.home")
+    return own_path(request.args.get("next", "")) or url_for("admin.home")

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 import structlog
 from flask import Flask, jsonify, render_template, request
+from flask_babel import gettext, lazy_gettext
 from flask_limiter import RateLimitExceeded
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
@@ -14,18 +15,18 @@ from app.errors import AppError
 log = structlog.get_logger()
 
 _TITLES = {
-    400: "That did not work.",
-    403: "This is not yours to open.",
-    404: "This page is not here.",
-    409: "That was a moment too late.",
-    429: "A little too fast.",
-    500: "Something went wrong on our side.",
+    400: lazy_gettext("That did not work."),
+    403: lazy_gettext("This is not yours to open."),
+    404: lazy_gettext("This page is not here."),
+    409: lazy_gettext("That was a moment too late."),
+    429: lazy_gettext("A little too fast."),
+    500: lazy_gettext("Something went wrong on our side."),
 }
 _MESSAGES = {
-    404: "The link may be old. Your games are safe.",
-    405: "This address cannot be used like that. Go back to the start and try from there.",
-    413: "That was more text than fits. Please make it shorter.",
-    500: "Nothing that you wrote is lost. Please try again in a moment.",
+    404: lazy_gettext("The link may be old. Your games are safe."),
+    405: lazy_gettext("This address cannot be used like that. Go back to the start and try from there."),
+    413: lazy_gettext("That was more text than fits. Please make it shorter."),
+    500: lazy_gettext("Nothing that you wrote is lost. Please try again in a moment."),
 }
 
 
@@ -39,11 +40,13 @@ def register(app: Flask) -> None:
 
 
 def _refused(error: AppError) -> tuple[Response | str, int]:
-    return _answer(error.status, error.code, error.message)
+    return _answer(error.status, error.code, gettext(error.message))
 
 
 def _stale_form(_error: CSRFError) -> tuple[Response | str, int]:
-    return _answer(400, "stale_form", "The page was open for too long. Go back, load it again, and send it once more.")
+    return _answer(
+        400, "stale_form", gettext("The page was open for too long. Go back, load it again, and send it once more.")
+    )
 
 
 def _too_many(error: RateLimitExceeded) -> tuple[Response | str, int]:
@@ -54,15 +57,15 @@ def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
     status = error.code or 500
     if status < 400:
         return error  # a redirect
-    return _answer(status, HTTPStatus(status).name.lower(), _MESSAGES.get(status, _MESSAGES[404]))
+    return _answer(status, HTTPStatus(status).name.lower(), str(_MESSAGES.get(status, _MESSAGES[404])))
 
 
 def _broken(_error: Exception) -> tuple[Response | str, int]:
     log.exception("a request was not handled", path=request.path)
-    return _answer(500, "internal", _MESSAGES[500])
+    return _answer(500, "internal", str(_MESSAGES[500]))
 
 
 def _answer(status: int, code: str, message: str) -> tuple[Response | str, int]:
     if request.path.startswith("/api/"):
         return jsonify(error={"code": code, "message": message}), status
-    return render_template("error.html", title=_TITLES.get(status, _TITLES[400]), message=message), status
+    return render_template("error.html", title=str(_TITLES.get(status, _TITLES[400])), message=message), status

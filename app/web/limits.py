@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from flask_babel import gettext
+
 from app.web.seats import settings
 
 
@@ -14,7 +16,7 @@ guest_limit: dict[str, Any] = {
     "limit_value": _guest_rate,
     "scope": "guest matches",
     "exempt_when": lambda: settings().GUEST_MATCHES_PER_MINUTE == 0,
-    "error_message": "That was a lot of games in a short time. Please wait a minute and try again.",
+    "error_message": lambda: gettext("That was a lot of games in a short time. Please wait a minute and try again."),
 }
 
 

@@ -5,6 +5,7 @@ import secrets
 from datetime import UTC, datetime
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
+from flask_babel import gettext
 from jinja2 import TemplateNotFound
 from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
@@ -34,10 +35,10 @@ def home() -> str:
     with reading() as session:
         models = list_models(session, enabled_only=True)
         rows = session.scalars(select(MatchRow).where(MatchRow.id.in_(held()), MatchRow.status == "playing"))
-        going_on = [{"id": row.id, "game": row.game, "title": find_game(row.game).title} for row in rows]
+        going_on = [{"id": row.id, "game": row.game, "title": _title(row.game)} for row in rows]
     return render_template(
         "home.html",
-        games=[{"name": game.name, "title": game.title} for game in GAMES.values()],
+        games=[{"name": name, "title": _title(name)} for name in GAMES],
         guest_play=settings().GUEST_PLAY,
         opponents=[{"label": model.label, "games": model.games} for model in models],
         open_matches=going_on,
@@ -81,7 +82,7 @@ def match(match_id: str) -> AnyResponse | str:
             "match.html",
             match=match_id,
             game=view["game"],
-            title=find_game(view["game"]).title,
+            title=_title(view["game"]),
             ticket=tickets.issue(settings(), match_id, seat_in(match_id)),
             view=view,
         )
@@ -94,7 +95,7 @@ def result(match_id: str) -> AnyResponse:
     view = _view(match_id)
     if view["status"] != "over":
         return redirect(url_for("play.match", match_id=match_id), 303)
-    title = find_game(view["game"]).title
+    title = _title(view["game"])
     key = secrets.token_urlsafe(16)
     return _as_it_is_now(
         render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key)
@@ -105,7 +106,7 @@ def result(match_id: str) -> AnyResponse:
 def rules(game: str) -> str:
     """The rules of a game in plain words."""
     try:
-        return render_template("rules.html", title=find_game(game).title, game=game)
+        return render_template("rules.html", title=_title(game), game=game)
     except (NotFound, TemplateNotFound):
         abort(404)
 
@@ -126,6 +127,11 @@ def healthz() -> tuple[str, int, dict[str, str]]:
     with reading() as session:
         session.execute(select(MatchRow.id).limit(1))
     return "ok\n", 200, {"Content-Type": "text/plain"}
+
+
+def _title(game: str) -> str:
+    """What people call the game, in the page's language. Raises NotFound."""
+    return str(gettext(find_game(game).title))
 
 
 def _start_key(key: str) -> str | None:

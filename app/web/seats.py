@@ -3,6 +3,7 @@
 from typing import cast
 
 from flask import current_app, session
+from flask_babel import gettext
 
 from app.config import Settings
 from app.errors import NotAllowed
@@ -34,4 +35,4 @@ def seat_in(match_id: str) -> int:
     try:
         return held()[match_id]
     except KeyError:
-        raise NotAllowed("This game belongs to another browser. Open it where you began it.") from None
+        raise NotAllowed(gettext("This game belongs to another browser. Open it where you began it.")) from None

@@ -1,5 +1,6 @@
 """Tickets: a signed pass to one seat of one match."""
 
+from flask_babel import gettext
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
 from app.config import Settings
@@ -23,7 +24,10 @@ def check(settings: Settings, ticket: object, match_id: str) -> int:
         ticket_match, seat = _signer(settings).loads(ticket, max_age=int(settings.TICKET_HOURS * 3600))
     except SignatureExpired:
         raise NotAllowed(
-            f"ticket: expected one of the last {settings.TICKET_HOURS:g} hours, got an older one; open the game again",
+            gettext(
+                "ticket: expected one of the last %(hours)s hours, got an older one; open the game again",
+                hours=f"{settings.TICKET_HOURS:g}",
+            ),
             code="expired_ticket",
         ) from None
     except BadSignature:

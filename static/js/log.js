@@ -2,6 +2,7 @@
 
 import { keyOf } from "./state.js";
 import { localTime } from "./times.js";
+import { t } from "./words.js";
 
 const NEAR = 48; // pixels from the newest line that still count as reading it
 
@@ -57,9 +58,9 @@ export class Log {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "button";
-      button.textContent = "Send again";
+      button.textContent = t("Send again");
       button.addEventListener("click", this.#again);
-      way.append("Not sent yet. ", button);
+      way.append(t("Not sent yet."), " ", button);
       item.append(way);
     }
     this.#box.scrollTop = 0;
@@ -98,6 +99,7 @@ export class Log {
       const said = document.createElement("span");
       said.className = "text";
       said.dir = "auto";
+      if (!aside) said.lang = "en"; // people and models play in English, whatever the page speaks
       said.textContent = text;
       item.replaceChildren(...(aside ? [] : [this.#who(entry)]), said);
     }
@@ -112,7 +114,7 @@ export class Log {
   #who(entry) {
     const who = document.createElement("span");
     who.className = "who";
-    who.append(entry.by === "you" ? "You" : "Partner", " ", document.createElement("time"));
+    who.append(entry.by === "you" ? t("You") : t("Partner"), " ", document.createElement("time"));
     return who;
   }
 

@@ -1,6 +1,8 @@
 // Times come as UTC from the server and are shown in the reader's own zone.
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+import { language } from "./words.js";
+
+const clock = new Intl.DateTimeFormat(language(), { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 export function localTime(iso) {
   const at = new Date(iso);

@@ -1,5 +1,7 @@
 // "Your partner is typing": shown whenever they do, read out at most once a turn.
 
+import { t } from "./words.js";
+
 const FORGET = 20000; // in case the word that they have stopped gets lost
 
 export function typingLine(line) {
@@ -16,7 +18,7 @@ export function typingLine(line) {
     dots.ariaHidden = "true";
     dots.append(...["i", "i", "i"].map((name) => document.createElement(name)));
     const words = document.createElement("span");
-    words.textContent = "Your partner is typing";
+    words.textContent = t("Your partner is typing");
     if (readIn === ply) words.ariaHidden = "true";
     readIn = ply;
     line.append(dots, words);

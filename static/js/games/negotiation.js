@@ -3,25 +3,40 @@
 import { ask } from "../dialog.js";
 import { moves } from "../state.js";
 import { stored } from "../store.js";
+import { t, tn } from "../words.js";
 
 const KINDS = ["book", "hat", "ball"];
-const PLAN = "Plan it now, make it on your turn. Your partner cannot see it, and it ends the talking.";
-const FIRST = "Say something first: offers come after at least one message. You can plan yours already.";
-const READY = "Your partner cannot see it. It is final and ends the talking.";
-const ANSWER = "This is final. Everything must be shared out between your offer and your partner’s.";
-const HIDDEN = "Your partner has made an offer. It stays hidden until you make yours. If the two fit together, it is a deal.";
-const NEVER_SHOWN = "Your partner made an offer. The game ended before it was shown.";
-const IN_WORDS = "An offer is made with “Your offer” on this page. Send this again if you only want to say it.";
-const MADE = "Your offer is made. It stays hidden until your partner makes theirs.";
+const PLAN = t("Plan it now, make it on your turn. Your partner cannot see it, and it ends the talking.");
+const FIRST = t("Say something first: offers come after at least one message. You can plan yours already.");
+const READY = t("Your partner cannot see it. It is final and ends the talking.");
+const ANSWER = t("This is final. Everything must be shared out between your offer and your partner’s.");
+const HIDDEN = t("Your partner has made an offer. It stays hidden until you make yours. If the two fit together, it is a deal.");
+const NEVER_SHOWN = t("Your partner made an offer. The game ended before it was shown.");
+const IN_WORDS = t("An offer is made with “Your offer” on this page. Send this again if you only want to say it.");
+const MADE = t("Your offer is made. It stays hidden until your partner makes theirs.");
+// For readers of other languages, by the code of the refusal; in English the server says more exactly what is wrong.
+const REFUSALS = {
+  talking_is_over: t("Your partner has made an offer, so the talking is over: make yours."),
+  too_early: FIRST,
+  too_many: t("That is more than there is on the table. Please take less."),
+  grammar: t("An offer has three whole numbers. Please make it with “Your offer” on this page."),
+  no_prefix: t("That is neither a message nor an offer. Please write it again, in other words."),
+  two_prefixes: t("Please make one move at a time: a message or an offer."),
+};
 const WIDE = matchMedia("(min-width: 60rem)");
 const PHONE = matchMedia("(max-width: 39.99rem)");
 
-const amount = (count, kind) => `${count}\u00a0${kind}${count === 1 ? "" : "s"}`;
+const AMOUNTS = {
+  book: (count) => tn("%(num)s book", "%(num)s books", count),
+  hat: (count) => tn("%(num)s hat", "%(num)s hats", count),
+  ball: (count) => tn("%(num)s ball", "%(num)s balls", count),
+};
+const amount = (count, kind) => AMOUNTS[kind](count).replaceAll(" ", "\u00a0");
 
 function things(share) {
   const named = KINDS.filter((kind) => share[kind]).map((kind) => amount(share[kind], kind));
-  if (named.length === 0) return "nothing";
-  return named.length === 1 ? named[0] : `${named.slice(0, -1).join(", ")} and ${named.at(-1)}`;
+  if (named.length === 0) return t("nothing");
+  return named.length === 1 ? named[0] : t("%(some)s and %(last)s", { some: named.slice(0, -1).join(", "), last: named.at(-1) });
 }
 
 // The share that a proposal's text asks for. The rules let nothing else than this form through.
@@ -40,9 +55,9 @@ function words(entry, over) {
   if (entry.kind === "message") return { text: asWritten(entry.text.replace(/^\s*\[message\]\s*/i, "")), aside: false };
   if (entry.kind !== "proposal") return { text: entry.text ?? "", aside: true };
   if (entry.text === null) return { text: over ? NEVER_SHOWN : HIDDEN, aside: true };
-  const asked = things(shareOf(entry.text));
+  const asked = { things: things(shareOf(entry.text)) };
   return {
-    text: entry.by === "you" ? `You made your offer: ${asked} for you.` : `Your partner made an offer: ${asked} for them.`,
+    text: entry.by === "you" ? t("You made your offer: %(things)s for you.", asked) : t("Your partner made an offer: %(things)s for them.", asked),
     aside: true,
   };
 }
@@ -95,7 +110,9 @@ export default function negotiation(page) {
       more.setAttribute("aria-disabled", made || share[kind] === counts[kind]);
       field(kind).readOnly = made;
       const left = counts[kind] - share[kind];
-      document.getElementById(`rest-${kind}`).textContent = `${left || "none"} to your partner`;
+      document.getElementById(`rest-${kind}`).textContent = left
+        ? t("%(count)s to your partner", { count: left })
+        : t("none to your partner");
       page.main.querySelectorAll(`.item[data-kind=${kind}] .piece`).forEach((piece, index) => {
         piece.classList.toggle("to-you", index < share[kind]);
         piece.classList.toggle("to-partner", index >= share[kind]);
@@ -129,9 +146,11 @@ export default function negotiation(page) {
   async function offer() {
     if (page.waiting("proposal") !== null) return;
     const share = wanted();
-    const points = worth(share) === 1 ? "1 point" : `${worth(share)} points`;
-    document.getElementById("offer-words").textContent =
-      `You ask for ${things(share)}, worth ${points} to you. That leaves your partner ${things(rest(share))}. An offer is final.`;
+    const points = tn("%(points)s point", "%(points)s points", worth(share), { points: worth(share) });
+    document.getElementById("offer-words").textContent = t(
+      "You ask for %(things)s, worth %(points)s to you. That leaves your partner %(rest)s. An offer is final.",
+      { things: things(share), points, rest: things(rest(share)) },
+    );
     if (!(await ask(dialog))) return;
     if (page.waiting("proposal") === null) page.send("proposal", share);
     drawButton(page.view());
@@ -164,6 +183,7 @@ export default function negotiation(page) {
   for (const [kind, count] of Object.entries(plan.read() ?? {})) if (counts[kind] >= count) field(kind).value = count;
 
   return {
+    refusals: REFUSALS,
     words: (entry) => words(entry, page.view().status === "over"),
     compose,
     warn: (text) => (/\[propose\]/iu.test(text) ? IN_WORDS : null),

@@ -1,6 +1,7 @@
 // Adversarial Taboo: the turns left, the seeker's one guess, and a word of warning to the one who holds the word.
 
 import { ask } from "../dialog.js";
+import { t } from "../words.js";
 
 const ONE_WORD = /^\p{L}[\p{L}\p{M}]*(?:[-’']{1,2}[\p{L}\p{M}]+)*$/u;
 const ENDINGS = "(?:s|es|d|ed|r|er|st|est|n|en|ing|ings|ers|[’']s|s[’'])?";
@@ -43,7 +44,7 @@ export default function taboo(page) {
 
   function update(view) {
     const { turns_left: left, max_turns: most } = view.facts;
-    const line = `${left} of your ${most} turns left`;
+    const line = t("%(left)s of your %(most)s turns left", { left, most });
     const count = document.getElementById("turns-left");
     if (count.textContent !== line) count.textContent = line;
     [...document.getElementById("pegs").children].forEach((peg, index) => peg.classList.toggle("used", index < most - left));
@@ -58,21 +59,24 @@ export default function taboo(page) {
   function reveal(found) {
     const card = document.getElementById("word-card");
     document.getElementById("board-task").hidden = true;
-    document.getElementById("board-title").textContent = found ? "The word is out." : "The word stays a secret.";
+    document.getElementById("board-title").textContent = found ? t("The word is out.") : t("The word stays a secret.");
     if (!found) return;
-    card.querySelector(".label").textContent = "The word was";
+    card.querySelector(".label").textContent = t("The word was");
     if (!card.classList.contains("word-card-back")) return;
     card.classList.remove("word-card-back");
     const shown = document.createElement("p");
     shown.className = found.length > 8 ? "word word-long" : "word";
+    shown.lang = "en";
     shown.textContent = found;
     card.append(shown);
   }
 
   function warn(text) {
     const found = word && seemsToSay(word, text);
-    if (found) return `That seems to have “${found}” in it. If you send it, you may lose. Send it again if you are sure.`;
-    if (word && /\bi know the word\b/i.test(text)) return "Only your partner may guess. If you send this, you may lose.";
+    if (found) {
+      return t("That seems to have “%(word)s” in it. If you send it, you may lose. Send it again if you are sure.", { word: found });
+    }
+    if (word && /\bi know the word\b/i.test(text)) return t("Only your partner may guess. If you send this, you may lose.");
     return null;
   }
 
@@ -93,11 +97,13 @@ export default function taboo(page) {
       event.preventDefault();
       const guess = asGuess(box.value);
       const reason = page.waiting("declaration");
-      if (reason) return complain("Please keep your guess until it is your turn.");
-      if (!guess) return complain("Please write your guess first.");
-      if (!ONE_WORD.test(guess)) return complain("Your guess is one word, in letters. Please write that word alone.");
-      document.getElementById("guess-words").textContent =
-        `Your guess is “${guess}”. If it is right you win, if it is wrong you lose, and the game ends either way.`;
+      if (reason) return complain(t("Please keep your guess until it is your turn."));
+      if (!guess) return complain(t("Please write your guess first."));
+      if (!ONE_WORD.test(guess)) return complain(t("Your guess is one word, in letters. Please write that word alone."));
+      document.getElementById("guess-words").textContent = t(
+        "Your guess is “%(word)s”. If it is right you win, if it is wrong you lose, and the game ends either way.",
+        { word: guess },
+      );
       const sure = await ask(document.getElementById("guess-dialog"));
       if (sure && page.waiting("declaration") === null) page.send("declaration", guess);
       return update(page.view());

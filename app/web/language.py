@@ -1,0 +1,86 @@
+"""Which language a page is in: the one that was switched to, else the browser's, else the first that is offered."""
+
+import re
+
+from babel import Locale
+from flask import Blueprint, Flask, Response, has_request_context, redirect, request, session, url_for
+from flask.globals import request_ctx
+from flask_babel import get_locale, gettext
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.config import ENGLISH
+from app.web.seats import settings
+from app.web.words import Words, script_words
+
+blueprint = Blueprint("language", __name__)
+_OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")  # nothing that a browser takes for another host
+_babel = Words()
+
+
+def register(app: Flask) -> None:
+    """Let pages be translated, and know their language."""
+    _babel.init_app(app, default_locale=ENGLISH, locale_selector=_select)
+    app.register_blueprint(blueprint)
+    app.context_processor(_in_templates)
+    app.add_template_filter(_translated, "translated")
+    app.after_request(_varies)
+
+
+def own_path(text: str) -> str | None:
+    """A path on this server that a form may ask to go on to; None for anything else."""
+    return text if _OWN_PATH.fullmatch(text) else None
+
+
+@blueprint.post("/language")
+def switch() -> AnyResponse:
+    """Remember a language that is offered, and go back to the page."""
+    wanted = request.form.get("language", "")
+    if wanted in settings().languages:
+        session["language"] = wanted
+        session.permanent = True
+    return redirect(own_path(request.form.get("next", "")) or url_for("play.home"), 303)
+
+
+def _select() -> str:
+    """The language of this request. Programs are answered in English, as the protocol has it."""
+    if not has_request_context() or request.path.startswith("/api/"):
+        return ENGLISH
+    offered = settings().languages
+    remembered = session.get("language")
+    if remembered in offered:
+        return str(remembered)
+    return request.accept_languages.best_match(offered, offered[0]) or offered[0]
+
+
+def _in_templates() -> dict[str, object]:
+    language = str(get_locale() or ENGLISH)
+    return {
+        "language": language,
+        "languages": {each: _own_name(each) for each in settings().languages},
+        "this_page": _this_page(),
+        "script_words": script_words,
+    }
+
+
+def _translated(text: str) -> str:
+    """What comes from the layers below, in the page's language if it is known there."""
+    return gettext(text) if text else ""
+
+
+def _own_name(language: str) -> str:
+    name = Locale.parse(language).get_display_name() or language
+    return name[:1].upper() + name[1:]
+
+
+def _this_page() -> str:
+    """Where the language switch leads back to; what was answered to a form may not be there to be opened."""
+    if request.method in ("GET", "HEAD"):
+        return request.full_path.rstrip("?")
+    adapter = request_ctx.url_adapter
+    return request.path if adapter is not None and adapter.test(request.path, "GET") else url_for("play.home")
+
+
+def _varies(response: Response) -> Response:
+    if response.mimetype == "text/html":
+        response.vary.add("Accept-Language")
+    return response

@@ -1,0 +1,85 @@
+"""The words of pages and of their scripts in other languages, from translations/*/LC_MESSAGES/messages.po.
+
+The .po files are read as they are, once a process, so nothing has to be compiled and nothing can be out of date.
+docs/translating.md says how they are kept.
+"""
+
+from functools import cached_property, lru_cache
+from gettext import c2py
+from io import BytesIO
+from typing import Any
+
+from babel import Locale
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.support import NullTranslations, Translations
+from flask_babel import Babel, Domain, get_locale
+
+from app.config import ENGLISH, TRANSLATIONS
+
+_SCRIPTS = "static/js/"
+_MANY = 200  # numbers up to here show every plural form of every language
+
+
+def N_(text: str) -> str:  # noqa: N802 - the name by which gettext knows it
+    """The text as it is, marked for translators: it is translated where it is shown."""
+    return text
+
+
+# What the layers below say in English because they know no languages, and pages show.
+FROM_BELOW = (
+    N_("Deal or No Deal"),
+    N_("Adversarial Taboo"),
+    N_("House partner"),
+    N_("Games start by invitation here. Please use the link that you were sent."),
+)
+
+
+@lru_cache
+def read_catalog(language: str) -> Catalog:
+    """The catalog of a language that has one."""
+    with (TRANSLATIONS / language / "LC_MESSAGES" / "messages.po").open("rb") as file:
+        return read_po(file, locale=language)
+
+
+@lru_cache
+def _translations(language: str) -> NullTranslations:
+    if language == ENGLISH:
+        return NullTranslations()
+    compiled = BytesIO()
+    write_mo(compiled, read_catalog(language))
+    compiled.seek(0)
+    return Translations(compiled)
+
+
+class _Domain(Domain):
+    def get_translations(self) -> NullTranslations:
+        return _translations(str(get_locale() or ENGLISH))
+
+
+class Words(Babel):
+    """Flask-Babel, reading our catalogs."""
+
+    @cached_property
+    def domain_instance(self) -> Domain:
+        return _Domain()
+
+
+@lru_cache
+def script_words(language: str) -> dict[str, Any]:
+    """What static/js/words.js looks up: by the English text its translation, or its forms by CLDR plural category."""
+    if language == ENGLISH:
+        return {}
+    catalog, locale = read_catalog(language), Locale.parse(language)
+    form_of = c2py(catalog.plural_expr)
+    words: dict[str, Any] = {}
+    for message in catalog:
+        if not any(path.startswith(_SCRIPTS) for path, _ in message.locations):
+            continue
+        if isinstance(message.id, str):
+            words[message.id] = message.string
+        else:
+            forms = list(message.string or ())
+            words[message.id[0]] = {locale.plural_form(n): forms[form_of(n)] for n in range(_MANY)}
+    return words

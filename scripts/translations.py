@@ -1,0 +1,79 @@
+"""Brings the catalogs in translations/ up to date with the pages: `make translations`.
+
+    python -m scripts.translations [LANGUAGE ...]
+
+New strings arrive untranslated and those that no page has any more go; then it says what is left to translate.
+Naming a language that has no catalog begins one.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from babel import Locale, UnknownLocaleError
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
+
+# Where strings are, and by which function names they are known; static/js/words.js has t and tn.
+SOURCES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    ("app", "**.py", "python", {}),
+    ("static/js", "**.js", "javascript", {}),
+    ("templates", "**.html", "jinja2", {"silent": "false", "newstyle_gettext": "true"}),
+)
+KEYWORDS = {
+    **dict.fromkeys(("_", "gettext", "lazy_gettext", "N_", "t"), None),
+    **dict.fromkeys(("ngettext", "tn"), (1, 2)),
+}
+
+
+def extracted() -> Catalog:
+    """Every string that pages, their scripts and their answers have, with the files it is in."""
+    found = Catalog(project="Parlor", copyright_holder="the authors of Parlor")
+    for folder, pattern, method, options in SOURCES:
+        for path, _, text, comments, context in extract_from_dir(
+            ROOT / folder, [(pattern, method)], {pattern: options}, KEYWORDS, ("Translators:",), strip_comment_tags=True
+        ):
+            found.add(text, None, [(f"{folder}/{path}", 0)], auto_comments=comments, context=context)
+    return found
+
+
+def unfinished(catalog: Catalog) -> Iterator[Message]:
+    """What a translator still has to look at."""
+    for message in catalog:
+        texts = message.string if isinstance(message.string, tuple | list) else (message.string,)
+        if message.id and (message.fuzzy or not all(texts)):
+            yield message
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Bring the catalogs in translations/ up to date with the pages.")
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="such as fr or pt_BR; default: all there are")
+    wanted = parser.parse_args().languages or [each for each in known_languages() if each != ENGLISH]
+    template = extracted()
+    for language in wanted:
+        try:
+            Locale.parse(language)
+        except (ValueError, UnknownLocaleError):
+            sys.exit(f"error: expected the code of a language such as fr or pt_BR, got {language!r}")
+        path = TRANSLATIONS / language / "LC_MESSAGES" / "messages.po"
+        if path.exists():
+            with path.open("rb") as file:
+                catalog = read_po(file, locale=language)
+            catalog.update(template, no_fuzzy_matching=True, update_creation_date=False)
+        else:
+            path.parent.mkdir(parents=True)
+            catalog = Catalog(language, project=template.project, copyright_holder=template.copyright_holder)
+            catalog.update(template)
+        with path.open("wb") as file:
+            write_po(file, catalog, width=120, ignore_obsolete=True, sort_by_file=True, include_lineno=False)
+        left = list(unfinished(catalog))
+        print(f"{path.relative_to(ROOT)}: {len(catalog)} texts, {len(left)} to translate")
+        for message in left:
+            print(f"  {message.id if isinstance(message.id, str) else message.id[0]}")
+
+
+if __name__ == "__main__":
+    main()
