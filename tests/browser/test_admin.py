@@ -1,6 +1,7 @@
 """The admin pages in a real browser: signing in, trying a model, replaying a match, and access for everyone."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ from playwright.sync_api import Page, expect
 from app import accounts
 from app.extensions import writing
 from tests.browser.conftest import LABELS
-from tests.browser.steps import say, wait_for_answer, wait_for_turn
+from tests.browser.steps import RESULT, say, wait_for_answer, wait_for_turn
 from tests.browser.test_access import AXE
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
@@ -93,19 +94,82 @@ def test_the_overview_is_kept_fresh_and_takes_no_focus_away(parlor: Stack, admin
 def test_a_match_is_replayed_with_the_keyboard(parlor: Stack, admin: Page, played: str) -> None:
     admin.goto(f"{parlor.url}/admin/matches/{played}")
     where = admin.locator("#replay-where")
-    expect(where).to_have_text("3 of 3")
+    expect(where).to_have_text("Event 3 of 3")
     expect(admin.locator("#replay-generation")).to_contain_text("Hello!")
     admin.locator("body").press("ArrowLeft")
-    expect(where).to_have_text("2 of 3")
+    expect(where).to_have_text("Event 2 of 3")
     expect(admin.locator("#replay-generation")).to_contain_text("No model was called")
-    admin.get_by_role("link", name="Back").press("Enter")
-    expect(where).to_have_text("1 of 3")
-    expect(admin.get_by_role("link", name="Back")).to_be_focused()
+    expect(admin.locator("#replay-events [aria-current=step]")).to_contain_text("Hello!")
+    admin.get_by_role("link", name="Previous").press("Enter")
+    expect(where).to_have_text("Event 1 of 3")
+    expect(admin.get_by_role("link", name="Previous")).to_be_focused()
     admin.locator("#at").press("ArrowRight")
-    expect(where).to_have_text("2 of 3")
+    expect(where).to_have_text("Event 2 of 3")
     expect(admin.locator("#at")).to_have_attribute("aria-valuetext", "Event 2 of 3, First, message")
+    admin.get_by_label("Pace").press("ArrowRight")  # it belongs to the field
+    admin.wait_for_timeout(100)
+    expect(where).to_have_text("Event 2 of 3")
     admin.reload()
-    expect(where).to_have_text("2 of 3")
+    expect(where).to_have_text("Event 2 of 3")
+
+
+def test_a_match_plays_by_itself_until_it_is_paused_or_over(parlor: Stack, admin: Page, played: str) -> None:
+    admin.clock.install()
+    admin.goto(f"{parlor.url}/admin/matches/{played}?at=3")
+    where, play = admin.locator("#replay-where"), admin.locator("#replay-play")
+    play.press("Enter")
+    expect(where).to_have_text("Event 1 of 3")  # from the beginning
+    expect(play).to_have_text("Pause")
+    admin.clock.run_for(2000)
+    expect(where).to_have_text("Event 2 of 3")
+    play.press("Enter")
+    expect(play).to_have_text("Play")
+    admin.clock.run_for(10_000)
+    expect(where).to_have_text("Event 2 of 3")
+    admin.get_by_label("Pace").select_option("fast")
+    play.click()
+    admin.clock.run_for(800)
+    expect(where).to_have_text("Event 3 of 3")
+    expect(play).to_have_text("Play")
+    expect(play).to_be_focused()
+
+
+def test_a_match_that_goes_on_is_followed_from_its_last_event(
+    parlor: Stack, admin: Page, played: str, visitor: Visitor
+) -> None:
+    admin.clock.install()
+    admin.goto(f"{parlor.url}/admin/matches/{played}")
+    where = admin.locator("#replay-where")
+    expect(where).to_have_text("Event 3 of 3")
+    player = visitor.open(f"{parlor.url}/play/{played}")
+    say(player, "And what would you like?")
+    wait_for_answer(player, 4)
+    admin.clock.run_for(3000)
+    expect(where).to_have_text("Event 5 of 5")
+    admin.locator("body").press("ArrowLeft")
+    expect(where).to_have_text("Event 4 of 5")
+    player.get_by_role("button", name="Leave").click()
+    player.get_by_role("button", name="Leave the game").click()
+    expect(player).to_have_url(RESULT)
+    admin.clock.run_for(3000)
+    expect(admin.locator(".head .tag")).to_have_text("resigned")
+    expect(where).to_have_text("Event 4 of 7")
+    expect(admin.locator("#replay-events > li")).to_have_count(7)
+
+
+def test_without_javascript_and_without_motion_a_match_is_replayed_by_links(
+    parlor: Stack, admin: Page, played: str, visitors: Callable[..., Visitor]
+) -> None:
+    plain = visitors(java_script_enabled=False, storage_state=admin.context.storage_state())
+    page = plain.open(f"{parlor.url}/admin/matches/{played}?at=2")
+    expect(page.get_by_role("button", name="Play")).to_be_hidden()
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator("#replay-where")).to_have_text("Event 3 of 3")
+    page.get_by_role("link", name="Event 1", exact=True).click()
+    expect(page.locator("#replay-where")).to_have_text("Event 1 of 3")
+    scrolls = "getComputedStyle(document.querySelector('.events-window')).scrollBehavior"
+    still = visitors(reduced_motion="reduce", storage_state=admin.context.storage_state())
+    assert still.open(page.url).evaluate(scrolls) == "auto"
 
 
 def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(

@@ -81,16 +81,16 @@ def match(match_id: str) -> str:
         at = _read_event(request.args.get("at", ""), len(told))
         first, second = views_after(record, at - 1)
         row = session.get_one(MatchRow, match_id)
-        names = [_name(record, seat) for seat in (0, 1)]
+        players = [_player(record, seat) for seat in (0, 1)]
         return render_template(
             "admin/match.html",
             match=row,
             title=titles().get(row.game, row.game),
-            names=names,
+            players=players,
             events=[_event(step) for step in told],
             at=at,
             current=told[at - 1],
-            seats=[_seat(seat, names[seat], view) for seat, view in enumerate((first, second))],
+            seats=[_seat(seat, players[seat]["name"], view) for seat, view in enumerate((first, second))],
         )
 
 
@@ -102,9 +102,9 @@ def _read_event(text: str, events: int) -> int:
     return int(text)
 
 
-def _name(record: Record, seat: int) -> str:
-    spec = record.seats[seat].spec
-    return PERSON if spec is None else spec.name
+def _player(record: Record, seat: int) -> dict[str, Any]:
+    filled = record.seats[seat]
+    return {"name": PERSON if filled.spec is None else filled.spec.name, "model_id": filled.language_model_id}
 
 
 def _event(step: Step) -> dict[str, Any]:
