@@ -14,6 +14,7 @@ from app.games import GAMES, find_game
 from app.models import LanguageModel
 from app.players.api_options import read_options
 from app.players.base import PlayerSpec
+from app.players.prompts import templates
 
 BASELINE = "scripted"
 PERSON = "person"  # what a seat's player is called when no model sits there
@@ -32,15 +33,18 @@ def add_api_model(
     games: Sequence[str],
     options: dict[str, Any],
     *,
+    prompt_style: str = "full",
     hosts: Sequence[str] = (),
 ) -> LanguageModel:
     """Register a model behind an OpenAI-compatible server. Raises Invalid for bad options, Conflict for a taken name.
 
-    The label is what participants may see; by default it is a neutral one that tells nothing of the model. `hosts`
-    are the only ones that it may be at; none: any.
+    The label is what participants may see; by default it is a neutral one that tells nothing of the model. Every game
+    has to have the prompt style. `hosts` are the only ones that the model may be at; none: any.
     """
     for game in games:
         find_game(game)
+        if prompt_style not in (known := templates(game)):
+            raise Invalid(f"prompt_style: expected one of {game} ({', '.join(known)}), got {shown(prompt_style)}")
     for field, value in (("name", name), ("label", label)):
         if value is not None:
             check_name(field, value)
@@ -55,7 +59,7 @@ def add_api_model(
         raise Conflict(f"label: expected one that is not taken, got {shown(label)}; `flask model list` shows them all")
     neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
     label = label or next(candidate for candidate in neutral if candidate not in taken)
-    row = _row(name, label, "api", list(games) or list(GAMES), options, "full")
+    row = _row(name, label, "api", list(games) or list(GAMES), options, prompt_style)
     session.add(row)
     session.flush()
     return row

@@ -10,7 +10,7 @@ by its name (`$limit`, `$counts_book`). Once a match was played with it a file n
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from string import Template
@@ -31,6 +31,11 @@ _HEADING = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
 def templates(game: str) -> Mapping[str, tuple[str, ...]]:
     """The templates of a game by their style, oldest first. Raises NotFound for a game without any."""
     return _templates(game)
+
+
+def styles(games: Iterable[str]) -> list[str]:
+    """The styles that at least one of the games has, each once."""
+    return list(dict.fromkeys(style for game in games for style in templates(game)))
 
 
 def default_prompt(game: str, style: str = "full") -> JSON:

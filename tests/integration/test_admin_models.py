@@ -1,12 +1,15 @@
 """The registry's pages: add a model, have a worker try it, label it, switch it."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from app.extensions import reading, writing
 from app.matches.trial import forgotten_tests, try_model
 from app.matches.turns import Desk
 from app.models import LanguageModel, Lease
+from app.players import prompts
 from app.queues import TEST_MODEL, TURNS
 from app.web.admin import models as pages
 from tests.experimenter import signed_in
@@ -101,6 +105,7 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
         ({"name": ""}, "name: expected 1 to 80 characters", 400),
         ({"label": "House partner"}, "label: expected one that is not taken", 409),
         ({"model": ""}, "model: expected a name", 400),
+        ({"prompt_style": "terse"}, "prompt_style: expected one of negotiation (full), got &#39;terse&#39;", 400),
     ],
 )
 def test_what_cannot_be_is_said_and_the_form_keeps_what_was_typed(
@@ -127,6 +132,39 @@ def test_a_host_that_is_not_allowed_is_refused_with_those_that_are(
 
 def test_no_hosts_mean_any() -> None:
     assert load_settings({"API_HOSTS": " "}).api_hosts == ()
+
+
+# ---- The prompt style --------------------------------------------------------
+
+
+def test_the_only_prompt_style_is_told_and_not_asked_for(client: FlaskClient) -> None:
+    form = client.get("/admin/models/new").text
+    assert "All games have this one only." in form
+    assert 'name="prompt_style"' not in form
+    assert "full-1 of Deal or No Deal" in client.get(add(client)).text
+
+
+@pytest.fixture
+def _compact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A second style, of one game."""
+    shutil.copytree(prompts.FOLDER, tmp_path / "prompts")
+    shutil.copy(*(tmp_path / "prompts" / "negotiation" / name for name in ("full-1.txt", "compact-1.txt")))
+    monkeypatch.setattr(prompts, "FOLDER", tmp_path / "prompts")
+    prompts._templates.cache_clear()
+    yield
+    prompts._templates.cache_clear()
+
+
+@pytest.mark.usefixtures("_compact")
+def test_of_several_prompt_styles_one_is_chosen_that_all_its_games_have(client: FlaskClient, engine: Engine) -> None:
+    assert re.findall(r"<option[^>]*>(full|compact)<", client.get("/admin/models/new").text) == ["compact", "full"]
+    both = {**FORM, "games": ["negotiation", "taboo"], "prompt_style": "compact"}
+    answer = client.post("/admin/models/new", data=both)
+    assert answer.status_code == 400
+    assert "prompt_style: expected one of taboo (full)" in answer.text
+    assert "<option selected>compact<" in answer.text
+    assert "compact-1 of Deal or No Deal" in client.get(add(client, prompt_style="compact")).text
+    assert stored(engine).prompt_style == "compact"  # type: ignore[union-attr]
 
 
 # ---- The test call -----------------------------------------------------------

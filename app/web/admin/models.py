@@ -16,6 +16,7 @@ from app.games import GAMES, titles
 from app.matches.trial import waits_for_test
 from app.models import LanguageModel, SeatRow
 from app.players.api_options import TOKEN_FIELDS, read_options
+from app.players.prompts import default_prompt, styles
 from app.queues import ask_for_test
 from app.registry import add_api_model, list_models, set_enabled, set_label
 from app.web.admin.blueprint import blueprint
@@ -49,7 +50,10 @@ def add_model() -> ResponseReturnValue:
             raise Invalid("games: expected at least one that the model plays, got none")
         with writing() as session:
             name, label = form.get("name", "").strip(), form.get("label", "").strip() or None
-            row = add_api_model(session, name, label, games, _options(form), hosts=settings().api_hosts)
+            style = form.get("prompt_style", "full")
+            row = add_api_model(
+                session, name, label, games, _options(form), prompt_style=style, hosts=settings().api_hosts
+            )
             row.test_asked_at = datetime.now(UTC)
             session.flush()
             number = row.id
@@ -104,10 +108,18 @@ def _page(number: int, refused: str | None = None) -> str:
             model=row,
             options=read_options(row.options) if row.kind == "api" else None,
             waits=waits_for_test(row),
+            prompts=_prompts(row),
             played=_played(session).get(row.id, 0),
             titles=titles(),
             refused=refused,
         )
+
+
+def _prompts(row: LanguageModel) -> dict[str, str]:
+    """The template by which a new match puts each game into words for the model."""
+    if row.prompt_style is None:
+        return {}
+    return {game: default_prompt(game, row.prompt_style)["template"] for game in row.games}
 
 
 def _played(session: Session) -> dict[int | None, int]:
@@ -123,7 +135,7 @@ def _form(values: Mapping[str, Any], games: list[str], refused: str | None) -> s
     return render_template(
         "admin/model-new.html",
         values=values, chosen=games, refused=refused, failed=field, titles=titles(), token_fields=TOKEN_FIELDS,
-        hosts=settings().api_hosts,
+        hosts=settings().api_hosts, styles=styles(GAMES),
     )  # fmt: skip
 
 
