@@ -28,10 +28,13 @@ KEYWORDS = {
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 
+_US = "the authors of Parlor"
+ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}
+
 
 def extracted() -> Catalog:
     """Every string that pages, their scripts and their answers have, with the files it is in."""
-    found = Catalog(project="Parlor", copyright_holder="the authors of Parlor")
+    found = Catalog()
     for folder, pattern, method, options in SOURCES:
         for path, _, text, comments, context in extract_from_dir(
             ROOT / folder, [(pattern, method)], {pattern: options}, KEYWORDS, ("Translators:",), strip_comment_tags=True
@@ -65,7 +68,9 @@ def main() -> None:
             catalog.update(template, no_fuzzy_matching=True, update_creation_date=False)
         else:
             path.parent.mkdir(parents=True)
-            catalog = Catalog(language, project=template.project, copyright_holder=template.copyright_holder)
+            catalog = Catalog(
+                language, header_comment="# docs/translating.md says how this file is kept.", fuzzy=False, **ABOUT
+            )
             catalog.update(template)
         with path.open("wb") as file:
             write_po(file, catalog, width=120, ignore_obsolete=True, sort_by_file=True, include_lineno=False)

@@ -41,11 +41,12 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the maker of a move is told: the ply after it, or why it was refused."""
+    """What the maker of a move is told: the ply after it, or why it was refused; `violation` is the rules' own code."""
 
     ply: int | None = None
     code: str | None = None
     message: str | None = None
+    violation: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -253,8 +254,8 @@ def _refusal(record: Record, submission: Submission) -> Answer | None:
 
 def _answer(logged: Logged) -> Answer:
     match logged.event:
-        case Violated(reason=reason):
-            return Answer(code="illegal_move", message=reason)
+        case Violated(code=code, reason=reason):
+            return Answer(code="illegal_move", message=reason, violation=code)
         case Event():
             return Answer(ply=logged.ply + 1)
         case _:

@@ -137,7 +137,8 @@ class Play:
             gevent.spawn(ring, self._settings.broker_url, submission.match_id)
         if receipt.answer.ok:
             return {"ok": True, "ply": receipt.answer.ply}
-        return _refused(receipt.answer.code or "invalid", receipt.answer.message or "")
+        answer = receipt.answer
+        return _refused(answer.code or "invalid", answer.message or "", answer.violation)
 
     def _acknowledged(self, handler: Callable[[Place, str, JSON], JSON]) -> Callable[..., JSON]:
         """Find the socket's place, and turn every refusal into an acknowledgement."""
@@ -190,8 +191,9 @@ class Play:
             self._rooms.typing(match_id, None, typing)
 
 
-def _refused(code: str, message: str) -> JSON:
-    return {"ok": False, "error": {"code": code, "message": message}}
+def _refused(code: str, message: str, violation: str | None = None) -> JSON:
+    more = {} if violation is None else {"violation": violation}
+    return {"ok": False, "error": {"code": code, "message": message, **more}}
 
 
 def _kind(value: Any) -> str:

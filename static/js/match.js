@@ -7,6 +7,7 @@
 //   turn(view)      which of the template's `says` words this turn has
 //   talking(view)   whether there is anything left to say
 //   warn(text, view)     why one may not want to send this, or null; sent again, it goes
+//   refusals        what to say of a refused move in another language than English, by the code of the violation
 //   refused(kind, reason)  a move that is no message was refused
 //   update(view)    draw the board
 // A game of messages alone needs no module.
@@ -22,14 +23,20 @@ import { isWhole, may, merge, moments, moves } from "./state.js";
 import { stored } from "./store.js";
 import { TurnLine } from "./turn.js";
 import { typingLine } from "./typing.js";
+import { language, t } from "./words.js";
 
 const REFUSALS = {
-  stale: "Something else happened first. Please have a look, then send it again.",
-  not_your_turn: "It is your partner’s turn now. Your words are kept here.",
-  over: "The game is over already.",
-  too_fast: "That was very quick. Please wait a moment, then send it again.",
-  too_long: "That is too long to send at once. Please make it shorter.",
-  invalid: "We could not read that. Please try it in other words.",
+  stale: t("Something else happened first. Please have a look, then send it again."),
+  not_your_turn: t("It is your partner’s turn now. Your words are kept here."),
+  over: t("The game is over already."),
+  too_fast: t("That was very quick. Please wait a moment, then send it again."),
+  too_long: t("That is too long to send at once. Please make it shorter."),
+  invalid: t("We could not read that. Please try it in other words."),
+};
+// Refusals by the rules, for readers of other languages; in English the server says more exactly what is wrong.
+const VIOLATIONS = {
+  empty: t("Please write something first."),
+  control_character: t("There is a character in it that cannot be shown. Please remove it."),
 };
 
 const byId = (id) => document.getElementById(id);
@@ -53,6 +60,7 @@ const game = {
   turn: (now) => now.to_move,
   talking: () => true,
   warn: () => null,
+  refusals: {},
   refused: () => {},
   update: () => {},
   ...made,
@@ -136,7 +144,7 @@ function drawTurn() {
   const yours = view.status === "playing" && view.to_move === "you";
   const tone = problem ? "lost" : over ? "over" : yours ? "" : "partner";
   const words = says[moment];
-  const tab = yours && !problem ? "Your turn" : tone === "partner" && view.status === "playing" ? "Partner’s turn" : words[0].replace(/\.$/, "");
+  const tab = yours && !problem ? t("Your turn") : tone === "partner" && view.status === "playing" ? t("Partner’s turn") : words[0].replace(/\.$/, "");
   turn.show(tone, words, tab);
   byId("reload").hidden = problem !== "refused";
 }
@@ -174,9 +182,9 @@ function seeResult() {
 
 // Why a move of this kind has to wait, or null when it may be made now.
 function waiting(kind) {
-  if (outbox.move) return "Your last move is still on its way.";
+  if (outbox.move) return t("Your last move is still on its way.");
   if (may(view, kind)) return null;
-  return view.to_move === "you" ? "That cannot be done now." : "It is your partner’s turn. You can send this when it is yours.";
+  return view.to_move === "you" ? t("That cannot be done now.") : t("It is your partner’s turn. You can send this when it is yours.");
 }
 
 function send(kind, body) {
@@ -187,7 +195,7 @@ function send(kind, body) {
 function say(text) {
   const reason = waiting("message");
   if (reason) return composer.explain(reason);
-  if (!text) return composer.refuse("Please write something first.");
+  if (!text) return composer.refuse(t("Please write something first."));
   const warning = warned === text ? null : game.warn(text, view);
   if (warning) {
     warned = text;
@@ -202,8 +210,9 @@ function accepted(move) {
   log.settle(move.ply);
 }
 
-function refused(move, { code, message }) {
-  const reason = REFUSALS[code] ?? message;
+function refused(move, { code, violation, message }) {
+  const translated = language() === "en" ? null : { ...VIOLATIONS, ...game.refusals }[violation];
+  const reason = REFUSALS[code] ?? translated ?? message;
   log.drop();
   composer.wait(waiting("message"));
   if (move.kind === "message") composer.refuse(reason, move.body);

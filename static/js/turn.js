@@ -1,10 +1,13 @@
 // The turn line: whose turn it is, what to do, how long; and the title of the tab.
 
+import { tn } from "./words.js";
+
 const SPOKEN = [60, 30, 10]; // the seconds at which the clock says something
 
 export class TurnLine {
   #line;
   #now;
+  #words; // what has happened, without the seconds left
   #more;
   #clock;
   #time;
@@ -18,6 +21,7 @@ export class TurnLine {
   constructor(line, title) {
     this.#line = line;
     this.#now = line.querySelector("#turn-now");
+    this.#words = this.#now.textContent;
     this.#more = line.querySelector("#turn-more");
     this.#clock = line.querySelector("#clock");
     this.#time = this.#clock.querySelector("time");
@@ -27,6 +31,7 @@ export class TurnLine {
   // tone: "" (you), partner, lost or over; words: [what has happened, what to do]; tab: the title's first words.
   show(tone, [now, more], tab) {
     this.#line.className = tone ? `turn turn-${tone}` : "turn";
+    this.#words = now;
     this.#say(now);
     if (this.#more.textContent !== more) this.#more.textContent = more;
     this.#more.classList.toggle("wide-only", tone === "" || tone === "partner");
@@ -54,7 +59,8 @@ export class TurnLine {
     const mark = SPOKEN.filter((seconds) => left <= seconds).at(-1);
     if (mark && left > 0 && mark !== this.#spoken) {
       this.#spoken = mark;
-      this.#say(`${this.#now.textContent.replace(/ \d+ seconds left\.$/, "")} ${mark} seconds left.`);
+      const seconds = tn("%(num)s second left.", "%(num)s seconds left.", mark);
+      this.#say(`${this.#words} ${seconds}`);
     }
   }
 

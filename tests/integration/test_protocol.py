@@ -221,7 +221,8 @@ def code_of(answer: JSON) -> str:
     """The code of a refusal of the one documented shape."""
     assert set(answer) == {"ok", "error"}
     assert answer["ok"] is False
-    assert set(answer["error"]) == {"code", "message"}
+    assert set(answer["error"]) == {"code", "message"} | ({"violation"} & set(answer["error"]))
+    assert ("violation" in answer["error"]) == (answer["error"]["code"] == "illegal_move")
     assert answer["error"]["message"]
     assert "\n" not in answer["error"]["message"]
     return str(answer["error"]["code"])
@@ -246,21 +247,24 @@ def test_a_move_in_the_partners_turn_is_refused_and_goes_through_in_ones_own(par
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "words", "violation"),
     [
-        ("hello", "[message]"),
-        ("", "[message]"),
-        ("[message]", "empty"),
-        ("[message] a [propose] (1 books, 0 hats, 0 balls)", "one move at a time"),
-        ("[propose] (1 books, 0 hats, 0 balls)", "say something first"),
-        ("[message] bell \x07", "U+0007"),
-        ("[message] null \x00", "U+0000"),
+        ("hello", "[message]", "no_prefix"),
+        ("", "[message]", "no_prefix"),
+        ("[message]", "empty", "empty"),
+        ("[message] a [propose] (1 books, 0 hats, 0 balls)", "one move at a time", "two_prefixes"),
+        ("[propose] (1 books, 0 hats, 0 balls)", "say something first", "too_early"),
+        ("[message] bell \x07", "U+0007", "control_character"),
+        ("[message] null \x00", "U+0000", "control_character"),
     ],
 )
-def test_a_move_against_the_rules_is_refused_with_its_reason(parlor: Stack, text: str, words: str) -> None:
+def test_a_move_against_the_rules_is_refused_with_its_reason(
+    parlor: Stack, text: str, words: str, violation: str
+) -> None:
     with Participant(negotiation(parlor)) as person:
         answer = person.move(text)
         assert code_of(answer) == "illegal_move"
+        assert answer["error"]["violation"] == violation
         assert words.lower() in answer["error"]["message"].lower()
         assert person.move(ASK)["ok"]
 
