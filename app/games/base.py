@@ -135,13 +135,12 @@ class Game(Protocol[S]):
 def transcript(events: Sequence[Event], seat: int, hidden: frozenset[str] = frozenset()) -> tuple[Entry, ...]:
     """The accepted moves as `seat` sees them; the partner's moves of a `hidden` kind have no text."""
     return tuple(
-        Entry(
-            ply=ply,
-            by="you" if event.seat == seat else "partner",
-            kind=event.kind,
-            text=None if event.kind in hidden and event.seat != seat else event.text,
-        )
-        for ply, event in enumerate(events)
+        [
+            Entry(ply, "you", event.kind, event.text)
+            if event.seat == seat
+            else Entry(ply, "partner", event.kind, None if event.kind in hidden else event.text)
+            for ply, event in enumerate(events)
+        ]
     )
 
 

@@ -123,7 +123,7 @@ class Negotiation:
         return Event("proposal", seat, move, {"allocation": list(allocation)})
 
     def apply(self, state: State, event: Event) -> State:
-        return replace(state, events=(*state.events, event))
+        return State(state.config, state.context, state.first, (*state.events, event))
 
     def view(self, state: State, seat: int, *, over: bool = False) -> View:
         mover = None if over else self.to_move(state)

@@ -28,6 +28,7 @@ _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters to Unicode, invisibl
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _BROKEN = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:[-_*~.·][^\W\d_]+)+")
+_MAYBE_BROKEN = re.compile(r"[-_*~.·][^\W\d_]")
 # No run of single letters starts in a contraction: after `it's`, `Tom's` or `I'm` the next letter is the first.
 # Nor with the letter that names a vitamin: "vitamin c a t shirt".
 _RUN_START = r"(?<![^\W_])(?<![^\W_]')(?!i'[md]\b|(?<=vitamin )\w )"
@@ -102,11 +103,20 @@ def readings(folded: str) -> list[str]:
 
     The parts of a hyphenated compound and the stem of a possessive are words of their own; `can't` is not `can`.
     """
-    found = [part for word in _WORD.findall(folded) if not _CONTRACTION.fullmatch(word) for part in word.split("'")]
-    found += (_NOT_A_LETTER.sub("", broken) for broken in _BROKEN.findall(folded))
-    for pattern in (_EVENLY_SPELLED, SPELLED_OUT):
-        for run in pattern.finditer(folded):
-            found += _without_neighbours(run[0])
+    found: list[str] = []
+    for word in _WORD.findall(folded):
+        if "'" not in word:
+            found.append(word)
+        elif not _CONTRACTION.fullmatch(word):
+            found += word.split("'")
+    # Most texts hide nothing, and a look for the least that a disguise needs is cheaper than one for the disguise.
+    single_letters = sum(len(word) == 1 for word in found)
+    if _MAYBE_BROKEN.search(folded):
+        found += (_NOT_A_LETTER.sub("", broken) for broken in _BROKEN.findall(folded))
+    if single_letters > 1:
+        for pattern in (_EVENLY_SPELLED, SPELLED_OUT):
+            for run in pattern.finditer(folded):
+                found += _without_neighbours(run[0])
     if _MAYBE_LEET.search(folded):
         found += _leet(folded)
     return list(dict.fromkeys(found))

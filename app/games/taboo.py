@@ -106,7 +106,7 @@ class Taboo:
         return Event("declaration", seat, move, data)
 
     def apply(self, state: State, event: Event) -> State:
-        return replace(state, events=(*state.events, event))
+        return State(state.config, state.word, (*state.events, event))
 
     def view(self, state: State, seat: int, *, over: bool = False) -> View:
         mover = None if over else self.to_move(state)

@@ -5,6 +5,7 @@ the time or sockets, and nothing but `step` asks a game to parse.
 """
 
 import random
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +32,7 @@ class Match:
     violations: int = 0
     stopped: Resigned | TimedOut | Aborted | None = None
     ended: Ended | None = None
+    to_move: int | None = None  # the seat whose turn it is, or None when the match is over
 
     @property
     def ply(self) -> int:
@@ -40,11 +42,6 @@ class Match:
     @property
     def over(self) -> bool:
         return self.ended is not None
-
-    @property
-    def to_move(self) -> int | None:
-        """The seat whose turn it is, or None when the match is over."""
-        return None if self.over or self.stopped else self.game.to_move(self.state)
 
     def view(self, seat: int) -> View:
         """What `seat` may see of the game."""
@@ -76,7 +73,8 @@ def replay(events: Iterable[LogEvent]) -> Match:
     game = find_game(first.game)
     # A resolved config leaves nothing to draw, so the generator given here is never used.
     state = game.initial(game.config(first.config), random.Random(0))
-    match = Match(game, state, first.prompts, Clocks.from_json(first.clocks))
+    clocks = Clocks.from_json(first.clocks)
+    match = Match(game, state, first.prompts, clocks, to_move=game.to_move(state))
     for event in log:
         match = apply(match, event)
     return match
@@ -88,13 +86,15 @@ def apply(match: Match, event: LogEvent) -> Match:
         raise Invalid(f"event log: expected nothing after the end and one beginning, got {event!r}")
     match event:
         case Event():
-            return replace(match, state=match.game.apply(match.state, event), refused=())
+            state = match.game.apply(match.state, event)
+            mover = match.game.to_move(state)
+            return Match(match.game, state, match.prompts, match.clocks, (), match.violations, None, None, mover)
         case Violated():
             return replace(match, refused=(*match.refused, event), violations=match.violations + 1)
         case Resigned() | TimedOut() | Aborted():
-            return replace(match, stopped=event)
+            return replace(match, stopped=event, to_move=None)
         case Ended():
-            return replace(match, ended=event)
+            return replace(match, ended=event, to_move=None)
 
 
 def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[LogEvent]:
@@ -136,20 +136,18 @@ def _broken_off(match: Match, reason: str) -> Ended:
     return Ended(reason, None, (0, 0), dict(match.game.unfinished))
 
 
-def _is_control(character: str) -> bool:
-    code = ord(character)
-    return (code < 32 and character not in "\n\t\r") or 127 <= code < 160 or 0xD800 <= code < 0xE000
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def _unreadable(seat: int, text: str) -> Violation | None:
     """Refuse what no screen shows and not every database stores: control characters and lone surrogates."""
-    found = next(filter(_is_control, text), None)
+    found = _CONTROL.search(text)
     if found is None:
         return None
-    reason = f"The text has a character that cannot be shown (U+{ord(found):04X}). Please remove it."
+    reason = f"The text has a character that cannot be shown (U+{ord(found[0]):04X}). Please remove it."
     return Violation(seat, text, "control_character", reason)
 
 
 def readable(text: str) -> str:
     """The text with what no screen shows, and not every database stores, replaced."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in text)
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -6,7 +6,7 @@ that append at once, one gets an IntegrityError and reads again.
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
@@ -82,7 +82,7 @@ class Record:
     def extended(self, event: LogEvent, at: datetime, move_id: str | None = None) -> "Record":
         """This record after one more event."""
         logged = Logged(len(self.log), self.match.ply, event, at, move_id)
-        return replace(self, log=(*self.log, logged), match=engine.apply(self.match, event))
+        return Record(self.id, self.seed, self.seats, (*self.log, logged), engine.apply(self.match, event))
 
 
 def move_times(log: Sequence[Logged]) -> list[str]:

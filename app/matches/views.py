@@ -5,17 +5,26 @@ know, so nothing private can leak by a slip further out.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.games.base import JSON
+from app.games.base import JSON, Entry
 from app.matches.engine import Match
 
 _ALWAYS = ("match", "ply")
 
 
-def seat_view(match_id: str, match: Match, times: Sequence[str], seat: int, clock: JSON | None = None) -> JSON:
-    """The whole view of a seat. `times` are the moments of the accepted moves, ISO 8601 in UTC, by ply."""
+def seat_view(
+    match_id: str, match: Match, times: Sequence[str], seat: int, clock: JSON | None = None, known: Sequence[JSON] = ()
+) -> JSON:
+    """The whole view of a seat. `times` are the moments of the accepted moves, ISO 8601 in UTC, by ply.
+
+    `known` are the entries of an earlier view of the same seat: those that are still true are taken over as they are.
+    """
     view = match.view(seat)
+    transcript = [
+        old if old["text"] == entry.text else _entry(entry, times)
+        for old, entry in zip(known, view.transcript, strict=False)
+    ]
+    transcript += [_entry(entry, times) for entry in view.transcript[len(transcript) :]]
     return {
         "match": match_id,
         "game": view.game,
@@ -23,10 +32,7 @@ def seat_view(match_id: str, match: Match, times: Sequence[str], seat: int, cloc
         "status": "over" if match.over else "playing",
         "ply": view.ply,
         "to_move": view.to_move,
-        "transcript": [
-            {"ply": entry.ply, "by": entry.by, "kind": entry.kind, "text": entry.text, "at": times[entry.ply]}
-            for entry in view.transcript
-        ],
+        "transcript": transcript,
         "facts": view.facts,
         "secret": view.secret,
         "may": list(view.may),
@@ -37,14 +43,16 @@ def seat_view(match_id: str, match: Match, times: Sequence[str], seat: int, cloc
 
 def change(before: JSON, after: JSON) -> JSON:
     """What a client that holds `before` needs to hold `after`: new or revealed entries, and the fields that differ."""
-    known = before["transcript"]
-    entries = [
-        entry
-        for number, entry in enumerate(after["transcript"])
-        if number >= len(known) or entry["text"] != known[number]["text"]
-    ]
-    fields: dict[str, Any] = {name: value for name, value in after.items() if before[name] != value}
-    return {**{name: after[name] for name in _ALWAYS}, **fields, "transcript": entries}
+    known, entries = before["transcript"], after["transcript"]
+    fresh = [new for old, new in zip(known, entries, strict=False) if new is not old and new["text"] != old["text"]]
+    fresh += entries[len(known) :]
+    fields = {name: value for name, value in after.items() if name in _ALWAYS or before[name] != value}
+    fields["transcript"] = fresh
+    return fields
+
+
+def _entry(entry: Entry, times: Sequence[str]) -> JSON:
+    return {"ply": entry.ply, "by": entry.by, "kind": entry.kind, "text": entry.text, "at": times[entry.ply]}
 
 
 def _outcome(match: Match, seat: int) -> JSON | None:

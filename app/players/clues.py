@@ -18,6 +18,8 @@ LONGEST = 2000  # characters of a text that are read
 
 _TERM = re.compile(r"[a-z]{2,}")
 _TOO_COMMON = 0.06  # terms of more entries than this part of the table tell nothing
+_RANKED = 10  # words that are worth a thought
+_NOTHING = 40  # nats below the likeliest; it adds nothing to a sum of odds
 _ELSEWHERE = 5.0, 4.0  # how well a word outside the table fits, in nats: to begin with, and more for each text
 
 
@@ -57,20 +59,28 @@ def beliefs(texts: Sequence[str], ruled_out: frozenset[str] = frozenset()) -> li
 
     The probabilities leave room for words that the table does not hold. `ruled_out` are terms, as `terms` gives them.
     """
-    weights = _weights()
+    weights, words_of = _weights(), _words_of()
     scores: defaultdict[str, float] = defaultdict(float)
-    elsewhere = _ELSEWHERE[0] + _ELSEWHERE[1] * len(texts)
-    for term in frozenset().union(*map(terms, texts)):
-        for word, weight in weights.get(term, ()):
-            if _plain(word) not in ruled_out:
-                scores[word] += weight
+    for term in sorted(weights.keys() & frozenset().union(*map(terms, texts))):  # sums of fractions depend on the order
+        for word, weight in weights[term]:
+            scores[word] += weight
+    for term in words_of.keys() & ruled_out:
+        for word in words_of[term]:
+            scores.pop(word, None)
     if not scores:
         return []
+    elsewhere = _ELSEWHERE[0] + _ELSEWHERE[1] * len(texts)
     top = max(elsewhere, *scores.values())
-    odds = {word: exp(score - top) for word, score in scores.items()}
-    total = sum(odds.values()) + exp(elsewhere - top)
-    ranked = sorted(odds.items(), key=lambda pair: (-pair[1], pair[0]))
-    return [(word, chance / total) for word, chance in ranked[:10]]
+    total = sum([exp(score - top) for score in scores.values() if score > top - _NOTHING]) + exp(elsewhere - top)
+    least = sorted(scores.values())[-_RANKED:][0]
+    likely = sorted((-score, word) for word, score in scores.items() if score >= least)
+    return [(word, exp(-score - top) / total) for score, word in likely[:_RANKED]]
+
+
+@lru_cache(maxsize=1)
+def _words_of() -> Mapping[str, tuple[str, ...]]:
+    """The words of the table by what `terms` makes of them."""
+    return {plain: tuple(word for word in table() if _plain(word) == plain) for plain in set(map(_plain, table()))}
 
 
 @lru_cache(maxsize=1)

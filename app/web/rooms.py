@@ -50,8 +50,10 @@ class Room:
 
     def view(self, seat: int) -> JSON:
         """What the pages of a seat are to hold from now on."""
-        self._shown[seat] = seat_view(self.id, self.match, self.times, seat, self._clock())
-        return self._shown[seat]
+        shown = self._shown.get(seat)
+        known = () if shown is None else shown["transcript"]
+        view = self._shown[seat] = seat_view(self.id, self.match, self.times, seat, self._clock(), known)
+        return view
 
     def _clock(self) -> JSON | None:
         mover = self.match.to_move

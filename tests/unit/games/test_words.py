@@ -104,15 +104,15 @@ REPEATED += ["i know the word! it is not ", "do you think ", "not i know the wor
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("piece", REPEATED)
 @pytest.mark.timeout(20)
-def test_100_kb_of_one_thing_is_judged_in_half_a_second(rule, piece):
-    assert seconds_to_judge(rule, piece * (100_000 // len(piece))) < 0.5
+def test_100_kb_of_one_thing_is_judged_in_a_second(rule, piece):
+    assert seconds_to_judge(rule, piece * (100_000 // len(piece))) < 1
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_100_kb_of_words_never_seen_are_judged_in_half_a_second(rule):
+def test_100_kb_of_words_never_seen_are_judged_in_a_second(rule):
     rng = random.Random(5)
     text = " ".join("".join(rng.choices(string.ascii_lowercase, k=rng.randrange(3, 12))) for _ in range(12_000))
-    assert seconds_to_judge(rule, text, "cat") < 0.5
+    assert seconds_to_judge(rule, text, "cat") < 1
 
 
 def seconds_to_judge(rule, text, target="merry-go-round"):  # a target of several parts takes the longest way
