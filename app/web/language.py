@@ -2,7 +2,7 @@
 
 import re
 
-from babel import Locale
+from babel import Locale, negotiate_locale
 from flask import Blueprint, Flask, Response, has_request_context, redirect, request, session, url_for
 from flask.globals import request_ctx
 from flask_babel import get_locale, gettext
@@ -49,7 +49,8 @@ def _select() -> str:
     remembered = session.get("language")
     if remembered in offered:
         return str(remembered)
-    return request.accept_languages.best_match(offered, offered[0]) or offered[0]
+    wanted = [each.replace("-", "_") for each, weight in request.accept_languages if weight > 0]
+    return negotiate_locale(wanted, offered) or offered[0]
 
 
 def _in_templates() -> dict[str, object]:

@@ -1,0 +1,171 @@
+"""Which language a page is in, and that what is played stays as it is."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app.config import load_settings
+from app.errors import Invalid
+
+GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.4"}
+ENGLISH_WORDS, GERMAN_WORDS = "played in plain words", "Zwei kleine Spiele"
+
+
+@pytest.fixture
+def client(make_app: Callable[..., Flask]) -> FlaskClient:
+    return make_app().test_client()
+
+
+def page(client: FlaskClient, path: str = "/", **headers: str) -> str:
+    return client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()}).text
+
+
+def switch(client: FlaskClient, language: str, back: str = "/about") -> str:
+    """Press the button in the footer; gives the address that it leads to."""
+    answer = client.post("/language", data={"language": language, "next": back})
+    assert answer.status_code == 303
+    return str(answer.headers["Location"])
+
+
+@pytest.mark.parametrize(
+    ("wish", "language"),
+    [
+        (None, "en"),
+        ("de", "de"),
+        ("de-CH;q=0.8, fr;q=0.9", "de"),
+        ("fr, nl", "en"),
+        ("en-GB, de;q=0.5", "en"),
+        ("*", "en"),
+        ("; ;,,q=", "en"),
+    ],
+)
+def test_a_page_is_in_the_language_that_the_browser_asks_for(
+    client: FlaskClient, wish: str | None, language: str
+) -> None:
+    answer = client.get("/", headers={"Accept-Language": wish} if wish else {})
+    assert f'<html lang="{language}">' in answer.text
+    assert (GERMAN_WORDS in answer.text) == (language == "de")
+    assert "Accept-Language" in answer.headers["Vary"]
+
+
+def test_the_switch_in_the_footer_is_remembered_and_leads_back(client: FlaskClient) -> None:
+    assert ENGLISH_WORDS in page(client)
+    assert switch(client, "de", "/rules/taboo?from=here") == "/rules/taboo?from=here"
+    assert GERMAN_WORDS in page(client)
+    assert '<html lang="de">' in page(client, "/privacy", Accept_Language="en")
+    switch(client, "en")
+    assert ENGLISH_WORDS in page(client, Accept_Language="de")
+
+
+def test_the_switch_is_a_form_that_knows_its_page_and_names_each_language_in_itself(client: FlaskClient) -> None:
+    form = re.search(r'<form class="languages".*?</form>', page(client, "/about?x=1"), re.DOTALL)
+    assert form is not None
+    assert 'name="next" value="/about?x=1"' in form[0]
+    assert re.findall(r'value="(\w+)" lang="(\w+)"( aria-current="true")?>(\w+)<', form[0]) == [
+        ("en", "en", ' aria-current="true"', "English"),
+        ("de", "de", "", "Deutsch"),
+    ]
+
+
+@pytest.mark.parametrize("language", ["fr", "", "../../de", "DE"])
+def test_a_language_that_is_not_offered_changes_nothing(client: FlaskClient, language: str) -> None:
+    switch(client, "de")
+    switch(client, language)
+    assert GERMAN_WORDS in page(client)
+
+
+@pytest.mark.parametrize("back", ["", "https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere", "about"])
+def test_the_switch_leads_nowhere_else(client: FlaskClient, back: str) -> None:
+    assert switch(client, "de", back) == "/"
+
+
+def test_the_switch_needs_the_token_of_its_page(make_app: Callable[..., Flask]) -> None:
+    app = make_app()
+    app.config["WTF_CSRF_ENABLED"] = True
+    client = app.test_client()
+    assert client.post("/language", data={"language": "de"}).status_code == 400
+    assert ENGLISH_WORDS in page(client)
+
+
+def test_what_was_answered_to_a_form_leads_back_to_a_page_that_can_be_opened(client: FlaskClient) -> None:
+    refused = client.post("/sign-in", data={"name": "nobody", "password": "x"})
+    assert 'name="next" value="/sign-in"' in refused.text
+    assert 'name="next" value="/"' in client.post("/start/chess", headers=GERMAN).text
+
+
+def test_one_language_alone_is_pinned_and_has_no_switch(make_app: Callable[..., Flask]) -> None:
+    client = make_app(LANGUAGES="en").test_client()
+    home = page(client, Accept_Language="de")
+    assert ENGLISH_WORDS in home
+    assert "/language" not in home
+    switch(client, "de")
+    assert ENGLISH_WORDS in page(client)
+
+
+def test_the_first_language_is_for_who_asks_for_none_of_them(make_app: Callable[..., Flask]) -> None:
+    client = make_app(LANGUAGES="de, en").test_client()
+    assert GERMAN_WORDS in page(client, Accept_Language="fr")
+    assert GERMAN_WORDS in page(client)
+    assert ENGLISH_WORDS in page(client, Accept_Language="en-US")
+
+
+def test_a_language_that_nobody_has_translated_is_refused_in_one_line() -> None:
+    with pytest.raises(Invalid) as caught:
+        load_settings({"LANGUAGES": "en,tlh"})
+    assert caught.value.message == "LANGUAGES: expected some of en, de, with commas between, got 'en,tlh'"
+
+
+def test_errors_are_told_in_the_language_of_the_page(client: FlaskClient) -> None:
+    missing = client.get("/nowhere", headers=GERMAN)
+    assert missing.status_code == 404
+    assert "Diese Seite gibt es nicht." in missing.text
+    assert "Dieses Spiel gehört zu einem anderen Browser." in page(client, "/play/" + "A" * 22, Accept_Language="de")
+
+
+def test_refusals_from_below_are_translated_where_a_visitor_can_meet_them(make_app: Callable[..., Flask]) -> None:
+    answer = make_app(GUEST_PLAY=False).test_client().post("/start/taboo", headers=GERMAN)
+    assert answer.status_code == 403
+    assert "Hier wird auf Einladung gespielt." in answer.text
+
+
+def test_programs_are_answered_in_english(client: FlaskClient) -> None:
+    answer = client.post("/api/matches", json={"game": "chess", "opponent": None}, headers=GERMAN)
+    assert answer.json is not None
+    assert answer.json["error"]["message"].startswith("game: expected")
+    assert client.get("/api/nothing", headers=GERMAN).json["error"]["message"].startswith("The link may be old.")  # type: ignore[index]
+
+
+def test_a_match_in_german_is_the_same_match(client: FlaskClient) -> None:
+    started = client.post("/start/negotiation", data={"objective": "coop"}, headers=GERMAN)
+    german = page(client, started.headers["Location"], Accept_Language="de")
+    assert "Holt zusammen so viele Punkte, wie ihr könnt" in german
+    assert "Bitte schreib auf Englisch." in german
+    english = page(client, started.headers["Location"], Accept_Language="en")
+    views = [re.findall(r'data-view="([^"]+)"', text) for text in (german, english)]
+    assert views[0] == views[1]
+    assert "Please write in English." not in english
+
+
+def test_a_page_holds_the_words_of_its_scripts_once_it_is_not_english(client: FlaskClient) -> None:
+    started = client.post("/start/taboo")
+    held = re.compile(r'<meta name="words" content="([^"]+)">')
+    assert not held.search(page(client, started.headers["Location"]))
+    found = held.search(page(client, started.headers["Location"], Accept_Language="de"))
+    assert found is not None
+    words = json.loads(found[1].replace("&#34;", '"').replace("&#39;", "'"))
+    assert words["Send again"] == "Noch einmal senden"
+    assert words["%(num)s book"] == {"one": "%(num)s Buch", "other": "%(num)s Bücher"}
+
+
+def test_numbers_are_written_as_the_language_does(make_app: Callable[..., Flask]) -> None:
+    client = make_app().test_client()
+    started = client.post("/api/matches", json={"game": "negotiation", "config": {"objective": -0.5}, "opponent": None})
+    assert started.json is not None
+    client.get(started.json["url"].partition("://")[2].partition("/")[2].join(["/", ""]))
+    path = f"/play/{started.json['match']}"
+    assert "each of your partner’s counts −0.5 for you" in page(client, path)
+    assert "zählt für dich −0,5" in page(client, path, Accept_Language="de")
