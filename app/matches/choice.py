@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, exists, select
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import Session, aliased
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, NotFound, shown
 from app.games import find_game
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry import PERSON
@@ -57,6 +57,15 @@ def read_choice(raw: Mapping[str, str]) -> Choice:
     if choice.since and choice.until and choice.since > choice.until:
         raise Invalid(f"until: expected {choice.since} or later, as since is that day, got {choice.until}")
     return choice
+
+
+def check_player(session: Session, choice: Choice) -> None:
+    """Raises NotFound for a player whom nobody knows; a mistyped name would look like somebody who never played."""
+    known = choice.player in (None, PERSON) or session.scalar(
+        select(LanguageModel.id).where(LanguageModel.name == choice.player)
+    )
+    if not known:
+        raise NotFound(f"player: expected {PERSON} or the name of a model in the registry, got {shown(choice.player)}")
 
 
 def conditions(choice: Choice) -> list[ColumnElement[bool]]:

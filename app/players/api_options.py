@@ -1,5 +1,6 @@
 """The options of an API model's registry row, validated. Knows no SDK, so that a command can check them at once."""
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ _OPTIONS = (
     "max_tokens", "token_field", "extra",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", "temperature", "top_p", "seed", *TOKEN_FIELDS}  # never in extra
+_MOST_EXTRA = 10_000
+_MOST_ADDRESS = 500
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 
@@ -75,7 +78,12 @@ def _url(raw: object) -> str:
     """An address without user, password, query or fragment: all of them can hide a key that logs would show."""
     address = raw if isinstance(raw, str) else ""
     try:
-        sound = _ADDRESS.fullmatch(address) and address.isprintable() and urlsplit(address).port != 0
+        sound = (
+            _ADDRESS.fullmatch(address)
+            and len(address) <= _MOST_ADDRESS
+            and address.isprintable()
+            and urlsplit(address).port != 0
+        )
     except ValueError:
         sound = False
     if not sound:
@@ -106,6 +114,16 @@ def _number(raw: object, option: str, least: float, most: float) -> float:
     return number
 
 
+def _can_be_kept(raw: object) -> bool:
+    """Whether every database and every server takes it for JSON."""
+    try:
+        text = json.dumps(raw, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return len(text) <= _MOST_EXTRA and "\\u0000" not in text
+
+
 def _extra(raw: object) -> JSON:
     if raw is None:
         return {}
@@ -114,4 +132,9 @@ def _extra(raw: object) -> JSON:
     own = sorted(_OWN_FIELDS & set(raw))
     if own:
         raise Invalid(f"extra: expected fields that have no option of their own, got {', '.join(own)}")
+    if not _can_be_kept(raw):
+        raise Invalid(
+            f"extra: expected at most {_MOST_EXTRA} characters of JSON, without NaN, Infinity, half characters and"
+            " NUL, got something else"
+        )
     return dict(raw)

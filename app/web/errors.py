@@ -6,6 +6,7 @@ import structlog
 from flask import Flask, jsonify, render_template, request
 from flask_babel import gettext, lazy_gettext
 from flask_limiter import RateLimitExceeded
+from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
@@ -57,6 +58,8 @@ def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
     status = error.code or 500
     if status < 400:
         return error  # a redirect
+    if status == 404 and _is_for_experimenters():
+        return _answer(404, "not_found", "There is nothing at this address. It may have been mistyped.")
     return _answer(status, HTTPStatus(status).name.lower(), str(_MESSAGES.get(status, _MESSAGES[404])))
 
 
@@ -68,4 +71,9 @@ def _broken(_error: Exception) -> tuple[Response | str, int]:
 def _answer(status: int, code: str, message: str) -> tuple[Response | str, int]:
     if request.path.startswith("/api/"):
         return jsonify(error={"code": code, "message": message}), status
-    return render_template("error.html", title=str(_TITLES.get(status, _TITLES[400])), message=message), status
+    page = "admin/error.html" if status < 500 and _is_for_experimenters() else "error.html"
+    return render_template(page, title=str(_TITLES.get(status, _TITLES[400])), message=message), status
+
+
+def _is_for_experimenters() -> bool:
+    return request.path.startswith(("/admin/", "/account")) and bool(current_user.is_authenticated)

@@ -17,7 +17,7 @@ from app.matches.failures import LATELY, MOST
 from app.matches.overview import QUIET
 from app.matches.record import Record, Seat
 from app.models import GenerationRow, LanguageModel, Lease, MatchRow
-from app.registry import PERSON, add_api_model, find_model
+from app.registry import PERSON, add_api_model, find_model, list_models
 from tests.experimenter import signed_in
 
 DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/generations.csv",
@@ -49,6 +49,46 @@ def test_nobody_else_gets_in(app: Flask, path: str) -> None:
     response = app.test_client().get(path)
     assert (response.status_code, response.location) == (302, f"/sign-in?next={path}")
     assert b"match_id" not in response.data
+
+
+def test_who_plays_is_no_experimenter(app: Flask) -> None:
+    guest = app.test_client()
+    guest.post("/start/taboo", data={"role": "attacker"})
+    for path in ("/admin/", "/admin/models/1", "/account"):
+        assert guest.get(path).location == f"/sign-in?next={path}"
+    assert guest.post("/admin/models/1", data={"action": "disable"}).location == "/sign-in"
+    with reading() as session:
+        assert find_model(session, "taboo", name="scripted").enabled
+
+
+def test_an_address_that_is_not_there_leads_back_to_the_overview(client: FlaskClient) -> None:
+    answer = client.get("/admin/no/such/page")
+    assert answer.status_code == 404
+    assert "There is nothing at this address." in answer.text
+    assert "Go to the overview" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/admin/models/1", {"action": "disable"}),
+        ("/admin/models/new", {"name": "mine", "games": "taboo", "model": "m"}),
+        ("/account", {"new": "quite a long password", "again": "quite a long password"}),
+        ("/sign-out", {}),
+    ],
+)
+@pytest.mark.parametrize("token", [{}, {"csrf_token": "an old one"}], ids=["none", "stale"])
+def test_a_form_that_was_open_too_long_changes_nothing_and_says_what_to_do(
+    app: Flask, client: FlaskClient, path: str, form: dict[str, str], token: dict[str, str]
+) -> None:
+    app.config["WTF_CSRF_ENABLED"] = True
+    answer = client.post(path, data={**form, **token})
+    assert answer.status_code == 400
+    assert "The page was open for too long." in answer.text
+    with reading() as session:
+        models = list_models(session, enabled_only=True)
+        assert [model.name for model in models] == ["scripted"]
+    assert "Set a password" in client.get("/account").text  # still signed in, and still without one
 
 
 def test_an_empty_installation_shows_an_overview_without_matches(client: FlaskClient) -> None:
@@ -214,6 +254,7 @@ def test_one_game_can_be_downloaded_and_an_unknown_one_is_not_found(client: Flas
     assert _rows(client.get("/admin/export/matches.csv?game=negotiation").text) == []
     assert client.get("/admin/export/matches.csv?game=chess").status_code == 404
     assert client.get("/admin/export/matches.csv?since=yesterday").status_code == 400
+    assert client.get("/admin/export/matches.csv?player=nobody").status_code == 404
     assert client.get("/admin/export/users.csv").status_code == 404
 
 

@@ -74,6 +74,11 @@ def test_the_list_is_filtered_and_its_downloads_carry_the_filter(client: FlaskCl
         ("since=2026-02-02&until=2026-02-01", "until: expected 2026-02-02 or later"),
         ("before=page2", "before: expected what the link"),
         ("before=2026-01-01T00:00:00~x", "before: expected what the link"),
+        ("before=9999-12-31T23:59:59-14:00~x", "before: expected what the link"),
+        ("before=2026-01-01T00:00:00%2B00:00~%00", "before: expected what the link"),
+        ("since=0001-01-01", "since: expected a day such as 2026-01-31"),
+        ("player=nobody", "player: expected person or the name of a model in the registry, got &#39;nobody&#39;"),
+        ("player=a%00b", "player: expected at most 100 characters on one line"),
         ("reason=" + "x" * 200, "reason: expected at most 100 characters"),
     ],
 )
@@ -82,6 +87,26 @@ def test_a_filter_that_cannot_be_is_said_in_a_line(client: FlaskClient, query: s
     assert answer.status_code == 400
     assert says in answer.text
     assert 'name="since"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("reason=checkmate", "No match has ended as “checkmate” so far."),
+        ("reason=no+deal", "No match has ended as “no deal” so far."),
+        ("before=2001-01-01T00:00:00%2B00:00~x", "There are no older matches."),
+        ("since=2999-01-01", "No match is like that."),
+    ],
+)
+def test_a_filter_that_no_match_fits_is_said_and_shown(
+    client: FlaskClient, engine: Engine, query: str, says: str
+) -> None:
+    taboo(engine)
+    answer = client.get(f"/admin/matches?{query}")
+    assert answer.status_code == 200
+    assert says in answer.text
+    if "reason" in query:
+        assert f"selected>{query.partition('=')[2].replace('+', ' ')}</option>" in answer.text
 
 
 def test_pages_of_the_list_hold_every_match_once(
@@ -159,8 +184,12 @@ def test_an_event_that_is_not_there_is_refused(client: FlaskClient, engine: Engi
     assert "at: expected the number of an event, from 1 to 1" in answer.text
 
 
-def test_an_unknown_match_is_not_found(client: FlaskClient) -> None:
-    assert client.get("/admin/matches/AAAAAAAAAAAAAAAAAAAAAA").status_code == 404
+@pytest.mark.parametrize("name", ["A" * 22, "A" * 3000, "%00", "%ff", "..%2f.."])
+def test_an_unknown_match_is_not_found_and_the_way_back_is_shown(client: FlaskClient, name: str) -> None:
+    answer = client.get(f"/admin/matches/{name}")
+    assert answer.status_code == 404
+    assert "Go to the overview" in answer.text
+    assert len(answer.text) < 6000
 
 
 def test_what_was_said_never_becomes_html(client: FlaskClient, engine: Engine) -> None:

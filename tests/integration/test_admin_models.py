@@ -97,7 +97,14 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
         ({"temperature": "hot"}, "temperature: expected a number from 0 to 2", 400),
         ({"temperature": "nan"}, "temperature: expected a number from 0 to 2", 400),
         ({"seed": "1e400"}, "seed: expected a whole number", 400),
+        ({"base_url": "localhost"}, "base_url: expected an address such as", 400),
+        ({"base_url": "http://" + "a" * 1000}, "base_url: expected an address such as", 400),
         ({"extra": "top_k"}, "extra: expected a JSON object", 400),
+        ({"extra": "[" * 20_000}, "extra: expected a JSON object", 400),
+        ({"extra": '{"a": NaN}'}, "extra: expected at most 10000 characters of JSON, without NaN", 400),
+        ({"extra": '{"a": 1e999}'}, "extra: expected at most", 400),
+        ({"extra": '{"a": "\\u0000"}'}, "extra: expected at most", 400),
+        ({"extra": '{"a": "\\ud800"}'}, "extra: expected at most", 400),
         ({"key_env": "sk-abcdefgh12345678"}, "key_env: expected the NAME", 400),
         ({"key_env": "SECRET_KEY"}, "key_env: expected the variable of a key", 400),
         ({"games": []}, "games: expected at least one", 400),
@@ -311,3 +318,4 @@ def test_a_change_that_cannot_be_changes_nothing(
     assert (row.label, row.enabled) == ("Robin", True)
     assert client.post("/admin/models/999", data={"action": "enable"}).status_code == 404
     assert client.get("/admin/models/999").status_code == 404
+    assert client.get(f"/admin/models/{2**70}").status_code == 404

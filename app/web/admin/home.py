@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import structlog
 from flask import Response, render_template, request
 from sqlalchemy import Engine
 
@@ -11,12 +12,14 @@ from app.errors import NotFound
 from app.extensions import db, reading
 from app.games import titles
 from app.matches import export
-from app.matches.choice import Choice, read_choice
+from app.matches.choice import Choice, check_player, read_choice
 from app.matches.failures import last_failures
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
+
+log = structlog.get_logger()
 
 
 @blueprint.get("/")
@@ -41,13 +44,16 @@ def home() -> str:
 @blueprint.get("/export/<name>.csv")
 def download(name: str) -> Response:
     """A CSV as it is written. `guard=1` and `bom=1` are as on the command line; what filters the list of matches
-    filters here, too. Raises NotFound for another table, Invalid for a filter that cannot be.
+    filters here, too. Raises NotFound for another table or player, Invalid for a filter that cannot be.
     """
     options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
     if name == "codebook":
         pieces = export.codebook(**options)
     elif name in export.TABLES:
-        pieces = _pieces(db.engine, export.TABLES[name], read_choice(request.args), options)
+        choice = read_choice(request.args)
+        with reading() as session:
+            check_player(session, choice)
+        pieces = _pieces(db.engine, export.TABLES[name], choice, options)
     else:
         raise NotFound(f"export: expected {', '.join(export.TABLES)} or codebook, got {name!r}")
     response = Response(pieces, mimetype="text/csv")
@@ -58,6 +64,10 @@ def download(name: str) -> Response:
 def _pieces(engine: Engine, table: export.Table, choice: Choice, options: dict[str, bool]) -> Iterator[bytes]:
     """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
     with reading(engine) as session:
-        for piece in export.to_csv(table.columns, export.rows(session, table, choice), **options):
-            yield piece
-            time.sleep(0)  # other greenlets play on, however fast the download is
+        try:
+            for piece in export.to_csv(table.columns, export.rows(session, table, choice), **options):
+                yield piece
+                time.sleep(0)  # other greenlets play on, however fast the download is
+        except GeneratorExit:
+            log.info("a download was given up", table=table.name)
+            raise

@@ -1,6 +1,7 @@
 """All matches, by what they are, and one match event by event."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from app.errors import Invalid, NotFound, shown
 from app.extensions import reading
 from app.games import titles
 from app.games.base import JSON
-from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, read_choice
+from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, check_player, read_choice
 from app.matches.overview import Place, chosen_matches, reasons
 from app.matches.record import Record, load
 from app.matches.story import Step, steps, views_after
@@ -21,6 +22,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
 
 _SEATS = ("First", "Second")
+_MATCH = re.compile(r"[A-Za-z0-9_-]{1,22}")
 
 
 # ---- The list ----------------------------------------------------------------
@@ -39,6 +41,8 @@ def matches() -> ResponseReturnValue:
 def _list(given: dict[str, str], choice: Choice | None, before: Place | None, refused: str | None) -> str:
     now = datetime.now(UTC)
     with reading() as session:
+        if choice is not None:
+            check_player(session, choice)
         lines, after = ([], None) if choice is None else chosen_matches(session, choice, before)
         return render_template(
             "admin/matches.html",
@@ -62,9 +66,10 @@ def _read_place(text: str) -> Place | None:
     moment, _, match = text.partition("~")
     try:
         at = datetime.fromisoformat(moment.replace(" ", "+"))
-        if at.tzinfo is None or not match.isascii() or not match.isprintable():
+        if at.tzinfo is None or not _MATCH.fullmatch(match):
             raise ValueError
-    except ValueError:
+        at = at.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise Invalid(f"before: expected what the link to older matches holds, got {shown(text)}") from None
     return Place(at, match)
 
@@ -75,6 +80,8 @@ def _read_place(text: str) -> Place | None:
 @blueprint.get("/matches/<match_id>")
 def match(match_id: str) -> str:
     """One match as it stood after the event `at`, from 1; without it after the last one."""
+    if not _MATCH.fullmatch(match_id):
+        raise NotFound(f"match: expected one that exists, got {shown(match_id)}")
     with reading() as session:
         record = load(session, match_id)
         told = steps(session, record)

@@ -22,6 +22,7 @@ from app.registry import add_api_model, list_models, set_enabled, set_label
 from app.web.admin.blueprint import blueprint
 from app.web.seats import settings
 
+_GREATEST = 2**31 - 1  # number of a row that the database can look for
 _TEXTS = ("model", "base_url", "organisation", "key_env", "token_field")
 _NUMBERS = ("temperature", "top_p", "seed", "max_tokens", "timeout", "retries")
 
@@ -94,7 +95,7 @@ def change_model(number: int) -> ResponseReturnValue:
 
 
 def _find(session: Session, number: int) -> LanguageModel:
-    row = session.get(LanguageModel, number)
+    row = session.get(LanguageModel, number) if number <= _GREATEST else None
     if row is None:
         raise NotFound(f"model: expected the number of one that is registered, got {number}")
     return row
@@ -149,7 +150,7 @@ def _options(form: Mapping[str, str]) -> dict[str, Any]:
     if extra := form.get("extra", "").strip():
         try:
             found["extra"] = json.loads(extra)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Invalid('extra: expected a JSON object such as {"top_k": 40}, got something else') from None
     return found
 
