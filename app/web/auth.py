@@ -10,6 +10,7 @@ from typing import Any
 
 from flask import Blueprint, Flask, redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
+from flask_babel import gettext, lazy_gettext, ngettext
 from flask_limiter.util import get_remote_address
 from flask_login import current_user, login_required, login_user, logout_user
 from flask_wtf import FlaskForm
@@ -28,7 +29,7 @@ from app.web.seats import settings
 blueprint = Blueprint("auth", __name__)
 blueprint.after_request(never_stored)
 
-_WRONG = "This name and this password do not go together. Please try again."
+_WRONG = lazy_gettext("This name and this password do not go together. Please try again.")
 
 
 def new_admin_link(app: Flask) -> str:
@@ -91,8 +92,20 @@ def _until_when() -> str:
     """What a visitor reads who has guessed too often."""
     limit = limiter.current_limit
     seconds = max(1, limit.reset_at - int(time.time())) if limit else 300
-    wait = f"{seconds} seconds" if seconds < 100 else f"{-(-seconds // 60)} minutes"
-    return f"That was a wrong password too often. Please try again in {wait}."
+    words = (
+        ngettext(
+            "That was a wrong password too often. Please try again in %(num)s second.",
+            "That was a wrong password too often. Please try again in %(num)s seconds.",
+            seconds,
+        )
+        if seconds < 100
+        else ngettext(
+            "That was a wrong password too often. Please try again in %(num)s minute.",
+            "That was a wrong password too often. Please try again in %(num)s minutes.",
+            -(-seconds // 60),
+        )
+    )
+    return str(words)
 
 
 _guesses: dict[str, Any] = {
@@ -171,13 +184,13 @@ def change_password() -> ResponseReturnValue:
     old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
     hashing = get_hub().threadpool.apply
     if _asks_for_old() and not hashing(accounts.password_fits, (current_user.password_hash, old)):
-        return _account_page(old="This is not the password until now."), 401
+        return _account_page(old=gettext("This is not the password until now.")), 401
     if new != again:
-        return _account_page(again="The two are not the same. Please write the new password twice."), 400
+        return _account_page(again=gettext("The two are not the same. Please write the new password twice.")), 400
     try:
         made = hashing(accounts.hash_password, (new,))
-    except Invalid as error:
-        return _account_page(new=error.message.capitalize() + "."), 400
+    except Invalid:
+        return _account_page(new=_too_short_or_long(new)), 400
     with writing() as database:
         user = database.get_one(User, current_user.id)
         user.password_hash = made
@@ -185,6 +198,17 @@ def change_password() -> ResponseReturnValue:
         database.expunge(user)
     begin_session(user)
     return redirect(url_for("auth.account", changed=1), 303)
+
+
+def _too_short_or_long(password: str) -> str:
+    return str(
+        gettext(
+            "Password: expected %(least)s to %(most)s characters, got %(length)s; a few words make a good one.",
+            least=accounts.SHORTEST_PASSWORD,
+            most=accounts.LONGEST_PASSWORD,
+            length=len(password),
+        )
+    )
 
 
 def _asks_for_old() -> bool:

@@ -59,7 +59,7 @@ def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
     if status < 400:
         return error  # a redirect
     if status == 404 and _is_for_experimenters():
-        return _answer(404, "not_found", "There is nothing at this address. It may have been mistyped.")
+        return _answer(404, "not_found", gettext("There is nothing at this address. It may have been mistyped."))
     return _answer(status, HTTPStatus(status).name.lower(), str(_MESSAGES.get(status, _MESSAGES[404])))
 
 

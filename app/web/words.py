@@ -14,9 +14,10 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import NullTranslations, Translations
-from flask_babel import Babel, Domain, get_locale
+from flask_babel import Babel, Domain, get_locale, gettext
 
 from app.config import ENGLISH, TRANSLATIONS
+from app.games import titles
 
 _SCRIPTS = "static/js/"
 _MANY = 200  # numbers up to here show every plural form of every language
@@ -33,7 +34,21 @@ FROM_BELOW = (
     N_("Adversarial Taboo"),
     N_("House partner"),
     N_("Games start by invitation here. Please use the link that you were sent."),
+    N_("This link has been used or is too old. `flask user link NAME` prints a new one."),
+    *(N_("deal"), N_("no deal"), N_("move limit")),
+    *(N_("attacker wins"), N_("defender wins"), N_("attacker breaks the rules"), N_("tied game")),
+    *(N_("resigned"), N_("aborted"), N_("timeout")),
+    *(N_("waiting"), N_("playing"), N_("over"), N_("live"), N_("terminal")),
+    *(N_("person"), N_("scripted"), N_("negotiator"), N_("attacker"), N_("defender"), N_("you"), N_("partner")),
+    *(N_("started"), N_("message"), N_("proposal"), N_("declaration"), N_("violation"), N_("ended")),
+    *(N_("Counts"), N_("Values"), N_("Split"), N_("Lambda"), N_("Limit"), N_("Book"), N_("Hat"), N_("Ball")),
+    *(N_("Max turns"), N_("Turns left"), N_("Word")),
 )
+
+
+def game_titles() -> dict[str, str]:
+    """What people call the games in the page's language, by name."""
+    return {name: gettext(title) for name, title in titles().items()}
 
 
 @lru_cache

@@ -109,3 +109,9 @@ def test_a_refusal_by_the_rules_has_words_in_other_languages(said: tuple[str, ..
     scripts = "".join((ROOT / "static/js" / name).read_text() for name in ("match.js", "games/negotiation.js"))
     assert re.search(rf"^  {refusal.code}: ", scripts, re.MULTILINE)
     assert f"`{refusal.code}`" in (ROOT / "docs/protocol.md").read_text()
+
+
+def test_what_is_named_for_translators_is_still_said_below() -> None:
+    code = [path.read_text() for path in (ROOT / "app").rglob("*.py") if path.name != "words.py"]
+    said = "\n".join(code)
+    assert [text for text in FROM_BELOW if text not in said and text.lower().replace(" ", "_") not in said] == []

@@ -10,7 +10,6 @@ from sqlalchemy import Engine
 
 from app.errors import NotFound
 from app.extensions import db, reading
-from app.games import titles
 from app.matches import export
 from app.matches.choice import Choice, check_player, read_choice
 from app.matches.failures import last_failures
@@ -18,6 +17,7 @@ from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
+from app.web.words import game_titles
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ def home() -> str:
             "failures": last_failures(session, now),
             "latest": [shown_line(line, now) for line in latest_matches(session)],
             "models": list_models(session),
-            "titles": titles(),
+            "titles": game_titles(),
         }
         return render_template("admin/home.html", **page)
 

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+from flask_babel import format_decimal
+
 from app.matches.overview import Line
 from app.registry import PERSON
 
@@ -22,7 +24,7 @@ def shown_line(line: Line, now: datetime) -> dict[str, Any]:
         "quiet": _minutes(now, match.moved_at),
         "status": match.status,
         "reason": match.reason,
-        "scores": " : ".join(f"{score:g}".replace("-", "−") for score in scores),
+        "scores": " : ".join(format_decimal(score, "0.######").replace("-", "−") for score in scores),
         "started_at": match.started_at,
     }
 

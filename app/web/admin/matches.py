@@ -7,10 +7,10 @@ from typing import Any
 
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
+from flask_babel import gettext, lazy_gettext
 
 from app.errors import Invalid, NotFound, shown
 from app.extensions import reading
-from app.games import titles
 from app.games.base import JSON
 from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, check_player, read_choice
 from app.matches.overview import Place, chosen_matches, reasons
@@ -20,8 +20,10 @@ from app.models import MatchRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
+from app.web.words import game_titles
 
-_SEATS = ("First", "Second")
+_SEATS = (lazy_gettext("First"), lazy_gettext("Second"))
+_NAMES = ("first", "second")
 _MATCH = re.compile(r"[A-Za-z0-9_-]{1,22}")
 
 
@@ -52,7 +54,7 @@ def _list(given: dict[str, str], choice: Choice | None, before: Place | None, re
             refused=refused,
             first=before is None,
             older=None if after is None else f"{after.started_at.isoformat()}~{after.id}",
-            titles=titles(),
+            titles=game_titles(),
             players=[PERSON, *(model.name for model in list_models(session))],
             reasons=reasons(session),
             statuses=STATUSES,
@@ -92,7 +94,7 @@ def match(match_id: str) -> str:
         return render_template(
             "admin/match.html",
             match=row,
-            title=titles().get(row.game, row.game),
+            title=game_titles().get(row.game, row.game),
             players=players,
             events=[_event(step) for step in told],
             at=at,
@@ -119,8 +121,8 @@ def _event(step: Step) -> dict[str, Any]:
     event, seat = step.logged.event, step.logged.seat
     return {
         "number": step.logged.seq + 1,
-        "who": "Table" if seat is None else _SEATS[seat],
-        "side": "" if seat is None else _SEATS[seat].lower(),
+        "who": gettext("Table") if seat is None else str(_SEATS[seat]),
+        "side": "" if seat is None else _NAMES[seat],
         "kind": step.kind,
         "at": step.logged.at,
         "event": event,
@@ -134,8 +136,9 @@ def _seat(seat: int, name: str, view: JSON) -> dict[str, Any]:
     by_item = {field: value for field, value in known.items() if isinstance(value, dict)}
     items = list(dict.fromkeys(item for value in by_item.values() for item in value))
     return {
-        "title": f"{_SEATS[seat]} seat: {name}",
-        "name": _SEATS[seat].lower(),
+        "title": (gettext("First seat: %(player)s"), gettext("Second seat: %(player)s"))[seat]
+        % {"player": gettext(name)},
+        "name": _NAMES[seat],
         "view": view,
         "items": items,
         "by_item": by_item,

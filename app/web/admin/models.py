@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
 from app.extensions import reading, writing
-from app.games import GAMES, titles
+from app.games import GAMES
 from app.matches.trial import waits_for_test
 from app.models import LanguageModel, SeatRow
 from app.players.api_options import TOKEN_FIELDS, read_options
@@ -21,6 +21,7 @@ from app.queues import ask_for_test
 from app.registry import add_api_model, list_models, set_enabled, set_label
 from app.web.admin.blueprint import blueprint
 from app.web.seats import settings
+from app.web.words import game_titles
 
 _GREATEST = 2**31 - 1  # number of a row that the database can look for
 _TEXTS = ("model", "base_url", "organisation", "key_env", "token_field")
@@ -32,7 +33,7 @@ def models() -> str:
     """Every registered model."""
     with reading() as session:
         rows = list_models(session)
-        return render_template("admin/models.html", models=rows, played=_played(session), titles=titles())
+        return render_template("admin/models.html", models=rows, played=_played(session), titles=game_titles())
 
 
 @blueprint.get("/models/new")
@@ -111,7 +112,7 @@ def _page(number: int, refused: str | None = None) -> str:
             waits=waits_for_test(row),
             prompts=_prompts(row),
             played=_played(session).get(row.id, 0),
-            titles=titles(),
+            titles=game_titles(),
             refused=refused,
         )
 
@@ -135,7 +136,7 @@ def _form(values: Mapping[str, Any], games: list[str], refused: str | None) -> s
     field = refused.partition(":")[0] if refused else None
     return render_template(
         "admin/model-new.html",
-        values=values, chosen=games, refused=refused, failed=field, titles=titles(), token_fields=TOKEN_FIELDS,
+        values=values, chosen=games, refused=refused, failed=field, titles=game_titles(), token_fields=TOKEN_FIELDS,
         hosts=settings().api_hosts, styles=styles(GAMES),
     )  # fmt: skip
 
