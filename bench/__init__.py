@@ -1,0 +1,1 @@
+"""Benchmarks: one command each, with a ratio against a named baseline that is measured in the same run."""

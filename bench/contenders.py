@@ -1,0 +1,107 @@
+"""What is measured: Parlor as it really runs, and the baseline, each in a fresh folder on a free loopback port."""
+
+import contextlib
+import random
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.config import Settings
+from app.extensions import writing
+from app.factory import create_app
+from app.matches.events import RESERVED
+from app.matches.lobby import Wish, person_in, start_guest_match
+from app.web import tickets
+from bench.figures import Row
+from bench.processes import Server, answers, free_port, only_child
+from bench.talk import CONFIG, ROLE, first_config
+
+READY = "Ctrl-C stops everything."  # the last line of the supervisor's greeting
+_IN_ONE_GO = 500  # matches in one transaction
+_PARLOR_ROWS = f"""
+    SELECT match_id, seq, kind NOT IN ({", ".join(f"'{kind}'" for kind in sorted(RESERVED))}), ply, move_id, rowid
+    FROM event ORDER BY match_id, seq
+"""  # noqa: S608 - nothing in it comes from outside
+_BASELINE_ROWS = """
+    SELECT "match", row_number() OVER (PARTITION BY "match" ORDER BY id) - 1, 1, ply, move_id, rowid
+    FROM message ORDER BY "match", id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A server that is ready, and the matches that are there to be played: id and ticket."""
+
+    name: str
+    url: str
+    pid: int  # of the process that holds the WebSockets
+    matches: list[tuple[str, str]]
+    database: Path
+    table: str
+    rows: str  # the query of the whole log
+
+    def rows_so_far(self) -> int:
+        """How many rows of the log are committed; they are numbered from 1 as they come in."""
+        return int(self._ask(f"SELECT coalesce(max(rowid), 0) FROM {self.table}")[0][0])  # noqa: S608 - a constant
+
+    def log(self) -> list[tuple[int, Row]]:
+        """Every row of the log with its number, by match and seq."""
+        found = self._ask(self.rows)
+        return [(number, Row(match, seq, bool(is_move), ply, id_)) for match, seq, is_move, ply, id_, number in found]
+
+    def _ask(self, query: str) -> list[Any]:
+        with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=30)) as connection:
+            return connection.execute(query).fetchall()
+
+
+@contextlib.contextmanager
+def parlor(home: Path, game: str, clients: int, matches: int) -> Iterator[Contender]:
+    """The whole of Parlor under its supervisor, with scripted partners that answer at once and no limits on anyone."""
+    home.mkdir()
+    port = free_port()
+    env = {
+        "PARLOR_HOME": str(home),
+        "HOST": "127.0.0.1",
+        "PORT": str(port),
+        "READING_WORDS_PER_MINUTE": "0",
+        "MOVES_PER_SECOND": "0",
+        "GUEST_MATCHES_PER_MINUTE": "0",
+        "GUEST_PLAY": "true",
+    } | dict.fromkeys(("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SECRET_KEY", "CONTEXTS_FILE"), "")
+    with Server("Parlor", "workers.supervisor", [], env, home / "supervisor.out") as server:
+        server.wait_until(lambda: READY in server.output())
+        made = _make_matches(env, game, clients, matches)
+        pid = only_child(int((home / "run" / "web.pid").read_text()))
+        yield Contender("Parlor", f"http://127.0.0.1:{port}", pid, made, home / "parlor.db", "event", _PARLOR_ROWS)
+
+
+def _make_matches(env: dict[str, str], game: str, clients: int, count: int) -> list[tuple[str, str]]:
+    """Start matches as the lobby does, without the pages around it. The first one of each client is shorter."""
+    app = create_app(env)
+    settings: Settings = app.config["SETTINGS"]
+    rng = random.Random(game)
+    made = []
+    with app.app_context():
+        for begin in range(0, count, _IN_ONE_GO):
+            with writing() as session:
+                for number in range(begin, min(begin + _IN_ONE_GO, count)):
+                    config = first_config(game, rng) if number < clients else CONFIG[game]
+                    record = start_guest_match(session, settings, Wish(game, config, role=ROLE[game]))
+                    made.append((record.id, tickets.issue(settings, record.id, person_in(record))))
+    return made
+
+
+@contextlib.contextmanager
+def baseline(home: Path, turns: int, clients: int, matches: int) -> Iterator[Contender]:
+    """The baseline; its matches have `turns` client moves, those that are played first fewer."""
+    home.mkdir()
+    port, database = free_port(), home / "baseline.db"
+    rng = random.Random(turns)
+    made = [(f"match-{number}", str(rng.randint(1, turns) if number < clients else turns)) for number in range(matches)]
+    arguments = ["--port", str(port), "--database", str(database)]
+    with Server("the baseline", "bench.baseline", arguments, {}, home / "baseline.out") as server:
+        url = f"http://127.0.0.1:{port}"
+        server.wait_until(lambda: answers(f"{url}/healthz"))
+        yield Contender("baseline", url, server.process.pid, made, database, "message", _BASELINE_ROWS)
