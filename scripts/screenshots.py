@@ -1,17 +1,15 @@
 """Photographs every page and state of Parlor, in light, dark and at phone width: `make screenshots`.
 
-    python -m scripts.screenshots [FOLDER] [--readme]
+    python -m scripts.screenshots [FOLDER] [--only SCENE | --readme]
 
 It starts a Parlor of its own on a temporary home, with a stub in place of language models, plays games in a real
 Chromium and writes FOLDER/NAME-LOOK.png. With --readme it makes the two pictures of the README anew instead.
 """
 
 import argparse
-import json
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.config import ROOT
 from tests.another_web import another_web
+from tests.browser.admin_states import Furnished, empty_states, furnish, sign_in, signed_out_states, states
 from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor, running_chromium
 from tests.participant import Table
@@ -60,8 +59,9 @@ SPEAKERS: dict[str, tuple[str, ...]] = {
 class Studio:
     """A Parlor to photograph, and one visitor who looks at it in one look."""
 
-    def __init__(self, parlor: Stack, visitor: Visitor, look: str, folder: Path) -> None:
+    def __init__(self, parlor: Stack, furnished: Furnished, visitor: Visitor, look: str, folder: Path) -> None:
         self.parlor = parlor
+        self.furnished = furnished
         self.visitor = visitor
         self._look = look
         self._folder = folder
@@ -225,22 +225,19 @@ def open_game(studio: Studio) -> None:
 
 
 def admin(studio: Studio) -> None:
-    """The link that Parlor prints works once: the first look signs in, and the others bring its cookies along."""
-    link = re.search(r"Admin\s+(\S+)", studio.parlor.output())
-    signed_in = studio.parlor.home / "signed-in.json"
-    if signed_in.exists():
-        studio.visitor.context.add_cookies(json.loads(signed_in.read_text()))
-    page = studio.go(link[1] if link else "")
-    studio.shoot("enter")
-    if not signed_in.exists():
-        page.get_by_role("button", name="Sign in").click()
-        expect(page).to_have_url(re.compile("/admin/$"))
-        signed_in.write_text(json.dumps(studio.visitor.context.cookies()))
-    studio.go("/admin/")
-    studio.shoot("admin-home")
+    """For experimenters: before anything has happened, before signing in, and everything else."""
+    page, parlor = studio.page, studio.parlor
+    for name in empty_states(parlor, page):
+        studio.shoot(f"admin-{name}")
+    for name in signed_out_states(parlor, page):
+        studio.shoot(f"admin-{name}")
+    sign_in(parlor, page)
+    for name in states(parlor, page, studio.furnished):
+        studio.shoot(f"admin-{name}")
 
 
-SCENES: tuple[Callable[[Studio], None], ...] = (
+Scene = Callable[[Studio], None]
+SCENES: tuple[Scene, ...] = (
     plain_pages,
     negotiation_in_play,
     negotiation_endings,
@@ -264,8 +261,8 @@ def plan(page: Page, book: int, hat: int, ball: int) -> None:
 
 
 @contextmanager
-def a_parlor() -> Iterator[Stack]:
-    """A Parlor with the stub's models to play against."""
+def a_parlor() -> Iterator[tuple[Stack, Furnished]]:
+    """A Parlor with the stub's models to play against, and with models and matches for the admin pages."""
     home = new_home()
     with StubServer() as stub:
         parlor = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0"})
@@ -277,7 +274,7 @@ def a_parlor() -> Iterator[Stack]:
             for name in (*SPEAKERS, "Thinker"):
                 add_model(parlor, stub.url, name.lower(), name, name)
             add_model(parlor, stub.url, "failing", "stub-500", "Failing")
-            yield parlor
+            yield parlor, furnish(parlor, stub)
         finally:
             parlor.stop()
             shutil.rmtree(home, ignore_errors=True)
@@ -288,22 +285,22 @@ def speaker(lines: tuple[str, ...]) -> Callable[[Messages], str]:
     return lambda messages: lines[min(sum(each["role"] == "assistant" for each in messages), len(lines) - 1)]
 
 
-def photograph(parlor: Stack, browser: Browser, folder: Path) -> None:
-    """Every scene in every look."""
+def photograph(parlor: Stack, furnished: Furnished, browser: Browser, folder: Path, scenes: Sequence[Scene]) -> None:
+    """The scenes in every look."""
     folder.mkdir(parents=True, exist_ok=True)
     for look, options in LOOKS.items():
-        for scene in SCENES:
+        for scene in scenes:
             visitor = Visitor(browser, **options)
-            scene(Studio(parlor, visitor, look, folder))
+            scene(Studio(parlor, furnished, visitor, look, folder))
             visitor.close()
         print(f"{look}: {len(list(folder.glob(f'*-{look}.png')))} pictures in {folder}")
 
 
-def photograph_for_readme(parlor: Stack, browser: Browser, folder: Path) -> None:
+def photograph_for_readme(parlor: Stack, furnished: Furnished, browser: Browser, folder: Path) -> None:
     """A match of each game in the middle, as the README shows them."""
     folder.mkdir(parents=True, exist_ok=True)
     visitor = Visitor(browser, viewport={"width": 1280, "height": 800})
-    studio = Studio(parlor, visitor, "light", folder)
+    studio = Studio(parlor, furnished, visitor, "light", folder)
     page = studio.share()
     plan(page, 0, 1, 1)
     page.screenshot(path=folder / "negotiation.png", animations="disabled")
@@ -316,12 +313,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.screenshots", description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "screenshots", help="where the pictures go")
     parser.add_argument("--readme", action="store_true", help="make the README's pictures in docs/images instead")
+    names = [scene.__name__ for scene in SCENES]
+    parser.add_argument("--only", choices=names, help="make the pictures of this scene alone")
     options = parser.parse_args()
-    with a_parlor() as parlor, running_chromium() as browser:
+    scenes = [scene for scene in SCENES if options.only in (None, scene.__name__)]
+    with a_parlor() as (parlor, furnished), running_chromium() as browser:
         if options.readme:
-            photograph_for_readme(parlor, browser, ROOT / "docs" / "images")
+            photograph_for_readme(parlor, furnished, browser, ROOT / "docs" / "images")
         else:
-            photograph(parlor, browser, options.folder)
+            photograph(parlor, furnished, browser, options.folder, scenes)
     return 0
 
 
