@@ -1,4 +1,4 @@
-"""What a person does on the pages, and what they see there."""
+"""What a person does on the pages, in any language, and what they see there."""
 
 import re
 
@@ -20,20 +20,20 @@ def offer(page: Page, book: int, hat: int, ball: int) -> None:
         page.locator("#offer summary").click()
     for kind, count in (("book", book), ("hat", hat), ("ball", ball)):
         page.locator(f"#take-{kind}").fill(str(count))
-    page.locator("#offer").get_by_role("button", name="Make this offer").click()
-    page.locator("#offer-dialog").get_by_role("button", name="Make this offer").click()
+    page.locator("#offer [type=submit]").click()
+    page.locator("#offer-dialog [value=yes]").click()
 
 
 def guess(page: Page, word: str) -> None:
     """Use the one guess and confirm it."""
     page.locator("#guess").fill(word)
-    page.locator("#guess-form").get_by_role("button", name="Use my one guess").click()
-    page.locator("#guess-dialog").get_by_role("button", name="Use my one guess").click()
+    page.locator("#guess-form [type=submit]").click()
+    page.locator("#guess-dialog [value=yes]").click()
 
 
 def see_result(page: Page) -> None:
     """Follow the way to the result, which opens with the end of the match."""
-    page.get_by_role("link", name="See the result").click()
+    page.locator("#over a").click()
     expect(page).to_have_url(RESULT)
 
 
@@ -49,7 +49,7 @@ def texts(page: Page) -> list[str]:
 
 def wait_for_turn(page: Page) -> None:
     """Wait until the page says that it is this person's turn."""
-    expect(page.locator("#turn-now")).to_have_text(re.compile(r"^Your turn"))
+    expect(page.locator("#turn-now")).to_have_text(re.compile(r"^(Your turn|Du bist dran)"))
 
 
 def wait_for_answer(page: Page, ply: int) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from html.parser import HTMLParser
 
 import pytest
 from flask import Flask
@@ -10,6 +11,12 @@ from flask.testing import FlaskClient
 
 from app.config import load_settings
 from app.errors import Invalid
+from app.extensions import writing
+from app.matches import live
+from app.matches.record import load
+from app.registry import add_api_model
+from app.web.auth import new_admin_link
+from tests.experimenter import signed_in
 
 GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.4"}
 ENGLISH_WORDS, GERMAN_WORDS = "played in plain words", "Zwei kleine Spiele"
@@ -169,3 +176,81 @@ def test_numbers_are_written_as_the_language_does(make_app: Callable[..., Flask]
     path = f"/play/{started.json['match']}"
     assert "each of your partner’s counts −0.5 for you" in page(client, path)
     assert "zählt für dich −0,5" in page(client, path, Accept_Language="de")
+
+
+# ---- Pages for experimenters ---------------------------------------------------
+
+
+class Reader(HTMLParser):
+    """The texts of a page, without what is typed into a terminal or marked as English."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: set[str] = set()
+        self._open: list[tuple[str, bool]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        aside = tag in ("code", "pre", "script", "noscript") or (tag != "html" and given.get("lang") == "en")
+        self._open.append((tag, aside or "mono" in (given.get("class") or "")))
+        self.texts |= {given.get(name) or "" for name in ("aria-label", "placeholder", "title", "aria-valuetext")}
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not any(aside for _, aside in self._open):
+            self.texts.add(" ".join(data.split()).strip(" :,."))
+
+
+# What reads the same in both: names, and words that German has taken over.
+SAME = {
+    *("Parlor", "English", "Deutsch", "Deal or No Deal", "House partner", "admin", "stub", "api", "full", "full-1"),
+    *("matches.csv", "moves.csv", "generations.csv", "codebook.csv", "negotiation", "taboo", "negotiation, taboo"),
+    *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-p", "Lambda", "Downloads"),
+    *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
+    *("max_tokens", "max_completion_tokens", '{"top_k": 40}'),
+}
+
+
+def test_the_pages_for_experimenters_are_whole_in_german(make_app: Callable[..., Flask]) -> None:
+    app = make_app(GUEST_MATCHES_PER_MINUTE=0)
+    client = signed_in(app)
+    matches = [
+        client.post(f"/start/{game}").headers["Location"].rpartition("/")[2] for game in ("negotiation", "taboo")
+    ]
+    with app.app_context(), writing() as session:
+        number = add_api_model(session, "stub", "Partner Zero", ["taboo"], {"model": "x", "key_env": ""}).id
+        for match, text in zip(matches, ("[message] Hello there.", "cat"), strict=True):
+            seat = load(session, match).match.to_move
+            assert seat is not None
+            live.submit(session, live.Submission(match, seat, "[propose]"), instant=False)
+            live.submit(session, live.Submission(match, seat, text), instant=False)
+        secret = load(session, matches[1]).match.state.word
+    paths = ["/admin/", "/admin/matches", "/admin/matches?status=waiting", "/admin/models", "/admin/models/new",
+             f"/admin/models/{number}", "/admin/models/1", "/account", "/admin/nothing",
+             *(f"/admin/matches/{match}" for match in matches)]  # fmt: skip
+    for path in paths:
+        pages = [client.get(path, headers={"Accept-Language": language}).text for language in ("en", "de")]
+        english, german = (Reader(page).texts for page in pages)
+        same = {text for text in english & german if re.search(r"[^\W\d_]{2}", text)}
+        assert same - SAME - {"Partner Zero", secret, *matches} == set(), path
+
+
+def test_days_and_figures_are_written_as_the_language_does(make_app: Callable[..., Flask]) -> None:
+    client = signed_in(make_app())
+    assert re.search(r"<dd><time [^>]+>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d</time> UTC", page(client, "/admin/models/1"))
+    assert re.search(
+        r"<dd><time [^>]+>\d\d\.\d\d\.\d{4} \d\d:\d\d:\d\d</time> UTC",
+        page(client, "/admin/models/1", Accept_Language="de"),
+    )
+
+
+def test_signing_in_keeps_the_language(make_app: Callable[..., Flask]) -> None:
+    app = make_app()
+    client = app.test_client()
+    switch(client, "de")
+    client.post("/enter/" + new_admin_link(app).rpartition("/")[2])
+    assert "Übersicht" in page(client, "/admin/")
