@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Flask
 from flask_talisman import Talisman
+from socketio.packet import Packet
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, logs, models  # noqa: F401  (models: migrations and queries need every table known)
@@ -12,6 +13,7 @@ from app.config import ROOT, Settings, load_settings
 from app.errors import Invalid
 from app.extensions import csrf, db, limiter, login, migrate, socketio
 from app.web import admin, api, auth, errors, language, play
+from app.web.line import Line
 from app.web.sockets import Play
 
 _POLICY = {
@@ -24,6 +26,12 @@ _POLICY = {
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
 }
+
+
+class _TextPacket(Packet):
+    """A Socket.IO packet that is not searched for binary parts: Parlor's protocol has none."""
+
+    uses_binary_events = False
 
 
 def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
@@ -93,8 +101,11 @@ def _extensions(app: Flask, settings: Settings) -> None:
         app,
         async_mode="gevent",
         async_handlers=False,
+        serializer=_TextPacket,
         max_http_buffer_size=1_000_000,
         ping_interval=settings.HEARTBEAT,
         ping_timeout=settings.HEARTBEAT,
     )
+    engine = socketio.server.eio
+    engine._async = {**engine._async, "websocket": Line}  # the one thing of a driver that cannot be chosen by a setting
     Play(app, settings).register(socketio.server)

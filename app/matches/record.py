@@ -1,23 +1,19 @@
-"""A match as the database holds it: its seats, its log, and the fold of it. Reading and appending, no decisions.
-
-Nothing here commits. `append` relies on two unique keys, (match, seq) and (match, seat, move_id): of two processes
-that append at once, one gets an IntegrityError and reads again.
-"""
+"""A match as the database holds it: its seats, its log, and the fold of it. Reading only; `store` writes."""
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
-from sqlalchemy import Table, bindparam, insert, select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound
 from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import Deadline, next_deadline
-from app.matches.events import Ended, LogEvent, from_json, kind_of, to_json
+from app.matches.events import LogEvent, from_json
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
 from app.registry import PERSON, player_spec
@@ -130,98 +126,3 @@ def load_log(session: Session, match_id: str, after: int = -1) -> tuple[Logged, 
         .order_by(EventRow.seq)
     )
     return tuple(Logged(row.seq, row.ply, from_json(row.body), row.at, row.move_id) for row in rows)
-
-
-def insert_match(session: Session, record: Record, source: str, start_key: str | None) -> None:
-    """Write a new match with all of its log."""
-    now = record.log[0].at
-    session.execute(
-        insert(MatchRow).values(
-            id=record.id,
-            game=record.match.game.name,
-            source=source,
-            status="playing",
-            seed=record.seed,
-            config=record.match.state.config.to_json(),
-            start_key=start_key,
-            started_at=now,
-            moved_at=now,
-            lease_count=0,
-        )
-    )
-    for number, seat in enumerate(record.seats):
-        role = record.match.game.roles[number]
-        session.execute(
-            insert(SeatRow).values(
-                match_id=record.id,
-                seat=number,
-                role=role,
-                kind=seat.kind,
-                language_model_id=seat.language_model_id,
-            )
-        )
-    append(session, [(record, 0)])
-
-
-def append(session: Session, records: Sequence[tuple[Record, int]]) -> None:
-    """Write the events of each record from number `known` on, and bring its match's row up to date."""
-    events, moved, refused = [], [], []
-    for record, known in records:
-        new = record.log[known:]
-        events += [_event_row(record.id, logged) for logged in new]
-        if known == 0 or any(isinstance(logged.event, Event | Ended) for logged in new):
-            moved.append(_moved_values(record))
-        else:
-            refused.append({"match": record.id, "violations": record.match.violations})
-    connection = session.connection()
-    connection.execute(_INSERT_EVENTS, events)
-    if moved:
-        connection.execute(_MOVED, moved)
-    if refused:
-        connection.execute(_REFUSED, refused)
-
-
-# Core statements with the same text every time, which SQLAlchemy compiles once: this is the path of every move.
-_INSERT_EVENTS = insert(cast(Table, EventRow.__table__))
-_MATCH = cast(Table, MatchRow.__table__)
-_ENDING = ("status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "ended_at")
-_FREE = {"lease_owner": None, "lease_until": None, "lease_count": 0, "rung_at": None}
-_CHANGED = ("violations", "ply", "to_move", "model_to_move", "moved_at", "deadline", *_FREE, *_ENDING)
-_MOVED = update(_MATCH).where(_MATCH.c.id == bindparam("match")).values({name: bindparam(name) for name in _CHANGED})
-_REFUSED = update(_MATCH).where(_MATCH.c.id == bindparam("match")).values(violations=bindparam("violations"))
-
-
-def _event_row(match_id: str, logged: Logged) -> dict[str, Any]:
-    return {
-        "match_id": match_id,
-        "seq": logged.seq,
-        "kind": kind_of(logged.event),
-        "seat": logged.seat,
-        "ply": logged.ply,
-        "move_id": logged.move_id,
-        "body": to_json(logged.event),
-        "at": logged.at,
-    }
-
-
-def _moved_values(record: Record) -> dict[str, Any]:
-    """The match's row after a move or the end; whoever held its lease has done what it was for."""
-    last, ended = record.log[-1], record.match.ended
-    return {
-        "match": record.id,
-        "violations": record.match.violations,
-        "ply": record.match.ply,
-        "to_move": record.match.to_move,
-        "model_to_move": record.model_to_move,
-        "moved_at": last.at,
-        "deadline": record.deadline and record.deadline.at,
-        **_FREE,
-        "status": "playing" if ended is None else "over",
-        "reason": ended and ended.reason,
-        "winner": ended and ended.winner,
-        "utility_0": ended and ended.utilities[0],
-        "utility_1": ended and ended.utilities[1],
-        "agreed": ended and ended.facts.get("agreed"),
-        "pareto_optimal": ended and ended.facts.get("pareto_optimal"),
-        "ended_at": ended and last.at,
-    }

@@ -24,6 +24,7 @@ from app.registry import PERSON
 
 PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
 
+Remember = Callable[[Record], None]
 Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
 
 
@@ -104,8 +105,10 @@ class Room:
 class Rooms:
     """All rooms of this process."""
 
-    def __init__(self, database: Engine, send: Send) -> None:
+    def __init__(self, database: Engine, send: Send, remember: Remember) -> None:
+        """`remember` is told of each match that was read, so that its first move need not read it again."""
         self._database = database
+        self._remember = remember
         self._send = send
         self._rooms: dict[str, Room] = {}
         self._door = RLock()  # rooms open and close one at a time
@@ -115,7 +118,9 @@ class Rooms:
         with self._door:
             if match_id not in self._rooms:
                 with reading(self._database) as session:
-                    self._rooms[match_id] = Room(load(session, match_id))
+                    record = load(session, match_id)
+                self._rooms[match_id] = Room(record)
+                self._remember(record)
             return self._rooms[match_id]
 
     def enter(self, match_id: str, seat: int, sid: str) -> None:

@@ -23,6 +23,7 @@ from app.extensions import db, socketio
 from app.games.base import JSON
 from app.matches import live
 from app.matches.events import Ended
+from app.matches.record import Record
 from app.queues import CHANNEL, read_notice, ring
 from app.web import tickets
 from app.web.limits import Bucket
@@ -54,7 +55,7 @@ class Play:
         self._instant = settings.READING_WORDS_PER_MINUTE == 0
         self._places: dict[str, Place] = {}
         self._paces: dict[Place, Bucket] = {}
-        self._rooms = Rooms(self._database, sender(socketio.server, NAMESPACE))
+        self._rooms = Rooms(self._database, sender(socketio.server, NAMESPACE), self._remember)
         self._writer: Writer | None = None
 
     def register(self, server: Any) -> None:
@@ -158,6 +159,10 @@ class Play:
                 return _refused("invalid", "Something went wrong on our side. Please try again.")
 
         return handle
+
+    def _remember(self, record: Record) -> None:
+        if self._writer is not None:
+            self._writer.remember(record)
 
     def _start(self) -> None:
         self._writer = Writer(self._settings.database_url, instant=self._instant)

@@ -54,6 +54,11 @@ class Writer:
         receipt: live.Receipt = waiting.result.get()
         return receipt
 
+    def remember(self, record: Record) -> None:
+        """A match as somebody has just read it. What the writer knows by itself is newer."""
+        if not record.match.over:
+            self._remembered.setdefault(record.id, record)
+
     def _run(self) -> None:
         while True:
             batch = [self._queue.get()]

@@ -155,6 +155,7 @@ def test_a_deadline_outlives_whatever_is_killed(stack: Callable[..., Stack]) -> 
     table = taboo(parlor, "attacker")
     with Participant(table) as person:
         assert person.move("It is yellow and it grows.")["ok"]
+        person.wait_for_turn()
         deadline = person.view["clock"]["deadline"]
         assert person.view["clock"]["of"] == "turn"
         assert 0 < person.view["clock"]["left"] <= turn
