@@ -104,7 +104,8 @@ def _extensions(app: Flask, settings: Settings) -> None:
         serializer=_TextPacket,
         max_http_buffer_size=1_000_000,
         ping_interval=settings.HEARTBEAT,
-        ping_timeout=settings.HEARTBEAT,
+        # A sign of life waits behind a move that is being committed: a busy moment is no lost connection.
+        ping_timeout=3 * settings.HEARTBEAT,
     )
     engine = socketio.server.eio
     engine._async = {**engine._async, "websocket": Line}  # the one thing of a driver that cannot be chosen by a setting

@@ -20,6 +20,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_
 from app.games.base import JSON
 
 _READ = 8192
+_READ_EVENT = 1  # libev's
 _VERSION = "13"
 
 
@@ -51,7 +52,13 @@ class Line:
         token = generate_accept_token(key.encode("latin-1"))
         answer = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         self._socket.sendall(answer + b"Sec-WebSocket-Accept: " + token + b"\r\n\r\n")
-        self._handler(self)
+        self._hub = gevent.get_hub()
+        self._readable = self._hub.loop.io(self._socket.fileno(), _READ_EVENT)
+        try:
+            self._handler(self)
+        finally:
+            self._ended = True
+            self._readable.close()
         if self._unsent:
             self._leave()  # the last words, before the socket is closed
         raise StopIteration  # gunicorn's sign that there is no response to send any more
@@ -60,6 +67,7 @@ class Line:
         """The next message, or None when the line is gone and all that came over it is read."""
         while not self._heard and not self._ended:
             try:
+                self._hub.wait(self._readable)  # reading first would nearly always be in vain
                 data = self._socket.recv(_READ)
                 self._frames.receive_data(data or None)
                 self._take()
@@ -105,7 +113,7 @@ class Line:
         self._unsent.append(data)
         if not self._leaving:
             self._leaving = True
-            gevent.get_hub().loop.run_callback(self._leave)
+            self._hub.loop.run_callback(self._leave)
 
     def _leave(self) -> None:
         """In the event loop itself, where nothing may block: send all at once, and what does not fit, in a greenlet."""
