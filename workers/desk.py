@@ -24,7 +24,7 @@ _process = _Process()
 
 def open_desk(settings: Settings) -> None:
     """Set the process up. Called once, when the worker starts."""
-    threading.Thread(target=warm_up, name="games", daemon=True).start()
+    warm_up()  # before the first turn: with many waiting, each thread would load the libraries for itself
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     arguments: dict[str, Any] = {}
