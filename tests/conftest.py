@@ -5,19 +5,18 @@
 
 import atexit
 import os
-import secrets
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import psycopg
 import pytest
 from redis import Redis
 
 from app.config import Settings, load_settings
 from tests import stack as stacks
+from tests.services import emptied_redis, new_database
 from workers import broker as embedded
 
 TEST_DATABASE_URL = os.environ.get("DATABASE_URL", "")
@@ -89,24 +88,15 @@ def broker(_broker_url: str) -> str:
 @pytest.fixture
 def service_redis() -> Iterator[str]:
     """The URL of a real Redis database, emptied before and after."""
-    url = _service("REDIS_URL", TEST_REDIS_URL)
-    with Redis.from_url(url) as client:
-        client.flushdb()
+    with emptied_redis(_service("REDIS_URL", TEST_REDIS_URL)) as url:
         yield url
-        client.flushdb()
 
 
 @pytest.fixture
 def service_database() -> Iterator[str]:
     """The URL of a new, empty PostgreSQL database, dropped after the test."""
-    url = _service("DATABASE_URL", TEST_DATABASE_URL).replace("postgresql+psycopg://", "postgresql://")
-    name = f"parlor_{secrets.token_hex(6)}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-        try:
-            yield url.rpartition("/")[0] + f"/{name}"
-        finally:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with new_database(_service("DATABASE_URL", TEST_DATABASE_URL)) as url:
+        yield url
 
 
 @pytest.fixture
