@@ -208,7 +208,11 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        raw = self.rfile.read(length)
+        if len(raw) < length:  # whoever asked was killed meanwhile
+            self.close_connection = True
+            return None
         if not self.path.endswith("/chat/completions"):
             return self._send(404, _json(_error("No such page.")))
         headers = {name.lower(): value for name, value in self.headers.items()}
