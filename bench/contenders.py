@@ -5,6 +5,7 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bench.processes import Server, answers, free_port, only_child
 from bench.talk import CONFIG, ROLE, first_config
 
 READY = "Ctrl-C stops everything."  # the last line of the supervisor's greeting
+_GUNICORN = ["-c", "gunicorn.conf.py", "wsgi:app"]
 _IN_ONE_GO = 500  # matches in one transaction
 _PARLOR_ROWS = f"""
     SELECT match_id, seq, kind NOT IN ({", ".join(f"'{kind}'" for kind in sorted(RESERVED))}), ply, move_id, rowid
@@ -35,8 +37,8 @@ class Contender:
     """A server that is ready, and the matches that are there to be played: id and ticket."""
 
     name: str
-    url: str
-    pid: int  # of the process that holds the WebSockets
+    urls: tuple[str, ...]  # one a web process; a match is played in one of them, as behind a proxy that hashes its id
+    pids: tuple[int, ...]  # of the processes that hold the WebSockets
     matches: list[tuple[str, str]]
     database: Path
     table: str
@@ -57,24 +59,35 @@ class Contender:
 
 
 @contextlib.contextmanager
-def parlor(home: Path, game: str, clients: int, matches: int) -> Iterator[Contender]:
-    """The whole of Parlor under its supervisor, with scripted partners that answer at once and no limits on anyone."""
+def parlor(home: Path, game: str, clients: int, matches: int, webs: int) -> Iterator[Contender]:
+    """The whole of Parlor under its supervisor, with scripted partners that answer at once and no limits on anyone.
+
+    `webs` beyond the first are further web processes on the same database.
+    """
     home.mkdir()
-    port = free_port()
+    ports = [free_port() for _ in range(webs)]
     env = {
         "PARLOR_HOME": str(home),
         "HOST": "127.0.0.1",
-        "PORT": str(port),
+        "PORT": str(ports[0]),
         "READING_WORDS_PER_MINUTE": "0",
         "MOVES_PER_SECOND": "0",
         "GUEST_MATCHES_PER_MINUTE": "0",
         "GUEST_PLAY": "true",
     } | dict.fromkeys(("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SECRET_KEY", "CONTEXTS_FILE"), "")
-    with Server("Parlor", "workers.supervisor", [], env, home / "supervisor.out") as server:
+    with contextlib.ExitStack() as servers:
+        server = servers.enter_context(Server("Parlor", "workers.supervisor", [], env, home / "supervisor.out"))
         server.wait_until(lambda: READY in server.output())
+        parents = [int((home / "run" / "web.pid").read_text())]
+        for port in ports[1:]:
+            log, more = home / f"web-{port}.out", env | {"PORT": str(port)}
+            web = servers.enter_context(Server("Parlor’s next web process", "gunicorn", _GUNICORN, more, log))
+            web.wait_until(partial(answers, f"http://127.0.0.1:{port}/healthz"))
+            parents.append(web.process.pid)
         made = _make_matches(env, game, clients, matches)
-        pid = only_child(int((home / "run" / "web.pid").read_text()))
-        yield Contender("Parlor", f"http://127.0.0.1:{port}", pid, made, home / "parlor.db", "event", _PARLOR_ROWS)
+        urls = tuple(f"http://127.0.0.1:{port}" for port in ports)
+        pids = tuple(map(only_child, parents))
+        yield Contender("Parlor", urls, pids, made, home / "parlor.db", "event", _PARLOR_ROWS)
 
 
 def _make_matches(env: dict[str, str], game: str, clients: int, count: int) -> list[tuple[str, str]]:
@@ -104,4 +117,4 @@ def baseline(home: Path, turns: int, clients: int, matches: int) -> Iterator[Con
     with Server("the baseline", "bench.baseline", arguments, {}, home / "baseline.out") as server:
         url = f"http://127.0.0.1:{port}"
         server.wait_until(lambda: answers(f"{url}/healthz"))
-        yield Contender("baseline", url, server.process.pid, made, database, "message", _BASELINE_ROWS)
+        yield Contender("baseline", (url,), (server.process.pid,), made, database, "message", _BASELINE_ROWS)

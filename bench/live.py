@@ -27,7 +27,7 @@ from typing import Any, cast
 from bench import contenders, hotspots, report
 from bench.contenders import Contender
 from bench.figures import percentiles, verify
-from bench.processes import ROOT, BenchError, Usage, allow_many_sockets, busy_seconds, usage, yardstick_ms
+from bench.processes import ROOT, BenchError, Usage, allow_many_sockets, busy_seconds, together, usage, yardstick_ms
 from bench.talk import MOVES_A_MATCH, SAY
 
 MOST_MOVES = 6000  # client moves a second for which there are matches enough, unless --matches says otherwise
@@ -53,7 +53,7 @@ class Clients:
             )
             self._processes.append(process)
             task = {
-                "url": self._contender.url,
+                "url": self._contender.urls[number % len(self._contender.urls)],
                 "game": options.game,
                 "clients": len(range(number, options.clients, count)),
                 "every": options.every,
@@ -114,10 +114,10 @@ def measure(contender: Contender, options: argparse.Namespace, folded: Path | No
         until = since + options.seconds
         clients.begin(since - options.warm_up, since, until)
         time.sleep(since - time.monotonic())
-        begun, *before = contender.rows_so_far(), usage(contender.pid), clients.cpu(), busy_seconds()
-        spy = hotspots.start(contender.pid, options.seconds, folded, gil=options.gil) if folded else None
+        begun, *before = contender.rows_so_far(), together(contender.pids), clients.cpu(), busy_seconds()
+        spy = hotspots.start(contender.pids[0], options.seconds, folded, gil=options.gil) if folded else None
         time.sleep(until - time.monotonic())
-        ended, *after = contender.rows_so_far(), usage(contender.pid), clients.cpu(), busy_seconds()
+        ended, *after = contender.rows_so_far(), together(contender.pids), clients.cpu(), busy_seconds()
         if spy and spy.wait() != 0:
             raise BenchError(f"expected a profile from py-spy, got: {spy.stderr.read().decode() if spy.stderr else ''}")
         results = clients.results()
@@ -146,22 +146,22 @@ def what_was_seen(
 ) -> dict[str, Any]:
     """What the players saw, put together, and compared with the log."""
 
-    def together(name: str) -> list[Any]:
+    def all_of(name: str) -> list[Any]:
         return [each for result in results for each in result[name]]
 
-    moves, log = together("moves"), contender.log()
+    moves, log = all_of("moves"), contender.log()
     check = verify(
         [row for _, row in log],
         {(match, move_id) for match, move_id, _ in moves},
         {(match, move_id): ply for match, move_id, ply in moves if ply is not None},
     )
     return {
-        "moves_per_second": len(together("ack_ms")) / seconds,
+        "moves_per_second": len(all_of("ack_ms")) / seconds,
         "plies_per_second": sum(1 for number, row in log if row.is_move and window[0] < number <= window[1]) / seconds,
-        "ack_ms": percentiles(together("ack_ms")),
-        "reply_ms": percentiles(together("reply_ms")),
-        "connections": len(together("connect_ms")),
-        "connect_ms": percentiles(together("connect_ms")),
+        "ack_ms": percentiles(all_of("ack_ms")),
+        "reply_ms": percentiles(all_of("reply_ms")),
+        "connections": len(all_of("connect_ms")),
+        "connect_ms": percentiles(all_of("connect_ms")),
         "errors": dict(sum((Counter(result["errors"]) for result in results), Counter[str]())),
         "moves_checked": len(moves),
         **asdict(check),
@@ -174,7 +174,11 @@ def run(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     turns = MOVES_A_MATCH[options.game]
     folded = home / "folded" if options.profile is not None else None
     sides: list[tuple[str, Callable[[], AbstractContextManager[Contender]], Path | None]] = [
-        ("parlor", lambda: contenders.parlor(home / "parlor", options.game, options.clients, options.matches), folded)
+        (
+            "parlor",
+            lambda: contenders.parlor(home / "parlor", options.game, options.clients, options.matches, options.web),
+            folded,
+        )
     ]
     if options.baseline:
         sides.append(
@@ -208,6 +212,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--game", choices=sorted(SAY), default="taboo", help="what is played (taboo)")
     parser.add_argument("--matches", type=int, help="matches to make beforehand (enough)")
     parser.add_argument("--processes", type=int, help="processes that the clients share (one for two cores)")
+    parser.add_argument("--web", type=int, default=1, help="web processes of Parlor that share the matches (1)")
     parser.add_argument("--no-baseline", dest="baseline", action="store_false", help="measure Parlor alone")
     parser.add_argument(
         "--profile", nargs="?", const="", metavar="FILE", help="sample Parlor's web process; FILE keeps the stacks"
@@ -215,12 +220,12 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--gil", action="store_true", help="profile only who holds the interpreter's lock")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(arguments)
-    if min(options.clients, options.seconds) < 1 or min(options.warm_up, options.every) < 0:
+    if min(options.clients, options.seconds, options.web) < 1 or min(options.warm_up, options.every) < 0:
         parser.error("expected at least 1 client and 1 second, and nothing negative")
     rate = options.clients / options.every if options.every else MOST_MOVES
     played = rate * (options.seconds + options.warm_up) / MOVES_A_MATCH[options.game]
     options.matches = options.matches or 2 * options.clients + math.ceil(played)
-    options.processes = options.processes or max(1, (os.cpu_count() or 1) // 2)
+    options.processes = max(options.web, options.processes or (os.cpu_count() or 1) // 2)
     return options
 
 

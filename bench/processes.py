@@ -41,6 +41,12 @@ def usage(pid: int) -> Usage:
     return Usage(_cpu(f"/proc/{pid}/stat"), _cpu(f"/proc/{pid}/task/{pid}/stat"), rss, peak)
 
 
+def together(pids: Sequence[int]) -> Usage:
+    """What several processes have used, in sum."""
+    each = [usage(pid) for pid in pids]
+    return Usage(*(sum(getattr(one, name) for one in each) for name in ("cpu", "main_thread", "rss", "peak")))
+
+
 def _cpu(stat: str) -> float:
     fields = Path(stat).read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
