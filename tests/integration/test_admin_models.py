@@ -313,6 +313,7 @@ def test_a_change_that_cannot_be_changes_nothing(
     where = add(client, label="Robin")
     answer = client.post(where, data=form)
     assert (answer.status_code, says in answer.text) == (status, True)
+    assert f'value="{form.get("label", "Robin")}" maxlength="80"' in answer.text  # as it was typed, or as it is
     row = stored(engine)
     assert row is not None
     assert (row.label, row.enabled) == ("Robin", True)

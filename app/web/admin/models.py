@@ -89,7 +89,8 @@ def change_model(number: int) -> ResponseReturnValue:
             else:
                 raise Invalid(f"action: expected test, enable, disable or label, got {shown(action)}")
     except (Invalid, Conflict) as error:
-        return _page(number, error.message), error.status
+        typed = request.form.get("label", "") if action == "label" else None
+        return _page(number, error.message, typed), error.status
     if action == "test":
         ask_for_test(settings().broker_url, number)
     return redirect(url_for("admin.model", number=number), 303)
@@ -102,7 +103,7 @@ def _find(session: Session, number: int) -> LanguageModel:
     return row
 
 
-def _page(number: int, refused: str | None = None) -> str:
+def _page(number: int, refused: str | None = None, typed_label: str | None = None) -> str:
     with reading() as session:
         row = _find(session, number)
         return render_template(
@@ -114,6 +115,8 @@ def _page(number: int, refused: str | None = None) -> str:
             played=_played(session).get(row.id, 0),
             titles=game_titles(),
             refused=refused,
+            label=row.label if typed_label is None else typed_label,
+            label_refused=typed_label is not None,
         )
 
 
