@@ -1,4 +1,4 @@
-"""Photographs every page and state of Parlor, in light, dark and at phone width: `make screenshots`.
+"""Photographs every page and state of Parlor, in light, dark, at phone width and in German: `make screenshots`.
 
     python -m scripts.screenshots [FOLDER] [--only SCENE | --readme]
 
@@ -26,15 +26,13 @@ from tests.stack import Stack, new_home
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, negotiation, taboo
 
+PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True, "device_scale_factor": 2}
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {},
     "dark": {"color_scheme": "dark"},
-    "phone": {
-        "viewport": {"width": 360, "height": 740},
-        "is_mobile": True,
-        "has_touch": True,
-        "device_scale_factor": 2,
-    },
+    "phone": PHONE,
+    "german": {"locale": "de-DE"},
+    "german-phone": {**PHONE, "locale": "de-DE"},
 }
 TABLE = {"counts": (2, 1, 3), "values": ((1, 5, 1), (3, 1, 1))}
 SHARING = (
@@ -141,10 +139,10 @@ def negotiation_in_play(studio: Studio) -> None:
     say(page, "Again [propose] (1 books, 0 hats, 0 balls)")
     expect(page.locator("#message-error")).not_to_be_empty()
     studio.shoot("negotiation-refused")
-    page.get_by_role("button", name="Leave").click()
+    page.locator("#leave").click()
     studio.shoot("negotiation-leave")
     page.keyboard.press("Escape")
-    page.get_by_role("link", name="Rules").click()
+    page.locator("#rules-link").click()
     studio.shoot("negotiation-rules")
     page.keyboard.press("Escape")
     plan(page, 0, 1, 1)
@@ -158,10 +156,10 @@ def negotiation_in_play(studio: Studio) -> None:
     studio.shoot("result-deal")
     page = studio.share(0, "Thinker")
     say(page, SHARING[0][0])
-    expect(page.locator("#typing")).to_contain_text("typing")
+    expect(page.locator("#typing")).not_to_be_empty()
     studio.shoot("negotiation-partner-types")
     studio.visitor.context.set_offline(True)
-    expect(page.locator("#turn-now")).to_contain_text("Connection lost")
+    expect(page.locator("#turn.turn-lost")).to_be_visible()
     studio.shoot("negotiation-reconnecting")
     studio.visitor.context.set_offline(False)
 
@@ -169,7 +167,7 @@ def negotiation_in_play(studio: Studio) -> None:
 def negotiation_endings(studio: Studio) -> None:
     page = studio.share(1, "Offerer")
     say(page, "All right.")
-    expect(page.locator("#turn-now")).to_contain_text("make your offer")
+    expect(page.locator("#composer")).to_be_hidden()
     studio.shoot("negotiation-partner-offered")
     offer(page, 2, 1, 1)
     expect(page).to_have_url(RESULT)
@@ -181,8 +179,8 @@ def negotiation_endings(studio: Studio) -> None:
     see_result(page)
     studio.shoot("result-aborted")
     page = studio.share(1)
-    page.get_by_role("button", name="Leave").click()
-    page.get_by_role("button", name="Leave the game").click()
+    page.locator("#leave").click()
+    page.locator("#leave-dialog [value=yes]").click()
     expect(page).to_have_url(RESULT)
     studio.shoot("result-left")
 
@@ -290,6 +288,8 @@ def photograph(parlor: Stack, furnished: Furnished, browser: Browser, folder: Pa
     folder.mkdir(parents=True, exist_ok=True)
     for look, options in LOOKS.items():
         for scene in scenes:
+            if scene is admin and "locale" in options:
+                continue  # it finds its way by English names
             visitor = Visitor(browser, **options)
             scene(Studio(parlor, furnished, visitor, look, folder))
             visitor.close()
