@@ -90,11 +90,11 @@ def script_words(language: str) -> dict[str, Any]:
     form_of = c2py(catalog.plural_expr)
     words: dict[str, Any] = {}
     for message in catalog:
-        if not any(path.startswith(_SCRIPTS) for path, _ in message.locations):
-            continue
+        forms = [message.string] if isinstance(message.string, str) else list(message.string or ())
+        if not (all(forms) and any(path.startswith(_SCRIPTS) for path, _ in message.locations)):
+            continue  # what is not translated yet is said in English
         if isinstance(message.id, str):
-            words[message.id] = message.string
+            words[message.id] = forms[0]
         else:
-            forms = list(message.string or ())
             words[message.id[0]] = {locale.plural_form(n): forms[form_of(n)] for n in range(_MANY)}
     return words
