@@ -107,14 +107,14 @@ def _make_matches(env: dict[str, str], game: str, clients: int, count: int) -> l
 
 
 @contextlib.contextmanager
-def baseline(home: Path, turns: int, clients: int, matches: int) -> Iterator[Contender]:
-    """The baseline; its matches have `turns` client moves, those that are played first fewer."""
+def reference(name: str, home: Path, turns: int, clients: int, matches: int) -> Iterator[Contender]:
+    """`bench.NAME`: the baseline or the bare stack. Matches have `turns` client moves, those played first fewer."""
     home.mkdir()
-    port, database = free_port(), home / "baseline.db"
+    port, database = free_port(), home / f"{name}.db"
     rng = random.Random(turns)
     made = [(f"match-{number}", str(rng.randint(1, turns) if number < clients else turns)) for number in range(matches)]
     arguments = ["--port", str(port), "--database", str(database)]
-    with Server("the baseline", "bench.baseline", arguments, {}, home / "baseline.out") as server:
+    with Server(f"bench.{name}", f"bench.{name}", arguments, {}, home / f"{name}.out") as server:
         url = f"http://127.0.0.1:{port}"
         server.wait_until(lambda: answers(f"{url}/healthz"))
-        yield Contender("baseline", (url,), (server.process.pid,), made, database, "message", _BASELINE_ROWS)
+        yield Contender(name, (url,), (server.process.pid,), made, database, "message", _BASELINE_ROWS)

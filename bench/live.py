@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -180,17 +181,17 @@ def run(options: argparse.Namespace, home: Path) -> dict[str, Any]:
             folded,
         )
     ]
-    if options.baseline:
-        sides.append(
-            ("baseline", lambda: contenders.baseline(home / "other", turns, options.clients, options.matches), None)
-        )
+    for name, wanted in (("baseline", options.baseline), ("bare", options.bare)):
+        if wanted:
+            server = partial(contenders.reference, name, home / name, turns, options.clients, options.matches)
+            sides.append((name, server, None))
     for name, opened, samples in sides:
         print(f"{name}: starting it and making {options.matches} matches …", file=sys.stderr, flush=True)
         with opened() as contender:
             print(f"{name}: playing for {options.warm_up + options.seconds} s …", file=sys.stderr, flush=True)
             found[name] = measure(contender, options, samples)
-    if options.baseline:
-        found["ratio"] = found["parlor"]["moves_per_second"] / found["baseline"]["moves_per_second"]
+    speed = {name: found[name]["moves_per_second"] for name in report.SIDES if name in found}
+    found["ratios"] = {name: speed["parlor"] / other for name, other in speed.items() if name != "parlor"}
     if folded:
         lines = folded.read_text().splitlines()
         found["functions"] = [asdict(each) for each in hotspots.functions(lines)]
@@ -214,6 +215,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, help="processes that the clients share (one for two cores)")
     parser.add_argument("--web", type=int, default=1, help="web processes of Parlor that share the matches (1)")
     parser.add_argument("--no-baseline", dest="baseline", action="store_false", help="measure Parlor alone")
+    parser.add_argument("--bare", action="store_true", help="measure the bare stack too: no rules, no partner")
     parser.add_argument(
         "--profile", nargs="?", const="", metavar="FILE", help="sample Parlor's web process; FILE keeps the stacks"
     )
@@ -245,7 +247,7 @@ def main() -> int:
     finally:
         shutil.rmtree(home, ignore_errors=True)
     print(json.dumps(found) if options.json else report.table(found))
-    return 0 if all(report.sound(found[name]) for name in ("parlor", "baseline") if name in found) else 1
+    return 0 if all(report.sound(found[name]) for name in report.SIDES if name in found) else 1
 
 
 if __name__ == "__main__":

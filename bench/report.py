@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 LINES = 45  # functions that are listed
+SIDES = ("parlor", "baseline", "bare")
 _CHECKS = ("lost", "doubled", "gaps", "strangers")
 _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("client moves a second", lambda side: f"{side['moves_per_second']:.0f}"),
@@ -34,11 +35,11 @@ def table(found: Mapping[str, Any]) -> str:
     pace = f"one move in {options['every']:g} s each" if options["every"] else "closed loop"
     title = f"{options['game']}, {options['clients']} clients, {pace}, {options['seconds']} s"
     lines = [title, "=" * len(title), ""]
-    sides = {name: found[name] for name in ("parlor", "baseline") if name in found}
+    sides = {name: found[name] for name in SIDES if name in found}
     lines.append(f"{'':44}" + "".join(f"{name:>30}" for name in sides))
     lines += [f"{name:44}" + "".join(f"{show(side):>30}" for side in sides.values()) for name, show in _FIGURES]
-    if "ratio" in found:
-        lines += ["", f"Parlor / baseline, client moves a second: {found['ratio']:.2f}"]
+    lines.append("")
+    lines += [f"Parlor / {name}, client moves a second: {ratio:.2f}" for name, ratio in found.get("ratios", {}).items()]
     for name, side in sides.items():
         lines += [f"{name}: {count} × {error}" for error, count in side["errors"].items()]
     if "functions" in found:

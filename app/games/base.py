@@ -134,11 +134,12 @@ class Game(Protocol[S]):
 
 def transcript(events: Sequence[Event], seat: int, hidden: frozenset[str] = frozenset()) -> tuple[Entry, ...]:
     """The accepted moves as `seat` sees them; the partner's moves of a `hidden` kind have no text."""
+    new = tuple.__new__  # each move makes all of them anew, and the constructor of a NamedTuple takes twice as long
     return tuple(
         [
-            Entry(ply, "you", event.kind, event.text)
+            new(Entry, (ply, "you", event.kind, event.text))
             if event.seat == seat
-            else Entry(ply, "partner", event.kind, None if event.kind in hidden else event.text)
+            else new(Entry, (ply, "partner", event.kind, None if event.kind in hidden else event.text))
             for ply, event in enumerate(events)
         ]
     )

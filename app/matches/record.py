@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound
@@ -103,14 +103,7 @@ def new_match_id() -> str:
 
 def load(session: Session, match_id: str, *, lock: bool = False) -> Record:
     """Read a match. `lock` keeps others from appending until the transaction ends. Raises NotFound."""
-    statement = (
-        select(MatchRow.seed, SeatRow.kind, LanguageModel)
-        .join(SeatRow, SeatRow.match_id == MatchRow.id)
-        .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
-        .where(MatchRow.id == match_id)
-        .order_by(SeatRow.seat)
-    )
-    rows = session.execute(statement.with_for_update(of=MatchRow) if lock else statement).all()
+    rows = session.execute(_SEATS_LOCKED if lock else _SEATS, {"match": match_id}).all()
     if len(rows) != 2:
         raise NotFound(f"match: expected one that exists, got {match_id!r}")
     seats = tuple(Seat.of(row.LanguageModel) for row in rows)
@@ -120,9 +113,21 @@ def load(session: Session, match_id: str, *, lock: bool = False) -> Record:
 
 def load_log(session: Session, match_id: str, after: int = -1) -> tuple[Logged, ...]:
     """The events of a match whose seq is above `after`, in order."""
-    rows = session.execute(
-        select(EventRow.seq, EventRow.ply, EventRow.body, EventRow.at, EventRow.move_id)
-        .where(EventRow.match_id == match_id, EventRow.seq > after)
-        .order_by(EventRow.seq)
-    )
+    rows = session.execute(_EVENTS, {"match": match_id, "after": after})
     return tuple(Logged(row.seq, row.ply, from_json(row.body), row.at, row.move_id) for row in rows)
+
+
+# Made once: a match is read when a page opens it, and putting a statement together takes as long as running it.
+_SEATS = (
+    select(MatchRow.seed, SeatRow.kind, LanguageModel)
+    .join(SeatRow, SeatRow.match_id == MatchRow.id)
+    .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
+    .where(MatchRow.id == bindparam("match"))
+    .order_by(SeatRow.seat)
+)
+_SEATS_LOCKED = _SEATS.with_for_update(of=MatchRow)
+_EVENTS = (
+    select(EventRow.seq, EventRow.ply, EventRow.body, EventRow.at, EventRow.move_id)
+    .where(EventRow.match_id == bindparam("match"), EventRow.seq > bindparam("after"))
+    .order_by(EventRow.seq)
+)

@@ -5,6 +5,7 @@ says that there are some. From the fold before and after each step it sends ever
 so a page gets each change once and in order, however many tabs it has and wherever the move was made.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -40,6 +41,7 @@ class Room:
         self.started = record.log[0].at
         self.turn_began = turn_began(record.log)
         self.sockets: tuple[set[str], set[str]] = (set(), set())
+        self.just_read = True  # until the first socket is in
         self.typing = [False, False]
         self.away = [False, False]  # persons whose partner was told that their connection is lost
         self.lock = RLock()
@@ -128,7 +130,9 @@ class Rooms:
         with self._door:
             room = self.open(match_id)
             with room.lock:
-                self._catch_up(room)
+                if not room.just_read:
+                    self._catch_up(room)
+                room.just_read = False
                 room.sockets[seat].add(sid)
                 self._send("view", sid, room.view(seat))
                 if room.typing[1 - seat]:
@@ -215,10 +219,16 @@ class Rooms:
             room.follow(new, self._send)
 
 
+_compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
 def sender(server: Any, namespace: str) -> Send:
     """How a room speaks to a socket."""
 
     def send(event: str, sid: str, payload: JSON) -> None:
-        server.emit(event, payload, to=sid, namespace=namespace)
+        # As `server.emit` would do it, without looking for others in a room that only ever holds one socket.
+        connection = server.manager.eio_sid_from_sid(sid, namespace)
+        if connection is not None:
+            server.eio.send(connection, f"2{namespace},{_compact([event, payload])}")
 
     return send
