@@ -41,6 +41,7 @@ def add_api_model(
     The label is what participants may see; by default it is a neutral one that tells nothing of the model. Every game
     has to have the prompt style. `hosts` are the only ones that the model may be at; none: any.
     """
+    games = list(games) or list(GAMES)
     for game in games:
         find_game(game)
         if prompt_style not in (known := templates(game)):
@@ -59,7 +60,7 @@ def add_api_model(
         raise Conflict(f"label: expected one that is not taken, got {shown(label)}; `flask model list` shows them all")
     neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
     label = label or next(candidate for candidate in neutral if candidate not in taken)
-    row = _row(name, label, "api", list(games) or list(GAMES), options, prompt_style)
+    row = _row(name, label, "api", games, options, prompt_style)
     session.add(row)
     session.flush()
     return row
@@ -113,7 +114,7 @@ def find_model(session: Session, game: str, *, name: str | None = None, label: s
 
 def player_spec(row: LanguageModel) -> PlayerSpec:
     """What `make_player` needs to know of a registry row."""
-    return PlayerSpec(row.kind, row.name, row.options)
+    return PlayerSpec(row.kind, row.name, row.options, row.prompt_style)
 
 
 def _check_options(options: dict[str, Any], hosts: Sequence[str]) -> None:

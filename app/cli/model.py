@@ -48,6 +48,7 @@ def list_(game: str | None, as_json: bool) -> None:
 @click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
 @click.option("--timeout", metavar="SECONDS", help="Of each attempt. [default: 60]")
 @click.option("--retries", metavar="N", help="After a 429, a 5xx or no connection. [default: 4]")
+@click.option("--prompt-style", default="full", show_default=True, metavar="STYLE", help="How it is prompted.")
 @click.option("--option", "more", cls=Several, belongs=is_pair, metavar="NAME=VALUE", help="top_p, seed, extra.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(
@@ -55,6 +56,7 @@ def add_api(
     remote: str,
     label: str | None,
     games: tuple[str, ...],
+    prompt_style: str,
     more: tuple[str, ...],
     as_json: bool,
     **given: Any,
@@ -73,7 +75,10 @@ def add_api(
         raise Conflict(f"--option: expected {twice[0]} once, got it twice")
     ensure_database()
     with writing() as session:
-        row = add_api_model(session, name, label, games, {**options, **further}, hosts=settings().api_hosts)
+        further_options = {**options, **further}
+        row = add_api_model(
+            session, name, label, games, further_options, prompt_style=prompt_style, hosts=settings().api_hosts
+        )
         stored = _described(row)
     if as_json:
         print_json(stored)

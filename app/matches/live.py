@@ -88,7 +88,10 @@ def create(
             return load(session, existing.id)
         start_key = None if existing is not None else start_key
     prompts = tuple(
-        default_prompt(game) if seat.spec is not None and seat.spec.kind != "scripted" else None for seat in seats
+        default_prompt(game, seat.spec.prompt_style or "full")
+        if seat.spec is not None and seat.spec.kind != "scripted"
+        else None
+        for seat in seats
     )
     started = engine.start(game, dict(config), seed, cast(Any, prompts), clocks)
     now = datetime.now(UTC)

@@ -97,8 +97,9 @@ def iso(moment: datetime) -> str:
 
 
 def new_match_id() -> str:
-    """An id that cannot be guessed: 128 bits, safe in a URL."""
-    return secrets.token_urlsafe(16)
+    """An id that cannot be guessed: 128 bits, safe in a URL, as an argument and in a spreadsheet."""
+    drawn = secrets.token_urlsafe(16)
+    return new_match_id() if drawn.startswith("-") else drawn
 
 
 def load(session: Session, match_id: str, *, lock: bool = False) -> Record:

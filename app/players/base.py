@@ -23,6 +23,7 @@ class PlayerSpec:
     kind: str  # scripted | api
     name: str
     options: JSON = field(default_factory=dict)
+    prompt_style: str | None = None  # of a model that is prompted
 
 
 @dataclass(frozen=True, slots=True)

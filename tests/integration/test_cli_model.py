@@ -111,6 +111,7 @@ def test_a_key_in_the_wrong_place_is_neither_stored_nor_shown(
         (*ADD, "--temperature", "hot"),
         (*ADD, "--max-tokens", "0"),
         (*ADD, "--timeout", "none"),
+        (*ADD, "--prompt-style", "sung"),
         (*ADD, "--option", "model=other"),
         (*ADD, "--base-url", "ftp://host"),
         ("enable", "nobody"),

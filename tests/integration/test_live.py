@@ -13,9 +13,10 @@ from app.games.taboo import target_words
 from app.matches import live
 from app.matches.events import Violated
 from app.matches.lobby import Wish, person_in, start_guest_match
-from app.matches.record import Record, Seat, load
+from app.matches.record import Record, Seat, load, new_match_id
 from app.models import EventRow, MatchRow
 from app.players import clues
+from app.players.base import PlayerSpec
 
 pytestmark = pytest.mark.usefixtures("app")
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
@@ -70,6 +71,21 @@ def test_a_whole_match_lies_in_the_database(engine: Engine) -> None:
     assert match.ended_at is not None
     with reading(engine) as session:
         assert load(session, record.id).match == receipt.record.match
+
+
+def test_a_match_names_the_prompt_style_of_its_model(engine: Engine) -> None:
+    def begin_with(style: str | None) -> Record:
+        model = Seat("model", None, PlayerSpec("api", "x", {}, style))
+        with writing(engine) as session:
+            return live.create(session, "taboo", {}, (Seat("person"), model), seed=1, source="live", instant=True)
+
+    assert begin_with("full").match.prompts == (None, {"style": "full", "template": "full-1"})
+    with pytest.raises(NotFound, match="prompt style of taboo: expected .*full.*, got 'sung'"):
+        begin_with("sung")
+
+
+def test_an_id_of_a_match_is_never_taken_for_an_option_or_a_formula() -> None:
+    assert not [made for made in (new_match_id() for _ in range(2000)) if not made[0].isalnum() and made[0] != "_"]
 
 
 def test_a_repeated_move_gets_its_first_answer_and_is_stored_once(engine: Engine) -> None:
