@@ -11,7 +11,7 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test lint bench screenshots translations chromium
+.PHONY: help install run test lint chaos bench screenshots translations chromium
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ test: install chromium  ## Check style, types and imports, and run all tests.
 
 lint: install  ## Check style, types and imports alone.
 	@failed=; $(LINT) $(verdict)
+
+chaos: install  ## Kill processes at random under fifty live matches, for 120 s or SECONDS=3600, and look for harm.
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120)
 
 bench: install  ## Measure live play on this machine beside a baseline; docs/results.md says what the figures mean.
 	@$(BIN)/python -m bench.live --clients 100 --seconds 10

@@ -1,0 +1,186 @@
+"""One storm: start the players, strike for a while, let it grow calm, end every match, and audit what is left."""
+
+import http.client
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
+
+from app.extensions import reading
+from app.matches.sweep import UPKEEP, held_until
+from app.models import EventRow, MatchRow, SeatRow
+from app.registry import PERSON
+from app.web import tickets
+from tests.chaos.audit import audit
+from tests.chaos.killer import LEASE, PAUSED, SERVING, Killer, pid_of
+from tests.chaos.player import PATIENCE, Player, Wish
+from tests.participant import Table
+from tests.stack import Stack, wait_until
+from tests.stub_openai import Messages, Reply, StubServer
+from tests.tables import add_model, database, settings_of
+from workers import broker
+
+PLAYERS = 50
+UPKEEP_LEASE = timedelta(seconds=10)  # that upkeep holds after each of its rounds
+ENV = {
+    "READING_WORDS_PER_MINUTE": "3000",  # a short while, in which the worker holds the turn of the scripted partner
+    "LONGEST_DELAY": "0.4",
+    "TURN_LEASE": str(LEASE),
+    "UPKEEP_EVERY": "0.5",
+    "TURN_CLOCK": "20",
+    "MATCH_CLOCK": "60",
+    "GUEST_MATCHES_PER_MINUTE": "0",
+}
+VICTIMS = ("web", SERVING, "turns", PAUSED, "upkeep")
+HOUSE, PARTNER = "House partner", "Partner Blue"
+CHILDREN = ("web", "turns", "upkeep")
+MISTAKE = "Hm \x07"
+
+
+def chat(messages: Messages) -> str:
+    """A model of both games that says something impossible now and then, and takes it back when it is told so."""
+    rules, said = messages[0]["content"], [each["content"] for each in messages if each["role"] == "assistant"]
+    if len(said) % 3 == 1 and not said[-1].startswith("Hm"):
+        return MISTAKE
+    answer = f"Answer {len(said)}."
+    if "[propose]" not in rules:
+        return answer
+    offered = any("has made a proposal" in each["content"] for each in messages)
+    return "[propose] (0 books, 0 hats, 0 balls)" if offered else f"[message] {answer}"
+
+
+WISHES = [
+    Wish(game, opponent, role, config)
+    for opponent in (HOUSE, PARTNER)
+    for game, role, config in (
+        ("negotiation", None, {"first": 0}),
+        ("negotiation", None, {"first": 1}),
+        ("taboo", "attacker", {}),
+        ("taboo", "defender", {}),
+    )
+]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a storm did, and everything that went wrong."""
+
+    summary: str
+    matches: int
+    moves: int
+    blows: Mapping[str, int]
+    problems: Sequence[str]
+
+
+def storm(parlor: Callable[[Mapping[str, str]], Stack], seconds: float, seed: str, *, players: int = PLAYERS) -> Report:
+    """Start Parlor, strike it for so long while `players` play, and find out what that did.
+
+    `parlor` starts it with an environment, and waits until it is ready.
+    """
+    stack = parlor(ENV)
+    with StubServer() as stub:
+        stub.script("chat", Reply(chat, delay=0.5))
+        add_model(stack, stub.url, "chat", "chat", PARTNER)
+        return _storm(stack, seconds, seed, players)
+
+
+def _storm(stack: Stack, seconds: float, seed: str, players: int) -> Report:
+    embedded = not stack.env["REDIS_URL"]
+    calm = threading.Event()
+    crowd = [Player(f"player {n}", stack.url, WISHES, f"{seed}/{n}", calm) for n in range(players)]
+    for player in crowd:
+        player.start()
+    victims = (*VICTIMS, "broker") if embedded else VICTIMS
+    stop = threading.Event()
+    killer = Killer(stack, victims, f"{seed}/killer", stop, lambda name, since: _works(stack, name, since))
+    began = time.monotonic()
+    killer.start()
+    while time.monotonic() < began + seconds or (killer.to_begin_with and time.monotonic() < began + 10 * seconds):
+        time.sleep(0.1)
+    stop.set()
+    struck_for = time.monotonic() - began
+    killer.join(PATIENCE)
+    wait_until(lambda: all(pid_of(stack, name) for name in CHILDREN) and _serves(stack), "all processes", PATIENCE)
+    calm.set()
+    problems = [] if killer.failure is None else [f"the killer failed: {killer.failure!r}"]
+    deadline = time.monotonic() + 2 * PATIENCE
+    for player in crowd:
+        player.join(max(0.1, deadline - time.monotonic()))
+        if player.is_alive():
+            problems.append(f"{player.name} did not come to an end")
+    left = _end_what_is_left(stack, calm, crowd)
+    problems += [line for player in (*crowd, *left) for line in player.complaints]
+    stories = [story for player in (*crowd, *left) for story in player.stories]
+    with database(stack) as engine:
+        problems += audit(engine, stories, killer.blows)
+        with reading(engine) as session:
+            rows = session.scalars(select(MatchRow)).all()
+    problems += unhandled(stack)
+    ends: dict[str, int] = {}
+    for row in rows:
+        ends[row.reason or row.status] = ends.get(row.reason or row.status, 0) + 1
+    moves = sum(row.ply for row in rows)
+    shown = sorted(seconds for story in stories for seconds in story.shown) or [0.0]
+    summary = (
+        f"seed {seed}, {struck_for:.0f} s: {len(rows)} matches with {moves} moves; ends {ends};"
+        f" {len(left)} started without their player; struck {dict(killer.count)};"
+        f" {sum(story.connections for story in stories)} connections;"
+        f" moves were shown after {shown[len(shown) // 2]:.2f} s, the slowest after {shown[-1]:.1f} s"
+    )
+    return Report(summary, len(rows), moves, killer.count, problems)
+
+
+def _works(stack: Stack, name: str, since: datetime) -> bool:
+    """Whether a process has done since then what it is there for."""
+    if name == "web":
+        return _serves(stack)
+    if name == "broker":
+        return broker.answers(f"unix://{stack.home / 'run' / 'redis.sock'}")
+    with database(stack) as engine, reading(engine) as session:
+        if name == "upkeep":
+            until = held_until(session, UPKEEP)
+            return until is not None and until - UPKEEP_LEASE > since
+        played = select(EventRow.seq).where(EventRow.move_id.startswith("model-"), EventRow.at > since).limit(1)
+        return session.scalar(played) is not None
+
+
+def _serves(stack: Stack) -> bool:
+    """Whether pages come."""
+    try:
+        return stack.get("/healthz", timeout=2).strip() == "ok"
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def _end_what_is_left(stack: Stack, calm: threading.Event, crowd: Sequence[Player]) -> list[Player]:
+    """Matches whose start was answered to nobody: somebody sits down in each of them, and ends it."""
+    with database(stack) as engine, reading(engine) as session:
+        seats = session.execute(
+            select(MatchRow.id, SeatRow.seat)
+            .join(SeatRow, SeatRow.match_id == MatchRow.id)
+            .where(SeatRow.kind == PERSON, MatchRow.status != "over")
+        ).all()
+    played = {story.table.match for player in crowd for story in player.stories}
+    players = []
+    for match, seat in seats:
+        if match not in played:
+            table = Table(stack.url, match, tickets.issue(settings_of(stack), match, seat), "")
+            players.append(Player(f"player of {match}", stack.url, WISHES, match, calm, table))
+    for player in players:
+        player.start()
+    for player in players:
+        player.join(2 * PATIENCE)
+    return players
+
+
+def unhandled(stack: Stack) -> list[str]:
+    """What any process says in its log that it did not see coming."""
+    lines = [
+        f"{path.name}: {line[:300]}"
+        for path in sorted((stack.home / "logs").glob("*.log"))
+        for line in path.read_text(errors="replace").splitlines()
+    ]
+    return [line for line in lines if "level='error'" in line or "<Greenlet at" in line]
