@@ -1,6 +1,7 @@
 """Which language a page is in: the one that was switched to, else the browser's, else the first that is offered."""
 
 import re
+from urllib.parse import urlsplit
 
 from babel import Locale, negotiate_locale
 from flask import Blueprint, Flask, Response, has_request_context, redirect, request, session, url_for
@@ -38,7 +39,7 @@ def switch() -> AnyResponse:
     if wanted in settings().languages:
         session["language"] = wanted
         session.permanent = True
-    return redirect(own_path(request.form.get("next", "")) or url_for("play.home"), 303)
+    return redirect(_page_before(), 303)
 
 
 def _select() -> str:
@@ -58,7 +59,6 @@ def _in_templates() -> dict[str, object]:
     return {
         "language": language,
         "languages": {each: _own_name(each) for each in settings().languages},
-        "this_page": _this_page(),
         "script_words": script_words,
     }
 
@@ -73,12 +73,13 @@ def _own_name(language: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _this_page() -> str:
-    """Where the language switch leads back to; what was answered to a form may not be there to be opened."""
-    if request.method in ("GET", "HEAD"):
-        return request.full_path.rstrip("?")
-    adapter = request_ctx.url_adapter
-    return request.path if adapter is not None and adapter.test(request.path, "GET") else url_for("play.home")
+def _page_before() -> str:
+    """The page whose switch was used; the start for one that cannot be opened, as it was the answer to a form."""
+    before = urlsplit(request.referrer or "")
+    path, adapter = own_path(before.path), request_ctx.url_adapter
+    if path is None or adapter is None or not adapter.test(path, "GET"):
+        return url_for("play.home")
+    return f"{path}?{before.query}" if before.query else path
 
 
 def _varies(response: Response) -> Response:

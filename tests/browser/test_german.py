@@ -61,7 +61,7 @@ def german() -> re.Pattern[str]:
 
 def not_german(page: Page) -> list[str]:
     """What is shown that no translation knows."""
-    shown = {re.sub(r"\s+", " ", text).strip(": ") for text in page.evaluate(SHOWN)}
+    shown = {re.sub(r"\s+", " ", text).strip(": ()") for text in page.evaluate(SHOWN)}
     words = {text for text in shown if re.search(r"[^\W\d_]{2}", text)} - NAMES
     return sorted(text for text in words if not german().fullmatch(text))
 

@@ -196,8 +196,8 @@ def test_where_guest_play_is_off_the_home_page_explains_and_nothing_starts(parlo
     with another_web(parlor, {"GUEST_PLAY": "false"}) as server:
         page.goto(server)
         expect(page.locator(".note")).to_contain_text("invited guests only")
-        assert page.locator("form").count() == 0
-        page.get_by_role("link", name="Read the rules: Adversarial Taboo").click()
+        assert page.locator("main form").count() == 0
+        page.get_by_role("link", name="Read the rules (Adversarial Taboo)").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("How to play Adversarial Taboo")
         # One cookie serves both ports, so the token of the open house is good for the closed one.
         answer = page.request.post(f"{server}/start/taboo", form={"csrf_token": token}, headers={"Referer": server})

@@ -108,7 +108,7 @@ def test_the_home_page_offers_to_go_on_with_an_open_match(parlor: Stack, visitor
     page = visitor.open(taboo(parlor, "attacker").url)
     address = page.url
     page.goto(parlor.url)
-    page.get_by_role("link", name="Continue your game: Adversarial Taboo").click()
+    page.get_by_role("link", name="Continue your game (Adversarial Taboo)").click()
     expect(page).to_have_url(address)
 
 

@@ -91,6 +91,7 @@ ROUTES: dict[str, Row] = {
     "GET /about": everyone("200"),
     "GET /privacy": everyone("200"),
     "GET /healthz": everyone("200"),
+    "POST /language": everyone("303 /", form={"language": "de"}),
     "POST /api/matches": everyone("201", json={"game": "taboo"}, token=False),
     "GET /sign-in": Row("200", "200", "200", "302 /admin/"),
     "POST /sign-in": everyone("401", form={"name": "admin", "password": "a wrong one"}),

@@ -33,7 +33,7 @@ def page(client: FlaskClient, path: str = "/", **headers: str) -> str:
 
 def switch(client: FlaskClient, language: str, back: str = "/about") -> str:
     """Press the button in the footer; gives the address that it leads to."""
-    answer = client.post("/language", data={"language": language, "next": back})
+    answer = client.post("/language", data={"language": language}, headers={"Referer": f"http://localhost{back}"})
     assert answer.status_code == 303
     return str(answer.headers["Location"])
 
@@ -68,10 +68,9 @@ def test_the_switch_in_the_footer_is_remembered_and_leads_back(client: FlaskClie
     assert ENGLISH_WORDS in page(client, Accept_Language="de")
 
 
-def test_the_switch_is_a_form_that_knows_its_page_and_names_each_language_in_itself(client: FlaskClient) -> None:
-    form = re.search(r'<form class="languages".*?</form>', page(client, "/about?x=1"), re.DOTALL)
+def test_the_switch_is_a_form_that_names_each_language_in_itself(client: FlaskClient) -> None:
+    form = re.search(r'<form class="languages".*?</form>', page(client, "/about"), re.DOTALL)
     assert form is not None
-    assert 'name="next" value="/about?x=1"' in form[0]
     assert re.findall(r'value="(\w+)" lang="(\w+)"( aria-current="true")?>(\w+)<', form[0]) == [
         ("en", "en", ' aria-current="true"', "English"),
         ("de", "de", "", "Deutsch"),
@@ -85,9 +84,11 @@ def test_a_language_that_is_not_offered_changes_nothing(client: FlaskClient, lan
     assert GERMAN_WORDS in page(client)
 
 
-@pytest.mark.parametrize("back", ["", "https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere", "about"])
-def test_the_switch_leads_nowhere_else(client: FlaskClient, back: str) -> None:
-    assert switch(client, "de", back) == "/"
+@pytest.mark.parametrize(
+    "back", ["", "//elsewhere.example", "/\\elsewhere", "@elsewhere.example/about", "/start/taboo"]
+)
+def test_the_switch_leads_nowhere_else_and_to_no_answer_of_a_form(client: FlaskClient, back: str) -> None:
+    assert switch(client, "de", back) in ("/", "/about")
 
 
 def test_the_switch_needs_the_token_of_its_page(make_app: Callable[..., Flask]) -> None:
@@ -96,12 +97,6 @@ def test_the_switch_needs_the_token_of_its_page(make_app: Callable[..., Flask]) 
     client = app.test_client()
     assert client.post("/language", data={"language": "de"}).status_code == 400
     assert ENGLISH_WORDS in page(client)
-
-
-def test_what_was_answered_to_a_form_leads_back_to_a_page_that_can_be_opened(client: FlaskClient) -> None:
-    refused = client.post("/sign-in", data={"name": "nobody", "password": "x"})
-    assert 'name="next" value="/sign-in"' in refused.text
-    assert 'name="next" value="/"' in client.post("/start/chess", headers=GERMAN).text
 
 
 def test_one_language_alone_is_pinned_and_has_no_switch(make_app: Callable[..., Flask]) -> None:
