@@ -27,7 +27,8 @@ def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:
         select(MatchRow.id).where(turn_is_free(now), heard_of < now - PATIENCE).order_by(MatchRow.moved_at).limit(most)
     ).all()
     if ids:
-        session.execute(update(MatchRow).where(MatchRow.id.in_(ids)).values(rung_at=now))
+        # Once more whether it is free: on PostgreSQL the turn may have been played since it was read.
+        session.execute(update(MatchRow).where(MatchRow.id.in_(ids), turn_is_free(now)).values(rung_at=now))
     return ids
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gevent import sleep, spawn_later
 from gevent.lock import RLock
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from app.extensions import reading
 from app.games.base import JSON, Event
@@ -21,6 +21,7 @@ from app.matches.clocks import next_deadline
 from app.matches.events import Ended
 from app.matches.record import Logged, Record, iso, load, load_log, move_times, turn_began
 from app.matches.views import change, seat_view
+from app.models import MatchRow
 from app.registry import PERSON
 
 PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
@@ -79,7 +80,7 @@ class Room:
                 continue  # the end is shown with the move that brought it; a refusal is its maker's alone
             for seat in present:
                 payload = change(self._shown[seat], self.view(seat))
-                for sid in self.sockets[seat]:
+                for sid in tuple(self.sockets[seat]):  # sending finds out who is gone, and takes them out of the room
                     send("change", sid, payload)
             if isinstance(logged.event, Event):
                 self.tell_typing(logged.event.seat, False, send)
@@ -88,8 +89,17 @@ class Room:
         """Tell the other seat, once, that this one has begun or stopped writing."""
         if self.typing[seat] != on:
             self.typing[seat] = on
-            for sid in self.sockets[1 - seat]:
+            for sid in tuple(self.sockets[1 - seat]):
                 send("typing", sid, {"on": on})
+
+    def waits(self, now: datetime) -> bool:
+        """Whether somebody else is to act: a worker on a model's turn, or upkeep on a clock that has run out."""
+        mover = self.match.to_move
+        if mover is None:
+            return False
+        person = self.seats[mover].kind == PERSON
+        deadline = next_deadline(self.match.clocks, self.started, self.turn_began, person)
+        return not person or (deadline is not None and deadline.passed(now))
 
     def missing(self, seat: int) -> bool:
         """Whether a person is to play here who has no connection."""
@@ -100,7 +110,7 @@ class Room:
         away = self.missing(seat)
         if self.away[seat] != away:
             self.away[seat] = away
-            for sid in self.sockets[1 - seat]:
+            for sid in tuple(self.sockets[1 - seat]):
                 send("presence", sid, {"on": not away})
 
 
@@ -199,6 +209,22 @@ class Rooms:
         for match_id in list(self._rooms):
             self.refresh(match_id)
             sleep(0)
+
+    def look_again(self) -> None:
+        """Bring rooms up to date that wait for a worker or upkeep: one that is killed between its commit and its notice
+        tells nobody.
+        """
+        now = datetime.now(UTC)
+        waiting = {room.id: (room.match.ply, room.match.over) for room in list(self._rooms.values()) if room.waits(now)}
+        columns = select(MatchRow.id, MatchRow.ply, MatchRow.status)
+        for start in range(0, len(waiting), 500):
+            ids = list(waiting)[start : start + 500]
+            with reading(self._database) as session:
+                rows = session.execute(columns.where(MatchRow.id.in_(ids))).all()
+            for row in rows:
+                if waiting[row.id] != (row.ply, row.status == "over"):
+                    self.refresh(row.id)
+                    sleep(0)
 
     def typing(self, match_id: str, seat: int | None, on: bool) -> None:
         """Tell the other seat that this one is writing; None is the seat whose turn it is."""

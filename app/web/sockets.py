@@ -32,6 +32,7 @@ from app.web.writer import Writer
 
 NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64
+LOOK_SECONDS = 5  # after which a page has been shown even what its maker was killed before telling
 LISTEN_SECONDS = 10  # after so much silence the connection to the broker is tried
 
 log = structlog.get_logger()
@@ -86,7 +87,9 @@ class Play:
 
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
         if place := self._places.pop(sid, None):
-            self._rooms.leave(place.match_id, place.seat, sid)
+            # In a greenlet of its own: whoever sends to a silent socket finds it gone, and holds its room's lock, while
+            # who takes it out of the room waits at the door behind somebody who may wait for that lock.
+            gevent.spawn(self._rooms.leave, place.match_id, place.seat, sid)
             if place not in self._places.values():
                 self._paces.pop(place, None)
 
@@ -167,25 +170,38 @@ class Play:
     def _start(self) -> None:
         self._writer = Writer(self._settings.database_url, instant=self._instant)
         gevent.spawn(self._listen)
+        gevent.spawn(self._look_again)
 
     def _listen(self) -> None:
-        """Hear from the workers. What was said while nobody listened is read from the database."""
+        """Hear from the workers. What was said while nobody listened is read from the database.
+
+        Nothing may end this: without it nobody would learn of a worker's move until the process is started again.
+        """
         while True:
-            try:
-                with redis.Redis.from_url(
-                    self._settings.redis_url, health_check_interval=LISTEN_SECONDS
-                ).pubsub() as channel:
-                    channel.subscribe(CHANNEL)
-                    while True:
-                        message = channel.get_message(timeout=LISTEN_SECONDS)
-                        if message is not None:
-                            self._hear(message)
-            except (RedisError, OSError) as error:
-                log.warning("the broker is away, asking the database instead", error=str(error))
-            except Exception:
-                log.exception("a notice was not understood")
-            self._rooms.refresh_all()
+            for step in (self._follow_channel, self._rooms.refresh_all):
+                try:
+                    step()
+                except (RedisError, OSError) as error:
+                    log.warning("the broker is away, asking the database instead", error=str(error))
+                except Exception:
+                    log.exception("the rooms were not brought up to date")
             gevent.sleep(0.5)
+
+    def _look_again(self) -> None:
+        while True:
+            gevent.sleep(LOOK_SECONDS)
+            try:
+                self._rooms.look_again()
+            except Exception:
+                log.exception("the rooms were not looked after")
+
+    def _follow_channel(self) -> None:
+        with redis.Redis.from_url(self._settings.redis_url, health_check_interval=LISTEN_SECONDS).pubsub() as channel:
+            channel.subscribe(CHANNEL)
+            while True:
+                message = channel.get_message(timeout=LISTEN_SECONDS)
+                if message is not None:
+                    self._hear(message)
 
     def _hear(self, message: JSON) -> None:
         if message["type"] == "subscribe":
