@@ -71,8 +71,7 @@ def _check_open(session: Session, most: int, wish: Wish) -> None:
     keys = session.scalars(playing).all() if most and wish.held else []
     if len(keys) >= most > 0 and (wish.start_key is None or wish.start_key not in keys):
         raise Conflict(
-            f"You have {len(keys)} games open, which is as many as one person may. Finish or leave one of them first;"
-            " they are on the start page.",
+            "You have as many games open as one person may. Finish or leave one of them first, from the start page.",
             code="too_many",
         )
 
