@@ -69,10 +69,12 @@ def append(session: Session, records: Sequence[tuple[Record, int]]) -> None:
         else:
             refused.append({"id": record.id, "violations": record.match.violations})
     connection = session.connection()
-    _insert_events(connection, events)
+    # The match's row first, which others lock before they append: two that hold one lock each and wait for the other's
+    # would be a deadlock.
     _update_matches(connection, _WHILE_PLAYED, _FREED, played)
     _update_matches(connection, _WHILE_PLAYED + _AT_THE_END, _FREED, ended)
     _update_matches(connection, ("violations",), {}, refused)
+    _insert_events(connection, events)
 
 
 def _event_row(match_id: str, logged: Logged) -> dict[str, Any]:
