@@ -1,0 +1,143 @@
+"""Pages are shown what happens, whatever happens to the page beside them or to whoever made it happen."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+from flask import Flask
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from app.extensions import writing
+from app.games.base import JSON
+from app.matches import live
+from app.matches.record import Record, Seat
+from app.registry import find_model
+from app.web import sockets, tickets
+from app.web.rooms import Rooms
+from app.web.sockets import Play
+
+
+class Pages:
+    """What is sent to each socket, and what is to happen at the moment of sending: `sending(event, sid)`."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, list[tuple[str, JSON]]] = {}
+        self.sending: Callable[[str, str], None] = lambda event, sid: None
+
+    def send(self, event: str, sid: str, payload: JSON) -> None:
+        self.sending(event, sid)
+        self.heard.setdefault(sid, []).append((event, payload))
+
+    def names(self, sid: str) -> list[str]:
+        return [event for event, _ in self.heard.get(sid, [])]
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
+    pages = Pages()
+    monkeypatch.setattr(sockets, "sender", lambda server, namespace: pages.send)
+    return pages
+
+
+@pytest.fixture
+def record(engine: Engine) -> Record:
+    """A person, who moves first, against a model that a worker plays."""
+    with writing(engine) as session:
+        seats = Seat("person"), Seat.of(find_model(session, "taboo", name="scripted"))
+        return live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
+
+
+@pytest.fixture
+def play(app: Flask, pages: Pages, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """The handlers, which hear nothing of the workers: this process is not gevent's, and listening would stall it."""
+    monkeypatch.setattr(Play, "_listen", lambda self: None)
+    return Play(app, app.config["SETTINGS"].model_copy(update={"READING_WORDS_PER_MINUTE": 100}))
+
+
+def come(play: Play, app: Flask, record: Record, sid: str) -> None:
+    """A page connects, as Socket.IO tells of it."""
+    ticket = tickets.issue(app.config["SETTINGS"], record.id, 0)
+    play.connect(sid, {"QUERY_STRING": f"match={record.id}"}, {"ticket": ticket})
+
+
+def until(condition: Callable[[], Any]) -> None:
+    with gevent.Timeout(5):
+        while not condition():
+            gevent.sleep(0.02)
+
+
+def move(engine: Engine, record: Record, seat: int, text: str) -> None:
+    """Somebody moves in another process, and tells nobody."""
+    assert live.commit(engine, live.Submission(record.id, seat, text), instant=False).answer.ok
+
+
+def test_a_page_that_is_found_gone_keeps_no_change_from_the_others(
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record
+) -> None:
+    def sending(event: str, sid: str) -> None:  # Engine.IO finds out that a socket is silent when it sends to it
+        if event == "change" and sid.startswith("gone"):
+            play.disconnect(sid)
+
+    pages.sending = sending
+    for sid in ("gone 1", "here", "gone 2"):
+        come(play, app, record, sid)
+    until(lambda: pages.names("here") == pages.names("gone 1") == pages.names("gone 2") == ["view"])
+    move(engine, record, 0, "a pet")
+    play._rooms.refresh(record.id)
+    move(engine, record, 1, "is it small?")
+    play._rooms.refresh(record.id)
+    assert pages.names("here") == ["view", "change", "change"]
+
+
+def test_a_page_that_comes_while_another_is_found_gone_gets_its_view(
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record
+) -> None:
+    def sending(event: str, sid: str) -> None:
+        if event == "change" and sid == "gone":
+            come(play, app, record, "new")
+            gevent.sleep(0.05)  # as reading from a database over the network lets others work
+            play.disconnect(sid)
+
+    pages.sending = sending
+    for sid in ("gone", "here"):
+        come(play, app, record, sid)
+    until(lambda: pages.names("gone") and pages.names("here"))
+    move(engine, record, 0, "a pet")
+    gevent.spawn(play._rooms.refresh, record.id)
+    until(lambda: "view" in pages.names("new") and "change" in pages.names("here"))
+
+
+def test_the_web_goes_on_listening_after_whatever_goes_wrong(
+    app: Flask, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def breaks(what: str) -> Callable[..., None]:
+        def broken(*_: object) -> None:
+            tried.append(what)
+            if len(tried) > 6:
+                raise gevent.GreenletExit
+            raise OperationalError("select", {}, Exception("the database is being restarted"))
+
+        return broken
+
+    monkeypatch.setattr(Play, "_follow_channel", breaks("listen"))
+    monkeypatch.setattr(Rooms, "refresh_all", breaks("refresh"))
+    come(Play(app, app.config["SETTINGS"]), app, record, "here")
+    until(lambda: tried.count("listen") >= 3)
+    assert tried.count("refresh") >= 2
+
+
+def test_a_page_learns_of_a_move_whose_maker_was_killed_before_telling(
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "LOOK_SECONDS", 0.2)
+    come(play, app, record, "here")
+    until(lambda: pages.names("here") == ["view"])
+    answer = play.move(play._places["here"], "here", {"move_id": "m", "ply": 0, "text": "a pet"})
+    assert answer["ok"]
+    gevent.sleep(0.3)
+    move(engine, record, 1, "is it small?")
+    until(lambda: pages.names("here") == ["view", "change", "change"])
