@@ -18,10 +18,12 @@ from flask_socketio import SocketIO
 from flask_sqlalchemy import SQLAlchemy
 from flask_wtf import CSRFProtect
 from sqlalchemy import Connection, Engine, MetaData, event
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 READ_ONLY = {"parlor_read_only": True}
 BUSY_SECONDS = 10
+_LOST_A_RACE = ("40001", "40P01")  # PostgreSQL's serialization_failure and deadlock_detected
 
 
 class _Base(DeclarativeBase):
@@ -60,6 +62,16 @@ def writing(engine: Engine | None = None) -> Iterator[Session]:
     """A session that commits when its block ends and rolls back when it raises."""
     with Session(engine or db.engine) as session, session.begin():
         yield session
+
+
+def came_second(error: Exception) -> bool:
+    """Whether a transaction failed because another one was faster, or waited for it while it waited for that one.
+
+    What it wanted may well succeed on what is there now.
+    """
+    if isinstance(error, IntegrityError):
+        return True
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _LOST_A_RACE
 
 
 @event.listens_for(Engine, "connect")

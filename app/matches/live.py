@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Any, cast
 
 from sqlalchemy import Engine, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.errors import AppError, NotFound
-from app.extensions import writing
+from app.extensions import came_second, writing
 from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
@@ -165,8 +165,8 @@ def commit(database: Engine, submission: Submission, *, instant: bool, tries: in
     try:
         with writing(database) as session:
             return submit(session, submission, instant=instant)
-    except IntegrityError:
-        if tries == 1:
+    except DBAPIError as error:
+        if tries == 1 or not came_second(error):
             raise
     return commit(database, submission, instant=instant, tries=tries - 1)
 
@@ -181,8 +181,10 @@ def expire(database: Engine, match_id: str) -> bool:
                 return False
             after = _extended(record, engine.time_out(record.match, deadline.clock), now)
             append(session, [(after, len(record.log))])
-    except IntegrityError:  # somebody has moved in the same moment
-        return False
+    except DBAPIError as error:
+        if not came_second(error):
+            raise
+        return False  # somebody has moved in the same moment
     return True
 
 

@@ -23,12 +23,12 @@ def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:
     """Ids of matches whose model turn should be rung for again. Marks them as rung."""
     now = datetime.now(UTC)
     heard_of = func.coalesce(MatchRow.rung_at, MatchRow.moved_at)
-    ids = session.scalars(
-        select(MatchRow.id).where(turn_is_free(now), heard_of < now - PATIENCE).order_by(MatchRow.moved_at).limit(most)
-    ).all()
+    forgotten = select(MatchRow.id).where(turn_is_free(now), heard_of < now - PATIENCE)
+    # A match that somebody writes to just now is not forgotten. And whoever never waits is part of no deadlock.
+    unlocked = forgotten.order_by(MatchRow.moved_at).limit(most).with_for_update(skip_locked=True, key_share=True)
+    ids = session.scalars(unlocked).all()
     if ids:
-        # Once more whether it is free: on PostgreSQL the turn may have been played since it was read.
-        session.execute(update(MatchRow).where(MatchRow.id.in_(ids), turn_is_free(now)).values(rung_at=now))
+        session.execute(update(MatchRow).where(MatchRow.id.in_(ids)).values(rung_at=now))
     return ids
 
 

@@ -15,11 +15,11 @@ from gevent.event import AsyncResult
 from gevent.queue import Empty, Queue
 from gevent.threadpool import ThreadPool
 from sqlalchemy import Engine, create_engine
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from app.errors import AppError
-from app.extensions import writing
+from app.extensions import came_second, writing
 from app.matches import live
 from app.matches.record import Record
 
@@ -82,10 +82,10 @@ class Writer:
         try:
             with writing(self._engine) as session:
                 results = live.submit_together(session, submissions, self._remembered, instant=self._instant)
-        except IntegrityError:  # somebody else has moved in one of the matches
-            self._remembered.clear()
-            return [self._commit_alone(submission) for submission in submissions]
         except Exception as error:
+            if came_second(error):  # somebody else has moved in one of the matches
+                self._remembered.clear()
+                return [self._commit_alone(submission) for submission in submissions]
             log.exception("a group of moves was not committed", moves=len(batch))
             self._remembered.clear()
             self._engine.dispose()

@@ -1,10 +1,12 @@
 """Every move goes through one door: what is accepted, refused, repeated, raced for and stored."""
 
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
+import gevent
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import NotAllowed, NotFound
@@ -17,6 +19,7 @@ from app.matches.record import Record, Seat, load, new_match_id
 from app.models import EventRow, MatchRow
 from app.players import clues
 from app.players.base import PlayerSpec
+from app.web.writer import Writer
 
 pytestmark = pytest.mark.usefixtures("app")
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
@@ -277,3 +280,21 @@ def test_live_negotiations_draw_from_the_contexts_file(engine: Engine, make_app:
     app = make_app(CONTEXTS_FILE=str(path))
     drawn = {tuple(guest(engine, app, game="negotiation").match.state.context.counts) for _ in range(20)}
     assert drawn == {(3, 2, 1), (2, 1, 4)}
+
+
+def test_moves_that_are_in_a_deadlock_with_somebody_else_are_played_all_the_same(engine: Engine) -> None:
+    if engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one writer at a time, and so no deadlocks")
+    one, two = begin(engine), begin(engine)
+    writer = Writer(engine.url.render_as_string(hide_password=False), instant=True)
+    touch = update(MatchRow).values(rung_at=datetime.now(UTC))
+    with engine.begin() as other:
+        other.exec_driver_sql("SET LOCAL deadlock_timeout = '20s'")  # so that it is the writer who is interrupted
+        other.execute(touch.where(MatchRow.id == one.id))
+        submissions = [live.Submission(record.id, 0, "[message] hi", "a", 0) for record in (two, one)]
+        moves = [gevent.spawn(writer.submit, submission) for submission in submissions]
+        gevent.sleep(0.5)  # it has written to the other match by now, and waits for this one
+        other.execute(touch.where(MatchRow.id == two.id))
+    gevent.joinall(moves, timeout=10, raise_error=True)
+    assert [move.value.answer for move in moves] == [live.Answer(ply=1)] * 2
+    assert [len(rows(engine, record)) for record in (one, two)] == [2, 2]
