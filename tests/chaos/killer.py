@@ -32,7 +32,7 @@ class Blow:
 
 
 class Killer(threading.Thread):
-    """Strikes each victim once in a random order and then any of them, until `stop` is set.
+    """Strikes each victim once, as soon as it may, and then any of them, until `stop` is set.
 
     A process that was struck is left in peace until `works(name, since)` says that it does its work again, and a
     little longer, so that there is always something to break, however slow the machine.
@@ -61,9 +61,9 @@ class Killer(threading.Thread):
     def run(self) -> None:
         try:
             while not self._stop_it.wait(self._rng.uniform(0.2, 1.8)):
-                victim = self.to_begin_with[0] if self.to_begin_with else self._rng.choice(self._victims)
-                if self._strike(victim) and self.to_begin_with:
-                    self.to_begin_with.pop(0)
+                order = [*self.to_begin_with, *self._rng.sample(self._victims, len(self._victims))]
+                struck = next((victim for victim in order if self._strike(victim)), None)
+                self.to_begin_with = [victim for victim in self.to_begin_with if victim != struck]
         except BaseException as error:
             self.failure = error
 

@@ -30,7 +30,6 @@ ENV = {
     "LONGEST_DELAY": "0.4",
     "TURN_LEASE": str(LEASE),
     "UPKEEP_EVERY": "0.5",
-    "TURN_CLOCK": "20",
     "MATCH_CLOCK": "60",
     "GUEST_MATCHES_PER_MINUTE": "0",
 }
@@ -75,12 +74,20 @@ class Report:
     problems: Sequence[str]
 
 
-def storm(parlor: Callable[[Mapping[str, str]], Stack], seconds: float, seed: str, *, players: int = PLAYERS) -> Report:
+def storm(
+    parlor: Callable[[Mapping[str, str]], Stack],
+    seconds: float,
+    seed: str,
+    *,
+    players: int = PLAYERS,
+    turn_clock: float = 20,
+) -> Report:
     """Start Parlor, strike it for so long while `players` play, and find out what that did.
 
-    `parlor` starts it with an environment, and waits until it is ready.
+    `parlor` starts it with an environment, and waits until it is ready. It is struck for longer if that is not enough
+    for every victim to be struck once. With a short `turn_clock`, in seconds, more matches are ended by it.
     """
-    stack = parlor(ENV)
+    stack = parlor({**ENV, "TURN_CLOCK": str(turn_clock)})
     with StubServer() as stub:
         stub.script("chat", Reply(chat, delay=0.5))
         add_model(stack, stub.url, "chat", "chat", PARTNER)

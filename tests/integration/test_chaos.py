@@ -1,0 +1,33 @@
+"""Fifty matches at once while processes are killed at random; `make chaos` does it for longer."""
+
+import secrets
+from collections.abc import Callable
+
+import pytest
+
+from tests.chaos.storm import VICTIMS, Report, storm
+from tests.stack import Stack
+
+SECONDS = 18.0
+TURN_CLOCK = 7.0
+
+pytestmark = pytest.mark.timeout(400)  # it ends by itself long before, even on a machine that has much else to do
+
+
+def check(report: Report, victims: tuple[str, ...]) -> None:
+    print(report.summary)
+    assert report.problems == []
+    assert report.matches >= 50
+    assert report.moves >= 30
+    assert set(report.blows) == set(victims)
+
+
+def test_fifty_matches_outlive_what_is_killed_at_random(stack: Callable[..., Stack]) -> None:
+    check(storm(stack, SECONDS, secrets.token_hex(4), turn_clock=TURN_CLOCK), (*VICTIMS, "broker"))
+
+
+def test_on_postgresql_and_redis_they_outlive_it_too(
+    stack: Callable[..., Stack], service_database: str, service_redis: str
+) -> None:
+    services = {"DATABASE_URL": service_database, "REDIS_URL": service_redis}
+    check(storm(lambda env: stack({**env, **services}), SECONDS, secrets.token_hex(4), turn_clock=TURN_CLOCK), VICTIMS)
