@@ -74,7 +74,9 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
         "SESSION_COOKIE_SAMESITE": "Lax",
         "SESSION_COOKIE_HTTPONLY": True,
         "SESSION_COOKIE_SECURE": settings.public_url.startswith("https://"),
-        "PERMANENT_SESSION_LIFETIME": int(settings.TICKET_HOURS * 3600),
+        "PERMANENT_SESSION_LIFETIME": int(max(settings.TICKET_HOURS, settings.ADMIN_HOURS) * 3600),
+        # A late answer, a picture's for example, must not bring back the cookie of a moment ago: a seat would be lost.
+        "SESSION_REFRESH_EACH_REQUEST": False,
         "MAX_CONTENT_LENGTH": 1_000_000,
         "RATELIMIT_STORAGE_URI": settings.limiter_url,
         "RATELIMIT_IN_MEMORY_FALLBACK_ENABLED": True,

@@ -19,7 +19,6 @@ from sqlalchemy import select
 from werkzeug.wrappers import Response
 
 from app import accounts
-from app.errors import Invalid
 from app.extensions import limiter, login, reading, writing
 from app.models import User
 from app.web.headers import never_stored
@@ -187,10 +186,10 @@ def change_password() -> ResponseReturnValue:
         return _account_page(old=gettext("This is not the password until now.")), 401
     if new != again:
         return _account_page(again=gettext("The two are not the same. Please write the new password twice.")), 400
-    try:
-        made = hashing(accounts.hash_password, (new,))
-    except Invalid:
+    # Looked at before the thread pool is asked, which writes down every error of what it runs.
+    if not accounts.SHORTEST_PASSWORD <= len(new) <= accounts.LONGEST_PASSWORD:
         return _account_page(new=_too_short_or_long(new)), 400
+    made = hashing(accounts.hash_password, (new,))
     with writing() as database:
         user = database.get_one(User, current_user.id)
         user.password_hash = made

@@ -19,7 +19,7 @@ _TITLES = {
     400: lazy_gettext("That did not work."),
     403: lazy_gettext("This is not yours to open."),
     404: lazy_gettext("This page is not here."),
-    409: lazy_gettext("That was a moment too late."),
+    409: lazy_gettext("Not just now."),
     429: lazy_gettext("A little too fast."),
     500: lazy_gettext("Something went wrong on our side."),
 }

@@ -40,6 +40,7 @@ def home() -> str:
         "home.html",
         games=[{"name": name, "title": _title(name)} for name in GAMES],
         guest_play=settings().GUEST_PLAY,
+        clocks=bool(settings().TURN_CLOCK or settings().MATCH_CLOCK),
         opponents=[{"label": model.label, "games": model.games} for model in models],
         open_matches=going_on,
         starts={name: secrets.token_urlsafe(16) for name in GAMES},
@@ -85,6 +86,7 @@ def match(match_id: str) -> AnyResponse | str:
             title=_title(view["game"]),
             ticket=tickets.issue(settings(), match_id, seat_in(match_id)),
             view=view,
+            most_characters=settings().MOVE_CHARACTERS,
         )
     )
 

@@ -7,8 +7,8 @@ const SPOKEN = [60, 30, 10]; // the seconds at which the clock says something
 export class TurnLine {
   #line;
   #now;
-  #words; // what has happened, without the seconds left
   #more;
+  #aloud; // the seconds, for those who do not see the clock
   #clock;
   #time;
   #title;
@@ -21,8 +21,8 @@ export class TurnLine {
   constructor(line, title) {
     this.#line = line;
     this.#now = line.querySelector("#turn-now");
-    this.#words = this.#now.textContent;
     this.#more = line.querySelector("#turn-more");
+    this.#aloud = line.querySelector("#turn-time");
     this.#clock = line.querySelector("#clock");
     this.#time = this.#clock.querySelector("time");
     this.#title = title;
@@ -31,7 +31,6 @@ export class TurnLine {
   // tone: "" (you), partner, lost or over; words: [what has happened, what to do]; tab: the title's first words.
   show(tone, [now, more], tab) {
     this.#line.className = tone ? `turn turn-${tone}` : "turn";
-    this.#words = now;
     this.#say(now);
     if (this.#more.textContent !== more) this.#more.textContent = more;
     this.#more.classList.toggle("wide-only", tone === "" || tone === "partner");
@@ -43,7 +42,10 @@ export class TurnLine {
     if (clock === this.#shown) return;
     this.#shown = clock;
     this.#ends = performance.now() + (clock?.left ?? 0) * 1000;
-    if (clock?.deadline !== this.#deadline) this.#spoken = null;
+    if (clock?.deadline !== this.#deadline) {
+      this.#spoken = null;
+      this.#aloud.textContent = "";
+    }
     this.#deadline = clock?.deadline;
     this.#clock.hidden = !clock;
     this.#clock.classList.toggle("of-match", clock?.of === "match");
@@ -59,8 +61,7 @@ export class TurnLine {
     const mark = SPOKEN.filter((seconds) => left <= seconds).at(-1);
     if (mark && left > 0 && mark !== this.#spoken) {
       this.#spoken = mark;
-      const seconds = tn("%(num)s second left.", "%(num)s seconds left.", mark);
-      this.#say(`${this.#words} ${seconds}`);
+      this.#aloud.textContent = tn("%(num)s second left.", "%(num)s seconds left.", mark);
     }
   }
 

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.matches.clocks import Clocks
 from tests.browser.conftest import LABELS
 from tests.browser.steps import (
     MATCH,
@@ -23,9 +25,10 @@ from tests.browser.steps import (
     wait_for_answer,
     wait_for_turn,
 )
+from tests.browser.test_resilience import NO_LINE
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
-from tests.tables import ASKED, negotiation, taboo
+from tests.tables import ASKED, negotiation, taboo, two_people
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 PHONE = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
@@ -84,6 +87,37 @@ def states(parlor: Stack, visitor: Visitor) -> Iterator[tuple[str, Page]]:
     yield "home with open games", page
 
 
+def rarer_states(parlor: Stack, visitor: Visitor) -> Iterator[tuple[str, Page]]:
+    """What takes a clock, a loss or a question to be seen."""
+    visitor.forgive(NO_LINE)
+    table, _ = two_people(parlor, "taboo", {"word": "lemon"}, Clocks(turn=62))
+    page = visitor.open(table.url)
+    expect(page.locator("#presence")).to_contain_text("lost the connection")
+    expect(page.locator("#turn-time")).to_have_text("60 seconds left.")
+    yield "partner lost, a minute left", page
+    visitor.context.set_offline(True)
+    say(page, "It is yellow.")
+    expect(page.locator("#turn-now")).to_contain_text("Connection lost")
+    expect(page.locator("#log")).to_contain_text("Not sent yet")
+    yield "connection lost, a message unsent", page
+    visitor.context.set_offline(False)
+    page.goto(taboo(parlor, "defender").url)
+    wait_for_turn(page)
+    page.locator("#guess").fill("apple")
+    page.locator("#guess-form").get_by_role("button", name="Use my one guess").click()
+    yield "taboo, a guess to be confirmed", page
+    page.goto(negotiation(parlor).url)
+    say(page, ASKED)
+    wait_for_answer(page, 2)
+    page.locator("#offer").get_by_role("button", name="Make this offer").click()
+    yield "negotiation, an offer to be confirmed", page
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Leave").click()
+    page.get_by_role("button", name="Leave the game").click()
+    expect(page).to_have_url(RESULT)
+    yield "result of a game that was left", page
+
+
 @pytest.mark.parametrize(
     "options", [PHONE, ZOOM, {**PHONE, "color_scheme": "dark"}], ids=["phone", "zoom", "dark phone"]
 )
@@ -102,7 +136,7 @@ def test_axe_finds_nothing_on_any_page(parlor: Stack, visitors: Callable[..., Vi
     visitor = visitors(bypass_csp=True, color_scheme=scheme, reduced_motion="reduce")
     script = AXE.read_text(encoding="utf-8")
     found = {}
-    for name, page in states(parlor, visitor):
+    for name, page in chain(states(parlor, visitor), rarer_states(parlor, visitor)):
         page.evaluate(script)
         ran = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
         found[name] = [

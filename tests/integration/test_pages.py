@@ -36,6 +36,14 @@ def begin(client: FlaskClient, **body: Any) -> dict[str, Any]:
     return dict(answer.json or {})
 
 
+def test_only_what_changes_the_session_sends_its_cookie(client: FlaskClient) -> None:
+    client.get("/")  # has the session's first token for forms
+    started = client.post("/start/taboo", data={"key": "a-start-of-a-game"})
+    assert "Set-Cookie" in started.headers
+    for path in ("/", started.location, "/static/css/base.css", "/rules/taboo"):
+        assert "Set-Cookie" not in client.get(path).headers, path
+
+
 def test_one_browser_has_only_so_many_games_open(make_app: Callable[..., Flask]) -> None:
     client = make_app(OPEN_MATCHES=2, READING_WORDS_PER_MINUTE=240).test_client()
     keys = ["first-start-of-all", "second-start-of-all"]
