@@ -118,9 +118,7 @@ def rarer_states(parlor: Stack, visitor: Visitor) -> Iterator[tuple[str, Page]]:
     yield "result of a game that was left", page
 
 
-@pytest.mark.parametrize(
-    "options", [PHONE, ZOOM, {**PHONE, "color_scheme": "dark"}], ids=["phone", "zoom", "dark phone"]
-)
+@pytest.mark.parametrize("options", [PHONE, ZOOM], ids=["phone", "zoom"])
 def test_nothing_overlaps_or_scrolls_sideways(
     parlor: Stack, visitors: Callable[..., Visitor], options: dict[str, Any]
 ) -> None:
@@ -136,7 +134,8 @@ def test_axe_finds_nothing_on_any_page(parlor: Stack, visitors: Callable[..., Vi
     visitor = visitors(bypass_csp=True, color_scheme=scheme, reduced_motion="reduce")
     script = AXE.read_text(encoding="utf-8")
     found = {}
-    for name, page in chain(states(parlor, visitor), rarer_states(parlor, visitor)):
+    rarer = rarer_states(parlor, visitor) if scheme == "light" else ()  # they have no colours of their own
+    for name, page in chain(states(parlor, visitor), rarer):
         page.evaluate(script)
         ran = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
         found[name] = [

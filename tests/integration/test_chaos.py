@@ -8,7 +8,7 @@ import pytest
 from tests.chaos.storm import VICTIMS, Report, storm
 from tests.stack import Stack
 
-SECONDS = 18.0
+SECONDS = 12.0
 TURN_CLOCK = 7.0
 
 pytestmark = pytest.mark.timeout(400)  # it ends by itself long before, even on a machine that has much else to do
