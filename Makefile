@@ -11,18 +11,20 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test lint chaos bench screenshots translations chromium
+.PHONY: help install run test lint chaos bench tiny screenshots translations chromium
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP)  ## Make the environment in .venv; costs nothing when it is there.
 
+# pip compiles one file after the other; a few of the libraries' are no Python of this version, and nobody needs them.
 $(STAMP):
 	@set -e; \
 	$(BIN)/python -m pip --version > /dev/null 2>&1 || { $(find_python); $$python -m venv --clear .venv; }; \
 	echo "Installing what Parlor needs into .venv; this takes a minute or two, once."; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'; \
+	$(BIN)/python -m compileall -qq -j 0 .venv/lib || true; \
 	rm -f .venv/installed-*; \
 	touch $(STAMP)
 
@@ -49,8 +51,11 @@ LINT = $(call gate,ruff,ruff check) $(call gate,format,ruff format --check) $(ca
 	$(call gate,imports,lint-imports)
 verdict = if [ -n "$$failed" ]; then echo "Failed:$$failed" >&2; exit 1; fi
 
+# Tests wait more than they compute, so three processes suit even two cores; tests/order.py says which takes what.
+PARALLEL = -n 3
+
 test: install chromium  ## Check style, types and imports, and run all tests.
-	@failed=; $(LINT) $(call gate,pytest,pytest) $(verdict)
+	@failed=; $(LINT) $(call gate,pytest,pytest $(PARALLEL)) $(verdict)
 
 lint: install  ## Check style, types and imports alone.
 	@failed=; $(LINT) $(verdict)
@@ -60,6 +65,9 @@ chaos: install  ## Kill processes at random under fifty live matches, for 120 s 
 
 bench: install  ## Measure live play on this machine beside a baseline; docs/results.md says what the figures mean.
 	@$(BIN)/python -m bench.live --clients 100 --seconds 10
+
+tiny: install  ## Make the small models of data/models anew, from scripted matches; takes most of an hour.
+	@$(BIN)/python -m scripts.make_tiny
 
 # For the browser tests. Only an administrator of a Debian can be helped; elsewhere these tests are skipped and say so.
 chromium:

@@ -3,8 +3,8 @@
 import sys
 
 from app.errors import AppError
-from app.extensions import socketio
 from app.factory import create_app
+from app.web.extensions import socketio
 
 try:
     app = create_app()

@@ -56,8 +56,16 @@ class Settings(BaseSettings):
     HEARTBEAT: int = Field(5, ge=1, le=60, description="Seconds between two signs of life that a page must answer.")
     OPEN_MATCHES: int = Field(10, ge=0, le=20, description="Unfinished guest matches of one browser; 0: no limit.")
 
+    SMALL_MODELS: bool = Field(True, description="Whether the small models that Parlor comes with are registered.")
+
     TURN_LEASE: float = Field(6, gt=0.5, description="Seconds after which a dead worker's turn is given to another.")
     TURN_SECONDS: float = Field(60, gt=0, description="Longest that a model may take for a turn, retries included.")
+    ROUND_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's part of a round is given on.")
+    ROUND_PATIENCE: float = Field(
+        600, ge=0, description="Seconds that a round waits for a model that gives no answer, before it stops."
+    )
+    ROUND_THREADS: int = Field(4, ge=1, le=64, description="Rounds that a worker process plays at once.")
+    TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
     TURN_THREADS: int = Field(32, ge=1, le=500, description="Model turns in flight at once in a worker process.")
 

@@ -1,4 +1,4 @@
-"""Unbound extensions, and the two ways to talk to the database.
+"""The database, not yet bound to an app, and the two ways to talk to it: what every process needs.
 
 `reading()` and `writing()` give a session. On SQLite a writing transaction begins with BEGIN IMMEDIATE, so that two
 processes never both believe that they may write; a reading one begins plainly and waits for nobody.
@@ -6,24 +6,25 @@ Services take a session and never commit; the edge that opened it does, once.
 """
 
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from flask_limiter import Limiter
-from flask_limiter.util import get_remote_address
-from flask_login import LoginManager
-from flask_migrate import Migrate
-from flask_socketio import SocketIO
+import structlog
 from flask_sqlalchemy import SQLAlchemy
-from flask_wtf import CSRFProtect
 from sqlalchemy import Connection, Engine, MetaData, event
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 READ_ONLY = {"parlor_read_only": True}
 BUSY_SECONDS = 10
 _LOST_A_RACE = ("40001", "40P01")  # PostgreSQL's serialization_failure and deadlock_detected
+_MOST_RACES = 20
+_AWAY = 1.0  # seconds between two tries while a database is away
+
+T = TypeVar("T")
+log = structlog.get_logger()
 
 
 class _Base(DeclarativeBase):
@@ -43,11 +44,6 @@ if TYPE_CHECKING:  # a type checker cannot follow the class that Flask-SQLAlchem
     Model = _Base
 else:
     Model = db.Model
-migrate = Migrate(render_as_batch=True, compare_type=True)
-socketio = SocketIO()
-login = LoginManager()
-csrf = CSRFProtect()
-limiter = Limiter(get_remote_address)
 
 
 @contextmanager
@@ -72,6 +68,28 @@ def came_second(error: Exception) -> bool:
     if isinstance(error, IntegrityError):
         return True
     return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _LOST_A_RACE
+
+
+def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
+    """What `work(session)` returns, done in a transaction: again if somebody was faster, and until the database is back
+    if it is away, for at most so many seconds. Raises what the last try raised.
+    """
+    deadline = time.monotonic() + seconds
+    races = 0
+    while True:
+        try:
+            with writing(database) as session:
+                return work(session)
+        except DBAPIError as error:
+            second = came_second(error)
+            races += second
+            if races > _MOST_RACES or not (second or isinstance(error, OperationalError)):
+                raise
+            if time.monotonic() > deadline:
+                raise
+            if not second:
+                log.warning("the database is away, trying again", error=str(error.orig))
+                time.sleep(_AWAY)
 
 
 @event.listens_for(Engine, "connect")

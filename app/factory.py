@@ -8,13 +8,13 @@ from flask_talisman import Talisman
 from socketio.packet import Packet
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import cli, logs, models  # noqa: F401  (models: migrations and queries need every table known)
+from app import cli, logs, schema
 from app.config import ROOT, Settings, load_settings
-from app.errors import Invalid
-from app.extensions import csrf, db, limiter, login, migrate, socketio
 from app.web import admin, api, auth, errors, language, play
+from app.web.extensions import csrf, limiter, login, socketio
 from app.web.line import Line
 from app.web.sockets import Play
+from app.web.watch import Watch
 
 _POLICY = {
     "default-src": "'none'",
@@ -41,8 +41,9 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     """
     logs.set_up()
     settings = load_settings(overrides)
-    _make_home(settings)
     app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
+    cli.register(app)  # before the extensions, which add commands of their own
+    schema.bind(app, settings)
     app.config.update(_flask_config(settings))
     _extensions(app, settings)
     for part in (play, api, auth, admin):
@@ -50,27 +51,16 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     csrf.exempt(api.blueprint)
     language.register(app)
     errors.register(app)
-    cli.register(app)
     if settings.TRUSTED_PROXIES:
         hops = settings.TRUSTED_PROXIES
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)  # type: ignore[method-assign]
     return app
 
 
-def _make_home(settings: Settings) -> None:
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Invalid(f"PARLOR_HOME: expected a folder that can be made and written, got {error}") from None
-
-
 def _flask_config(settings: Settings) -> dict[str, Any]:
     return {
         "SETTINGS": settings,
         "SECRET_KEY": settings.secret_key,
-        "SQLALCHEMY_DATABASE_URI": settings.database_url,
-        # A database server that was restarted is noticed before its old connection is used.
-        "SQLALCHEMY_ENGINE_OPTIONS": {} if settings.database_url.startswith("sqlite") else {"pool_pre_ping": True},
         "SESSION_COOKIE_SAMESITE": "Lax",
         "SESSION_COOKIE_HTTPONLY": True,
         "SESSION_COOKIE_SECURE": settings.public_url.startswith("https://"),
@@ -85,8 +75,6 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
 
 
 def _extensions(app: Flask, settings: Settings) -> None:
-    db.init_app(app)
-    migrate.init_app(app, db, directory=str(ROOT / "migrations"))
     login.init_app(app)
     csrf.init_app(app)
     limiter.init_app(app)
@@ -112,3 +100,4 @@ def _extensions(app: Flask, settings: Settings) -> None:
     engine = socketio.server.eio
     engine._async = {**engine._async, "websocket": Line}  # the one thing of a driver that cannot be chosen by a setting
     Play(app, settings).register(socketio.server)
+    Watch(app).register(socketio.server)

@@ -4,8 +4,13 @@ A traceback is printed without the values of its variables, because they may be 
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+_quiet: list[object] = []  # as many as ask for silence; of every thread, and of loggers that were used before
 
 
 def set_up() -> None:
@@ -13,6 +18,7 @@ def set_up() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     structlog.configure(
         processors=[
+            _unless_quiet,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -22,3 +28,20 @@ def set_up() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=True,
     )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Log nothing meanwhile: whoever asks says by itself what happens, and log lines would get between its own."""
+    mark = object()
+    _quiet.append(mark)
+    try:
+        yield
+    finally:
+        _quiet.remove(mark)
+
+
+def _unless_quiet(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    if _quiet:
+        raise structlog.DropEvent
+    return event

@@ -16,10 +16,16 @@ from redis.exceptions import RedisError
 
 TURNS = "turns"
 PLAY_TURN = "parlor.turns.play"
+BATCH = "batch"
+PLAY_ROUND = "parlor.rounds.play"
+TRAIN = "train"
+RUN_JOB = "parlor.jobs.run"
+CARRY_ON = "parlor.campaigns.carry_on"
 TEST_MODEL = "parlor.models.test"
 CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
 
-# A broker that is away is noticed in seconds, not minutes. Nothing here runs as long as the visibility timeout.
+# A broker that is away is noticed in seconds, not minutes. A task that waits for longer than the visibility timeout,
+# behind a long training, is sent once more, which changes nothing.
 TRANSPORT: dict[str, Any] = {
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
@@ -53,9 +59,25 @@ def ask_for_test(broker_url: str, model_id: int) -> None:
     _send(broker_url, TEST_MODEL, model_id)
 
 
-def _send(broker_url: str, task: str, row_id: str | int) -> None:
+def call_to_round(broker_url: str, round_id: int, times: int = 1) -> None:
+    """Ask that many workers to play a round, after the commit. What is not heard, upkeep asks again."""
+    for _ in range(times):
+        _send(broker_url, PLAY_ROUND, round_id, BATCH)
+
+
+def call_to_job(broker_url: str, job_id: int) -> None:
+    """Ask a worker to run a training job, after the commit. What is not heard, upkeep asks again."""
+    _send(broker_url, RUN_JOB, job_id, TRAIN)
+
+
+def call_to_campaign(broker_url: str, campaign_id: int) -> None:
+    """Ask a worker to take a campaign's next steps, after the commit. What is not heard, upkeep asks again."""
+    _send(broker_url, CARRY_ON, campaign_id, BATCH)
+
+
+def _send(broker_url: str, task: str, row_id: str | int, queue: str = TURNS) -> None:
     try:
-        producer(broker_url).send_task(task, args=[row_id], queue=TURNS, retry=False)
+        producer(broker_url).send_task(task, args=[row_id], queue=queue, retry=False)
     except (OperationalError, OSError) as error:
         log.warning("the broker is away", task=task, row=row_id, error=str(error))
 

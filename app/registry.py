@@ -1,5 +1,6 @@
 """The registry of language models: rows to player specs, and back from the names and labels that people use."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -8,22 +9,31 @@ from urllib.parse import urlsplit
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.config import Settings
+from app.config import ROOT, Settings
 from app.errors import Conflict, Invalid, NotFound, check_name, shown
 from app.games import GAMES, find_game
 from app.models import LanguageModel
-from app.players.api_options import read_options
+from app.players import api_options, local_options, make_player
 from app.players.base import PlayerSpec
 from app.players.prompts import templates
 
 BASELINE = "scripted"
+MODELS = ROOT / "data" / "models"
+SHIPPED = {"tiny": "House partner 2", "tiny-base": "House partner 3"}  # name and label; scripts/make_tiny.py
 PERSON = "person"  # what a seat's player is called when no model sits there
 
 
-def ensure_baselines(session: Session) -> None:
-    """Register the scripted baseline, with which a fresh installation can be played at once."""
-    if session.scalar(select(LanguageModel).where(LanguageModel.name == BASELINE)) is None:
+def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
+    """Register the scripted baseline and the small models that Parlor comes with, so that all can be played at once."""
+    names = set(session.scalars(select(LanguageModel.name)))
+    if BASELINE not in names:
         session.add(_row(BASELINE, "House partner", "scripted", list(GAMES), {}, None))
+    for name, label in SHIPPED.items():
+        folder = MODELS / name
+        if small_models and name not in names and folder.is_dir():
+            made = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))
+            options = {"path": folder.relative_to(ROOT).as_posix(), "sha256": made["checkpoint_sha256"]}
+            session.add(_row(name, label, "local", list(GAMES), options, "compact"))
 
 
 def add_api_model(
@@ -41,29 +51,28 @@ def add_api_model(
     The label is what participants may see; by default it is a neutral one that tells nothing of the model. Every game
     has to have the prompt style. `hosts` are the only ones that the model may be at; none: any.
     """
-    games = list(games) or list(GAMES)
-    for game in games:
-        find_game(game)
-        if prompt_style not in (known := templates(game)):
-            raise Invalid(f"prompt_style: expected one of {game} ({', '.join(known)}), got {shown(prompt_style)}")
-    for field, value in (("name", name), ("label", label)):
-        if value is not None:
-            check_name(field, value)
-    if name == PERSON:
-        raise Invalid(f"name: expected any other, got {name!r}, which stands for people in the exports")
     _check_options(options, hosts)
-    rows = session.scalars(select(LanguageModel)).all()
-    if any(row.name == name for row in rows):
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
-    taken = {row.label for row in rows}
-    if label in taken:
-        raise Conflict(f"label: expected one that is not taken, got {shown(label)}; `flask model list` shows them all")
-    neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
-    label = label or next(candidate for candidate in neutral if candidate not in taken)
-    row = _row(name, label, "api", games, options, prompt_style)
-    session.add(row)
-    session.flush()
-    return row
+    return _add(session, "api", name, label, games, options, prompt_style)
+
+
+def add_local_model(
+    session: Session,
+    name: str,
+    label: str | None,
+    games: Sequence[str],
+    options: dict[str, Any],
+    *,
+    prompt_style: str = "full",
+) -> LanguageModel:
+    """Register a checkpoint folder, which is not looked at. Raises and names it as `add_api_model` does."""
+    local_options.read_options(options)
+    return _add(session, "local", name, label, games, options, prompt_style)
+
+
+def add_scripted_model(session: Session, name: str, label: str | None, options: dict[str, Any]) -> LanguageModel:
+    """Register a scripted player with a manner of its own. Raises and names it as `add_api_model` does."""
+    make_player(PlayerSpec("scripted", name, options))
+    return _add(session, "scripted", name, label, (), options, None)
 
 
 def list_models(session: Session, game: str | None = None, *, enabled_only: bool = False) -> list[LanguageModel]:
@@ -117,9 +126,16 @@ def player_spec(row: LanguageModel) -> PlayerSpec:
     return PlayerSpec(row.kind, row.name, row.options, row.prompt_style)
 
 
+def read_options(spec: PlayerSpec) -> api_options.Options | local_options.Options | None:
+    """What a model is called with; None for one that is not called. Raises Invalid."""
+    if spec.kind == "scripted":
+        return None
+    return local_options.read_options(spec.options) if spec.kind == "local" else api_options.read_options(spec.options)
+
+
 def _check_options(options: dict[str, Any], hosts: Sequence[str]) -> None:
     """Refuse what the model could not be called with, and what it may not be."""
-    read = read_options(options)
+    read = api_options.read_options(options)
     if read.key_env in Settings.model_fields:
         raise Invalid(f"key_env: expected the variable of a key, got {read.key_env}, which is a setting of Parlor")
     host = urlsplit(read.base_url).hostname or ""
@@ -128,6 +144,40 @@ def _check_options(options: dict[str, Any], hosts: Sequence[str]) -> None:
             f"base_url: expected a host that API_HOSTS allows ({', '.join(hosts)}), got {shown(host)};"
             " whoever runs Parlor can add it to that setting"
         )
+
+
+def _add(
+    session: Session,
+    kind: str,
+    name: str,
+    label: str | None,
+    games: Sequence[str],
+    options: dict[str, Any],
+    prompt_style: str | None,
+) -> LanguageModel:
+    """Register a model, once its options are known to be sound."""
+    games = list(games) or list(GAMES)
+    for game in games:
+        find_game(game)
+        if prompt_style is not None and prompt_style not in (known := templates(game)):
+            raise Invalid(f"prompt_style: expected one of {game} ({', '.join(known)}), got {shown(prompt_style)}")
+    for field, value in (("name", name), ("label", label)):
+        if value is not None:
+            check_name(field, value)
+    if name == PERSON:
+        raise Invalid(f"name: expected any other, got {name!r}, which stands for people in the exports")
+    rows = session.scalars(select(LanguageModel)).all()
+    if any(row.name == name for row in rows):
+        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
+    taken = {row.label for row in rows}
+    if label in taken:
+        raise Conflict(f"label: expected one that is not taken, got {shown(label)}; `flask model list` shows them all")
+    neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
+    label = label or next(candidate for candidate in neutral if candidate not in taken)
+    row = _row(name, label, kind, games, options, prompt_style)
+    session.add(row)
+    session.flush()
+    return row
 
 
 def _row(

@@ -1,11 +1,43 @@
 """Bringing a database to what this code expects: its tables, and the models that every installation has."""
 
+from typing import Any
+
 from flask import Flask
+from flask_migrate import Migrate
 from flask_migrate import upgrade as alembic_upgrade
 from sqlalchemy import inspect
 
+from app import models  # noqa: F401  (migrations need every table known)
+from app.config import ROOT, Settings
+from app.errors import Invalid
 from app.extensions import db, writing
 from app.registry import ensure_baselines
+
+migrate = Migrate(render_as_batch=True, compare_type=True)
+
+
+def bare_app(settings: Settings) -> Flask:
+    """An app that has a database, which is all that bringing one up to date needs, and no pages.
+
+    Raises Invalid when PARLOR_HOME cannot be made.
+    """
+    app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
+    app.config["SETTINGS"] = settings
+    bind(app, settings)
+    return app
+
+
+def bind(app: Flask, settings: Settings) -> None:
+    """Give an app its database, and the folder that it may lie in. Raises Invalid when PARLOR_HOME cannot be made."""
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid(f"PARLOR_HOME: expected a folder that can be made and written, got {error}") from None
+    # A database server that was restarted is noticed before its old connection is used.
+    engine: dict[str, Any] = {} if settings.database_url.startswith("sqlite") else {"pool_pre_ping": True}
+    app.config.update(SQLALCHEMY_DATABASE_URI=settings.database_url, SQLALCHEMY_ENGINE_OPTIONS=engine)
+    db.init_app(app)
+    migrate.init_app(app, db, directory=str(ROOT / "migrations"))
 
 
 def upgrade(app: Flask) -> None:
@@ -13,7 +45,7 @@ def upgrade(app: Flask) -> None:
     with app.app_context():
         alembic_upgrade()
         with writing() as session:
-            ensure_baselines(session)
+            ensure_baselines(session, small_models=app.config["SETTINGS"].SMALL_MODELS)
 
 
 def ensure(app: Flask) -> None:

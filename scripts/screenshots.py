@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.config import ROOT
 from tests.another_web import another_web
+from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import Furnished, empty_states, furnish, sign_in, signed_out_states, states
 from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor, running_chromium
@@ -234,6 +235,14 @@ def admin(studio: Studio) -> None:
         studio.shoot(f"admin-{name}")
 
 
+def campaigns(studio: Studio) -> None:
+    """For experimenters: campaigns, and the lineages of models."""
+    page, parlor = studio.page, studio.parlor
+    sign_in(parlor, page)
+    for name in campaign_states(parlor, page, furnish_campaigns(parlor)):
+        studio.shoot(f"admin-{name}")
+
+
 Scene = Callable[[Studio], None]
 SCENES: tuple[Scene, ...] = (
     plain_pages,
@@ -243,6 +252,7 @@ SCENES: tuple[Scene, ...] = (
     taboo_without_the_word,
     open_game,
     admin,
+    campaigns,
 )
 
 
@@ -288,8 +298,8 @@ def photograph(parlor: Stack, furnished: Furnished, browser: Browser, folder: Pa
     folder.mkdir(parents=True, exist_ok=True)
     for look, options in LOOKS.items():
         for scene in scenes:
-            if scene is admin and "locale" in options:
-                continue  # it finds its way by English names
+            if scene in (admin, campaigns) and "locale" in options:
+                continue  # they find their way by English names
             visitor = Visitor(browser, **options)
             scene(Studio(parlor, furnished, visitor, look, folder))
             visitor.close()

@@ -10,22 +10,28 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
 
 from app.config import Settings, load_settings
+from tests import order
 from tests import stack as stacks
-from tests.services import emptied_redis, new_database
+from tests.services import emptied_redis, empty, new_database, redis_of
 from workers import broker as embedded
 
-TEST_DATABASE_URL = os.environ.get("DATABASE_URL", "")
-TEST_REDIS_URL = os.environ.get("REDIS_URL", "")
+# A worker of `pytest -n` is started by a process that has emptied these already, and finds them under other names.
+_kept = "TEST_" if "PYTEST_XDIST_WORKER" in os.environ else ""
+TEST_DATABASE_URL = os.environ.get(_kept + "DATABASE_URL", "")
+TEST_REDIS_URL = os.environ.get(_kept + "REDIS_URL", "")
 REQUIRE_SERVICES = os.environ.get("REQUIRE_SERVICES", "") not in ("", "0")
 
 # Empty rather than absent: an absent variable would be looked up in a developer's .env.
 _home_of_all = stacks.new_home()
 os.environ |= {"DATABASE_URL": "", "REDIS_URL": "", "PARLOR_HOME": str(_home_of_all)}
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads gain nothing on small models, and the cores are taken
+os.environ |= {"TEST_DATABASE_URL": TEST_DATABASE_URL, "TEST_REDIS_URL": TEST_REDIS_URL}
 Settings.model_config["env_file"] = None
 atexit.register(shutil.rmtree, _home_of_all, ignore_errors=True)
 
@@ -34,7 +40,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def _service(variable: str, url: str) -> str:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, the files come in the order of tests/order.py."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: order.place(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> order.Scheduler:
+    """How `pytest -n` shares out the tests."""
+    config.option.loadscopereorder = False
+    return order.Scheduler(config, log)
+
+
+def service(variable: str) -> str:
+    """The address of a real service, which DATABASE_URL or REDIS_URL names; skips or fails the test where none does."""
+    url = {"DATABASE_URL": TEST_DATABASE_URL, "REDIS_URL": TEST_REDIS_URL}[variable]
     if not url:
         (pytest.fail if REQUIRE_SERVICES else pytest.skip)(f"{variable} names no service to test with")
     return url
@@ -42,9 +63,10 @@ def _service(variable: str, url: str) -> str:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A fresh PARLOR_HOME, in the environment too, gone after the test."""
+    """A fresh PARLOR_HOME without the small models, in the environment too, gone after the test."""
     path = stacks.new_home()
     monkeypatch.setenv("PARLOR_HOME", str(path))
+    monkeypatch.setenv("SMALL_MODELS", "false")
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
@@ -87,16 +109,29 @@ def broker(_broker_url: str) -> str:
 
 @pytest.fixture
 def service_redis() -> Iterator[str]:
-    """The URL of a real Redis database, emptied before and after."""
-    with emptied_redis(_service("REDIS_URL", TEST_REDIS_URL)) as url:
+    """The URL of a real Redis database, emptied before and after; each worker has its own."""
+    with emptied_redis(redis_of(service("REDIS_URL"), stacks.worker())) as url:
         yield url
 
 
 @pytest.fixture
 def service_database() -> Iterator[str]:
     """The URL of a new, empty PostgreSQL database, dropped after the test."""
-    with new_database(_service("DATABASE_URL", TEST_DATABASE_URL)) as url:
+    with new_database(service("DATABASE_URL")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def _lasting_database() -> Iterator[str]:
+    with new_database(service("DATABASE_URL")) as url:
+        yield url
+
+
+@pytest.fixture
+def emptied_database(_lasting_database: str) -> str:
+    """The URL of a PostgreSQL database without a row in it; earlier tests may have made its tables."""
+    empty(_lasting_database)
+    return _lasting_database
 
 
 @pytest.fixture

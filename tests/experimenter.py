@@ -3,7 +3,7 @@
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.web.auth import new_admin_link
+from workers.prepare import new_admin_link
 
 
 def signed_in(app: Flask) -> FlaskClient:

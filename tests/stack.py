@@ -1,5 +1,7 @@
 """Parlor as it really runs, for tests: the supervisor in a process of its own, on a free port."""
 
+import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -21,11 +23,23 @@ def new_home() -> Path:
     return Path(tempfile.mkdtemp(prefix="parlor-", dir="/tmp"))
 
 
+def worker() -> int:
+    """The number of this process among those that `pytest -n` runs tests in; 0 when there is only this one."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+# Below the ports that the kernel gives to outgoing connections, a thousand for each worker: between being handed out
+# and being listened on, a port could otherwise become somebody else's.
+PORTS = range(12_000 + worker() % 20 * 1000, 13_000 + worker() % 20 * 1000)
+_ports = itertools.islice(itertools.cycle(PORTS), os.getpid() % len(PORTS), None)  # two runs seldom begin at the same
+
+
 def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port on which nothing listens, and which was not handed out lately."""
+    for port in itertools.islice(_ports, len(PORTS)):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError(f"expected a free port between {PORTS[0]} and {PORTS[-1]}")
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
@@ -49,7 +63,7 @@ class Stack:
 
     def __init__(self, home: Path, env: Mapping[str, str] | None = None) -> None:
         port = str(free_port())
-        own = {"PARLOR_HOME": str(home), "PORT": port, "READING_WORDS_PER_MINUTE": "0"}
+        own = {"PARLOR_HOME": str(home), "PORT": port, "READING_WORDS_PER_MINUTE": "0", "SMALL_MODELS": "false"}
         self.env = {**os.environ, "DATABASE_URL": "", "REDIS_URL": "", **own, **(env or {})}
         self.home = home
         self.url = f"http://127.0.0.1:{self.env['PORT']}"

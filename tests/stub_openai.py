@@ -40,13 +40,14 @@ class Reply:
     usage: bool = True
     finish_reason: str = "stop"
     model: str | None = None  # the name that the server gives itself; None: the one that was asked for
+    broken_off: bool = False  # the connection is closed in the middle of the body
 
 
 Step = Reply | str | Speaker
 
 
-def rate_limited(retry_after: float | None = None) -> Reply:
-    """429, with or without Retry-After in seconds."""
+def rate_limited(retry_after: float | str | None = None) -> Reply:
+    """429, with or without Retry-After, in seconds or as a date."""
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
     return Reply("You have sent too many requests.", status=429, headers=headers)
 
@@ -62,6 +63,7 @@ def hanging(seconds: float) -> Reply:
 
 
 GARBAGE = Reply(body=b"<html>502 Bad Gateway \xff</html>")
+HALF = Reply("[message] I was about to say", broken_off=True)
 NO_CHOICES = Reply(choices=0)
 NO_CONTENT = Reply(None)
 
@@ -225,13 +227,18 @@ class _Handler(BaseHTTPRequestHandler):
             body = reply.body
         else:
             body = _json(_completion(request, reply) if reply.status == 200 else _error(str(reply.content)))
+        if reply.broken_off:
+            self.close_connection = True
+            return self._send(reply.status, body[: len(body) // 2], reply.headers, announced=len(body))
         return self._send(reply.status, body, reply.headers)
 
-    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def _send(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, announced: int | None = None
+    ) -> None:
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) if announced is None else announced))
         self.end_headers()
         self.wfile.write(body)
 

@@ -1,6 +1,11 @@
-"""The Celery app of the workers. Start it with `celery -A workers.celery_app worker -Q turns -P threads`."""
+"""The Celery app of the workers.
+
+Start it with `celery -A workers.celery_app worker -Q turns -P threads`, the same with `-Q batch` for rounds, and with
+`-Q train -c 1` for training jobs.
+"""
 
 import warnings
+from importlib import import_module
 from typing import Any
 
 from celery import Celery
@@ -9,17 +14,23 @@ from celery.signals import setup_logging, worker_init
 
 from app import logs
 from app.config import load_settings
-from app.queues import TRANSPORT
+from app.queues import BATCH, TRAIN, TRANSPORT, TURNS
 from workers import desk
 
 settings = load_settings()
 
-celery = Celery("parlor", broker=settings.broker_url, include=["workers.turns", "workers.trials"])
+TASKS = {
+    TURNS: ("workers.turns", "workers.trials"),
+    BATCH: ("workers.rounds", "workers.campaigns"),
+    TRAIN: ("workers.finetune",),
+}
+
+celery = Celery("parlor", broker=settings.broker_url)
 celery.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     broker_transport_options=TRANSPORT,
-    task_default_queue="turns",
+    task_default_queue=TURNS,
     task_ignore_result=True,
     worker_cancel_long_running_tasks_on_connection_loss=False,  # a turn outlives a broker that blinks
     worker_hijack_root_logger=False,
@@ -36,4 +47,8 @@ def _logging(**_: Any) -> None:
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _open_desk(**_: Any) -> None:
-    desk.open_desk(settings)
+    queues = set(celery.amqp.queues.consume_from)
+    for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
+        for module in TASKS[name]:
+            import_module(module)
+    desk.open_desk(settings, live=TURNS in queues)

@@ -12,6 +12,7 @@ from app.config import Settings
 from app.games import warm_up
 from app.matches.turns import Desk
 from app.queues import announcer
+from app.rounds.work import spare_the_collector
 
 
 @dataclass(slots=True)
@@ -22,15 +23,17 @@ class _Process:
 _process = _Process()
 
 
-def open_desk(settings: Settings) -> None:
-    """Set the process up. Called once, when the worker starts."""
-    warm_up()  # before the first turn: with many waiting, each thread would load the libraries for itself
+def open_desk(settings: Settings, *, live: bool = True) -> None:
+    """Set the process up. Called once, when the worker starts; `live`: whether people will wait for its turns."""
+    if live:
+        warm_up()  # before the first turn: with many waiting, each thread would load the libraries for itself
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     arguments: dict[str, Any] = {}
     if not settings.database_url.startswith("sqlite"):
         arguments = {"pool_size": 10, "max_overflow": settings.TURN_THREADS, "pool_pre_ping": True}
     database = create_engine(settings.database_url, **arguments)
+    spare_the_collector()
     _process.desk = Desk(database, settings, loop, announcer(settings.redis_url), owner="")
 
 

@@ -1,6 +1,6 @@
 """Starts Parlor on one machine and keeps it running: `make run`, or `python -m workers.supervisor`.
 
-Checks what can be checked, brings the database up to date, starts the broker, the web process, the turns worker and
+Checks what can be checked, brings the database up to date, starts the broker, the web process, the workers and
 upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C, SIGTERM or SIGHUP.
 The listening socket belongs to the supervisor and is handed down to the web process: a taken port is found out before
 anything else happens, and while the web process is being replaced, clients wait instead of being refused.
@@ -31,10 +31,12 @@ from workers.child import Child, Program, end_leftover, end_with
 TICK = 0.1  # seconds between two looks at the children
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
+STOP_TRAINING_SECONDS = 35.0  # a step has to end, and a checkpoint to be written
 SAME_REQUEST = 1.0  # seconds; make passes a signal on that its whole group got, so that one request comes twice
 BACKLOG = 2048
 WRONG_SETTING = 2  # exit code: somebody has to change a setting
-STOPPING_ORDER = (("web",), ("turns", "upkeep"), ("broker",))  # each while what it needs is still there
+# Each group while what it needs is still there.
+STOPPING_ORDER = (("web",), ("turns", "batch", "train", "upkeep"), ("broker",))
 
 
 class StartError(AppError):
@@ -158,10 +160,11 @@ class Supervisor:
             group = [child for child in self._children if child.name in names]
             for child in group:
                 child.terminate()
-            deadline = time.monotonic() + STOP_SECONDS
+            asked_at = time.monotonic()
             while any(child.alive for child in group):
-                if time.monotonic() > deadline or self._in_a_hurry:
-                    for child in group:
+                for child in group:
+                    patience = STOP_TRAINING_SECONDS if child.name == "train" else STOP_SECONDS
+                    if self._in_a_hurry or time.monotonic() - asked_at > patience:
                         child.kill()
                 for child in group:
                     child.died()
@@ -181,13 +184,18 @@ def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
     gunicorn += ["--env", f"PARLOR_GATE={gate}", "wsgi:app"]
     # Celery warns root because of pickled messages; Parlor's are JSON, read from a private socket.
     celery = [sys.executable, "-W", "ignore:You're running the worker with superuser privileges", "-m", "celery"]
-    celery += ["--quiet", "-A", "workers.celery_app", "worker", "-n", "turns@%h", "--loglevel", "warning"]
-    celery += ["-Q", "turns", "-P", "threads", "-c", str(settings.TURN_THREADS)]
-    # With one kind of worker there is nobody to gossip with; a ping (flask doctor) needs none of the three.
+    celery += ["--quiet", "-A", "workers.celery_app", "worker", "--loglevel", "warning", "-P", "threads"]
+    # Workers have nothing to gossip about; a ping (flask doctor) needs none of the three.
     celery += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    turns = [*celery, "-n", "turns@%h", "-Q", "turns", "-c", str(settings.TURN_THREADS)]
+    # Whoever plays live comes first: rounds take what processor time is left over.
+    batch = ["nice", "-n", "10", *celery, "-n", "batch@%h", "-Q", "batch", "-c", str(settings.ROUND_THREADS)]
+    train = ["nice", "-n", "10", *celery, "-n", "train@%h", "-Q", "train", "-c", "1"]
     found = [
         Program("web", gunicorn, fds=(listener, gate)),
-        Program("turns", celery),
+        Program("turns", turns),
+        Program("batch", batch),
+        Program("train", train),
         Program("upkeep", [*python, "workers.upkeep"]),
     ]
     if not settings.REDIS_URL:

@@ -1,5 +1,5 @@
-"""Upkeep: one loop, held by a lease, that ends matches whose clock ran out, and rings again for turns whose doorbell
-was lost or whose worker died.
+"""Upkeep: one loop, held by a lease, that ends matches whose clock ran out, and rings again for turns, rounds and
+training jobs whose doorbell was lost or whose worker died.
 
 Start it with `python -m workers.upkeep`; a second one waits until the first is gone.
 """
@@ -15,12 +15,15 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import logs
+from app.campaigns import life as campaigns
 from app.config import Settings, load_settings
 from app.extensions import writing
+from app.finetuning import jobs
 from app.matches import live
 from app.matches.sweep import UPKEEP, hold_lease, overdue_matches, take_forgotten_turns
 from app.matches.trial import forgotten_tests
-from app.queues import announcer, ask_for_test, ring
+from app.queues import announcer, ask_for_test, call_to_campaign, call_to_job, call_to_round, ring
+from app.rounds import life
 
 log = structlog.get_logger()
 
@@ -52,12 +55,27 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         forgotten = take_forgotten_turns(session)
         overdue = overdue_matches(session)
         untried = forgotten_tests(session)
+        unplayed = life.take_forgotten(session)
+        for round_id in life.being_cancelled(session):
+            life.settle_cancelled(session, round_id)
+        idle = jobs.take_forgotten(session)
+        jobs.settle_cancelled(session)
+        open_campaigns = campaigns.take_forgotten(session)
+        campaigns.settle_cancelled(session)
     for match_id in forgotten:
         log.info("a turn was forgotten, ringing again", match=match_id)
         ring(settings.broker_url, match_id)
     for model_id in untried:
         log.info("a test call was forgotten, asking again", model=model_id)
         ask_for_test(settings.broker_url, model_id)
+    for round_id in unplayed:
+        log.info("a part of a round is free, calling a worker", round=round_id)
+        call_to_round(settings.broker_url, round_id)
+    for job_id in idle:
+        log.info("a training job is free, calling a worker", job=job_id)
+        call_to_job(settings.broker_url, job_id)
+    for campaign_id in open_campaigns:  # the worker looks whether what it waits for is over
+        call_to_campaign(settings.broker_url, campaign_id)
     for match_id in overdue:
         if live.expire(database, match_id):
             log.info("a clock ran out", match=match_id)

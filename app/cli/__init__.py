@@ -1,16 +1,42 @@
 """The commands of `flask`, one file a group. Each parses, calls a service in one transaction, and prints."""
 
-from flask import Flask
+from importlib import import_module
 
-from app.cli.doctor import doctor
-from app.cli.export import export
-from app.cli.judge import judge
-from app.cli.model import model
-from app.cli.play import play
-from app.cli.user import user
+import click
+from flask import Flask
+from flask.cli import AppGroup
+
+# Every command with the file that it is in, and its name there.
+_COMMANDS = {
+    "play": "play:play",
+    "round": "round:rounds",
+    "analyze": "analyze:analyze",
+    "dataset": "dataset:dataset",
+    "train": "job:train",
+    "job": "job:job",
+    "campaign": "campaign:campaign",
+    "model": "model:model",
+    "export": "export:export",
+    "import": "imports:imports",
+    "judge": "judge:judge",
+    "user": "user:user",
+    "doctor": "doctor:doctor",
+}
+
+
+class _Commands(AppGroup):
+    """Loads a command when it is asked for: the web process has none of them, and `flask user` needs no charts."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *_COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS and cmd_name not in self.commands:
+            file, _, name = _COMMANDS[cmd_name].partition(":")
+            self.add_command(getattr(import_module(f"{__name__}.{file}"), name), cmd_name)
+        return super().get_command(ctx, cmd_name)
 
 
 def register(app: Flask) -> None:
     """Put every command on the app; `flask --help` lists them."""
-    for command in (play, model, export, judge, user, doctor):
-        app.cli.add_command(command)
+    app.cli = _Commands(app.name)

@@ -4,19 +4,17 @@ Exit codes: 0 done, 1 done and something is wrong (doctor), 2 refused, 130 inter
 """
 
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn, TypeVar, cast
 
 import click
-import structlog
 from flask import current_app
 from flask.cli import AppGroup
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
-from app import schema
+from app import logs, schema
 from app.config import Settings
 from app.errors import AppError, Invalid
 
@@ -30,6 +28,12 @@ class Refusal(click.ClickException):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+class Stopped(Refusal):
+    """One line on stderr and exit code 1: not a bad command, but something that cannot go on."""
+
+    exit_code = 1
 
 
 class Interrupted(click.ClickException):
@@ -83,7 +87,7 @@ class Command(click.Command):
         return super().parse_args(ctx, self._spread(args))
 
     def invoke(self, ctx: click.Context) -> Any:
-        with one_line_errors(), _quiet_logs():
+        with one_line_errors(), logs.quiet():
             return super().invoke(ctx)
 
     def _spread(self, args: Sequence[str]) -> list[str]:
@@ -128,17 +132,6 @@ def _short_usage_errors(name: str | None, parent: click.Context | None) -> Itera
         raise Refusal(f"{error.format_message().rstrip('.')}; `{path} --help` shows how it is used") from None
 
 
-@contextmanager
-def _quiet_logs() -> Iterator[None]:
-    """What happens is told by the command itself; log lines would get between its own."""
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
-
-
 def settings() -> Settings:
     """The settings of the app that the command runs in."""
     return cast(Settings, current_app.config["SETTINGS"])
@@ -154,8 +147,11 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value))
 
 
-def progress(items: Iterable[T], count: Callable[[], int]) -> AbstractContextManager[Iterable[T]]:
-    """The items, with a bar on stderr for as long as they are taken, where somebody is there to see it."""
+def progress(items: Iterable[T], count: Callable[[], int | None]) -> AbstractContextManager[Iterable[T]]:
+    """The items, with a bar on stderr for as long as they are taken, where somebody is there to see it.
+
+    `count` says how many there will be, or None where nobody knows.
+    """
     if not sys.stderr.isatty():
         return nullcontext(items)
     return click.progressbar(items, length=count(), file=sys.stderr, update_min_steps=100)

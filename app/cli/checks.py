@@ -6,10 +6,8 @@ Nothing is asked but what the settings name, nothing waits long, and no password
 import os
 import re
 import shutil
-import socket
 import stat
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,12 +24,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.config import Settings
 from app.errors import AppError
 from app.extensions import reading, writing
-from app.games import GAMES
 from app.matches.sweep import UPKEEP, held_until
-from app.models import LanguageModel, Lease
-from app.players.api_options import read_options
-from app.queues import TURNS, producer
-from app.registry import list_models
+from app.models import Lease
+from app.queues import BATCH, TRAIN, TURNS, producer
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 SECONDS = 2.0  # the longest that a service may take to answer
@@ -174,7 +169,7 @@ def broker(settings: Settings) -> Iterator[Finding]:
 
 
 def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
-    """Somebody listens to the queue of turns."""
+    """Somebody listens to the queues of turns, of rounds and of training jobs."""
     if not broker_answers:
         yield Finding("workers", FAIL, "not asked, because the broker does not answer", "mend the broker first")
         return
@@ -183,70 +178,12 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
     except Exception as error:  # kombu passes on whatever its transport raises
         yield Finding("workers", FAIL, f"cannot be asked: {reason(error, settings)}", "mend the broker first")
         return
-    names = sorted(name for name, queues in replies.items() if any(queue["name"] == TURNS for queue in queues))
-    if names:
-        yield Finding("workers", OK, f"{', '.join(names)} {'plays' if len(names) == 1 else 'play'} models' turns")
-    else:
-        yield Finding("workers", FAIL, f"nobody listens to the queue {TURNS}", _START)
-
-
-# ---- The models -------------------------------------------------------------
-
-
-def models(engine: Engine, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
-    """Every game has somebody to play against; every API model has its key and a server, which `probe` may call."""
-    try:
-        with reading(engine) as session:
-            rows = list_models(session, enabled_only=True)
-            session.expunge_all()
-    except SQLAlchemyError:
-        yield Finding("models", FAIL, "not asked, because the database is not ready", "mend the database first")
-        return
-    for game in GAMES:
-        number = sum(game in row.games for row in rows)
-        remedy = "" if number else "flask model enable NAME, or flask model add-api"
-        count = f"{number or 'no'} enabled model{'' if number == 1 else 's'} for {game}"
-        yield Finding("models", OK if number else FAIL, count, remedy)
-    for row in rows:
-        if row.kind == "api":
-            yield from _api_model(row, probe)
-
-
-def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
-    try:
-        options = read_options(row.options)
-    except AppError as error:
-        yield Finding(f"model {row.name}", FAIL, error.message, "disable it and add it anew")
-        return
-    subject = f"model {row.name}"
-    if options.key_env and not os.environ.get(options.key_env, "").strip():
-        yield Finding(subject, WARN, f"{options.key_env} is not set here", "set it where the workers run")
-        return
-    failure = unreachable(options.base_url)
-    if failure:
-        detail = f"{options.base_url} cannot be reached: {failure}"
-        yield Finding(subject, WARN, detail, "start the server, or disable the model")
-        return
-    yield probe(row) or Finding(subject, OK, f"{options.base_url} can be reached")
-
-
-def unreachable(url: str) -> str | None:
-    """Why nothing accepts connections at the URL's host and port within two seconds, name look-up included."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    result = [f"no answer within {SECONDS:g} s"]
-
-    def connect() -> None:
-        try:
-            socket.create_connection((parts.hostname, port), timeout=SECONDS).close()
-            result[0] = ""
-        except OSError as error:
-            result[0] = error.strerror or str(error)
-
-    thread = threading.Thread(target=connect, daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    return result[0] or None
+    for queue, verb, what in ((TURNS, "play", "models' turns"), (BATCH, "play", "rounds"), (TRAIN, "train", "models")):
+        names = sorted(name for name, queues in replies.items() if any(each["name"] == queue for each in queues))
+        if names:
+            yield Finding("workers", OK, f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''} {what}")
+        else:
+            yield Finding("workers", FAIL, f"nobody listens to the queue {queue}", _START)
 
 
 # ---- Showing ----------------------------------------------------------------

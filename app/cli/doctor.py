@@ -2,26 +2,23 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import cast
 
 import click
 from flask.cli import with_appcontext
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.cli import checks
+from app.cli import checks, model_checks
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.checks import FAIL, OK, Finding
 from app.errors import AppError
-from app.matches import engine
+from app.matches.trial import Trial
 from app.models import LanguageModel
-from app.players import make_player
-from app.players.base import Generator
-from app.players.prompts import default_prompt
-from app.registry import player_spec
 
 
 @click.command(cls=Command)
-@click.option("--call", is_flag=True, help="Ask every enabled API model for one move, which costs a few tokens.")
+@click.option(
+    "--call", is_flag=True, help="Ask every enabled API or local model for a move, which may cost some tokens."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 @with_appcontext
@@ -58,17 +55,14 @@ def _findings(call: bool) -> Iterator[Finding]:
     yield from reached
     yield from checks.workers(current, all(finding.state == OK for finding in reached))
     yield from checks.upkeep(database)
-    yield from checks.models(database, _call if call else lambda _row: None)
+    yield from model_checks.models(database, current.home, _call if call else lambda _row: None)
     database.dispose()
 
 
 def _call(row: LanguageModel) -> Finding:
     """Have the model make the first move of a match that nobody stores."""
-    game = row.games[0]
-    match = engine.replay([engine.start(game, {}, seed=1)])
-    player = cast(Generator, make_player(player_spec(row)))
     try:
-        generation = asyncio.run(player.reply(match.view(match.to_move or 0), default_prompt(game) or {}))
+        generation = asyncio.run(Trial.of(row).reply(settings().home))
     except AppError as error:
         return Finding(f"model {row.name}", FAIL, error.message, "mend its server or its options, or disable it")
     took = f"{generation.model} answered in {generation.latency:.1f} s"

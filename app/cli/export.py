@@ -1,24 +1,24 @@
 """`flask export`: everything that was played, as CSV."""
 
-import os
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from app.cli.base import Group, ensure_database, print_json, progress
 from app.errors import Invalid
 from app.extensions import reading
+from app.files import pour, replace_file
 from app.matches import export as service
 from app.matches.choice import read_choice
+from app.rounds.life import get_round
 
 STDOUT = "-"
 
-export = Group("export", help="Write matches, moves, generations and their codebook as CSV.")
+export = Group("export", help="Write what was played as CSV, or a round in a published format.")
 
 
 def _options(command: Any) -> Any:
@@ -32,9 +32,18 @@ def _options(command: Any) -> Any:
     return command
 
 
+def _chosen(command: Any) -> Any:
+    for option in (
+        click.option("--round", "round_id", metavar="R", help="Only this round."),
+        click.option("--game", metavar="GAME", help="Only this game."),
+    ):
+        command = option(command)
+    return command
+
+
 @export.command()
 @_options
-@click.option("--game", metavar="GAME", help="Only this game.")
+@_chosen
 def matches(**options: Any) -> None:
     """One row a match."""
     _write_table(service.MATCHES, **options)
@@ -42,7 +51,7 @@ def matches(**options: Any) -> None:
 
 @export.command()
 @_options
-@click.option("--game", metavar="GAME", help="Only this game.")
+@_chosen
 def moves(**options: Any) -> None:
     """One row an accepted move."""
     _write_table(service.MOVES, **options)
@@ -50,7 +59,7 @@ def moves(**options: Any) -> None:
 
 @export.command()
 @_options
-@click.option("--game", metavar="GAME", help="Only this game.")
+@_chosen
 def generations(**options: Any) -> None:
     """One row a call of a language model, with its exact prompt."""
     _write_table(service.GENERATIONS, **options)
@@ -66,11 +75,15 @@ def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
     _report("codebook", rows, out, as_json)
 
 
-def _write_table(table: service.Table, out: str, guard: bool, bom: bool, as_json: bool, game: str | None) -> None:
+def _write_table(
+    table: service.Table, out: str, guard: bool, bom: bool, as_json: bool, game: str | None, round_id: str | None
+) -> None:
     _check(out, as_json)
-    choice = read_choice({"game": game or ""})
+    choice = read_choice({"game": game or "", "round": round_id or ""})
     ensure_database()
     with reading() as session:
+        if choice.round is not None:
+            get_round(session, choice.round)
         counted = _Counted(service.rows(session, table, choice))
         if out == STDOUT:
             bar: AbstractContextManager[Iterable[Any]] = nullcontext(counted)
@@ -111,7 +124,7 @@ def _report(what: str, rows: int, out: str, as_json: bool) -> None:
 
 def _write(pieces: Iterable[bytes], out: str) -> None:
     if out == STDOUT:
-        _pour(pieces, sys.stdout.buffer)
+        pour(pieces, sys.stdout.buffer)
         return
     path = Path(out).resolve()  # what a link points at is replaced, not the link
     try:
@@ -119,29 +132,10 @@ def _write(pieces: Iterable[bytes], out: str) -> None:
             if path.is_dir():
                 raise Invalid(f"--out: expected a file, got the folder {out}")
             with path.open("wb") as device:  # a pipe or a device is written to, never replaced
-                _pour(pieces, device)
+                pour(pieces, device)
         else:
-            _replace(path, pieces)
+            replace_file(path, pieces)
     except OSError as error:
         raise Invalid(
             f"--out: expected a file that can be written, got {out} ({error.strerror}); nothing was left there"
         ) from None
-
-
-def _replace(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write beside the file and rename, so that the name never stands for half of it."""
-    draft = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.part")
-    try:
-        with draft.open("xb") as file:
-            _pour(pieces, file)
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def _pour(pieces: Iterable[bytes], into: BinaryIO) -> None:
-    for piece in pieces:
-        into.write(piece)
-    into.flush()

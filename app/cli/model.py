@@ -1,19 +1,21 @@
 """`flask model`: the registry of language models."""
 
-import os
 from typing import Any
 
 import click
 
 from app.cli.base import Group, Several, ensure_database, is_pair, print_json, read_pairs, read_value, settings
+from app.cli.lineage import lineage
+from app.cli.local_model import add_local
+from app.cli.model_words import described, in_full, in_words
 from app.errors import Conflict
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
-from app.models import LanguageModel
-from app.players.api_options import read_options
-from app.registry import add_api_model, list_models, set_enabled
+from app.registry import add_api_model, add_scripted_model, get_model, list_models, set_enabled
 
 model = Group("model", help="List, add and switch the models that people can play against.")
+model.add_command(add_local)
+model.add_command(lineage)
 
 
 @model.command("list")
@@ -25,12 +27,12 @@ def list_(game: str | None, as_json: bool) -> None:
         find_game(game)
     ensure_database()
     with reading() as session:
-        found = [_described(row) for row in list_models(session, game)]
+        found = [described(row, settings().home) for row in list_models(session, game)]
     if as_json:
         print_json(found)
         return
     titles = {"name": "NAME", "label": "LABEL", "kind": "KIND", "games": "GAMES", "state": "STATE", "detail": "DETAIL"}
-    lines = [titles, *({**each, "games": ", ".join(each["games"]), **_in_words(each)} for each in found)]
+    lines = [titles, *({**each, "games": ", ".join(each["games"]), **in_words(each)} for each in found)]
     widths = {field: max(len(line[field]) for line in lines) for field in titles}
     for line in lines:
         click.echo("  ".join(line[field].ljust(width) for field, width in widths.items()).rstrip())
@@ -48,8 +50,17 @@ def list_(game: str | None, as_json: bool) -> None:
 @click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
 @click.option("--timeout", metavar="SECONDS", help="Of each attempt. [default: 60]")
 @click.option("--retries", metavar="N", help="After a 429, a 5xx or no connection. [default: 4]")
+@click.option("--in-flight", metavar="N", help="Requests at once, of all matches of a worker. [default: 32]")
+@click.option("--tokens-per-minute", metavar="N", help="Of prompts and answers together. [default: any number]")
 @click.option("--prompt-style", default="full", show_default=True, metavar="STYLE", help="How it is prompted.")
-@click.option("--option", "more", cls=Several, belongs=is_pair, metavar="NAME=VALUE", help="top_p, seed, extra.")
+@click.option(
+    "--option",
+    "more",
+    cls=Several,
+    belongs=is_pair,
+    metavar="NAME=VALUE",
+    help="top_p, seed, extra, price_in, price_out.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(
     name: str,
@@ -66,7 +77,7 @@ def add_api(
     The key itself is never stored: --key-env names the variable of the workers' environment that holds it.
     """
     options = {"model": remote, **{option: value for option, value in given.items() if value is not None}}
-    for number in ("temperature", "max_tokens", "timeout", "retries"):
+    for number in ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute"):
         if number in options:
             options[number] = None if options[number] == "none" else read_value(options[number])
     # The value of a further option may be a key that was put there by mistake, so it is never shown.
@@ -79,7 +90,7 @@ def add_api(
         row = add_api_model(
             session, name, label, games, further_options, prompt_style=prompt_style, hosts=settings().api_hosts
         )
-        stored = _described(row)
+        stored = described(row, settings().home)
     if as_json:
         print_json(stored)
         return
@@ -90,6 +101,43 @@ def add_api(
     if stored["key_env"] and not stored["key_set"]:
         click.echo(f"{stored['key_env']} is not set here; set it where the workers run.")
     click.echo(f"Try it: flask play {stored['games'][0]} --against {name}")
+
+
+@model.command("add-scripted")
+@click.argument("name")
+@click.option("--manner", required=True, metavar="MANNER", help="plain, casual or careless.")
+@click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
+@click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
+def add_scripted(name: str, manner: str, label: str | None, as_json: bool) -> None:
+    """Add a scripted player that negotiates in a manner of its own.
+
+    casual types as people do; careless forgets what was agreed, which is what a weak model can be trained on.
+    """
+    ensure_database()
+    with writing() as session:
+        stored = described(add_scripted_model(session, name, label, {"manner": manner}), settings().home)
+    if as_json:
+        print_json(stored)
+    else:
+        click.echo(f"Added {stored['name']}, which participants see as “{stored['label']}”.")
+
+
+@model.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(name: str, as_json: bool) -> None:
+    """Show all that is known of a model."""
+    ensure_database()
+    with reading() as session:
+        row = get_model(session, name)
+        found = described(row, settings().home)
+        lines = dict(in_full(row, found))
+    if as_json:
+        print_json(found)
+        return
+    width = max(map(len, lines))
+    for field, value in lines.items():
+        click.echo(f"{field.ljust(width)}  {value}")
 
 
 @model.command()
@@ -111,29 +159,3 @@ def _switch(name: str, enabled: bool) -> None:
     with writing() as session:
         set_enabled(session, name, enabled)
     click.echo(f"{name} is {'enabled' if enabled else 'disabled'}.")
-
-
-def _described(row: LanguageModel) -> dict[str, Any]:
-    """A registry row as JSON. Of a key, only the variable's name and whether it is set here."""
-    described: dict[str, Any] = {
-        "name": row.name, "label": row.label, "kind": row.kind, "games": row.games, "enabled": row.enabled,
-        "options": row.options,
-    }  # fmt: skip
-    if row.kind == "api":
-        options = read_options(row.options)
-        described |= {
-            "model": options.model,
-            "base_url": options.base_url,
-            "key_env": options.key_env,
-            "key_set": bool(os.environ.get(options.key_env, "").strip()) if options.key_env else None,
-        }
-    return described
-
-
-def _in_words(described: dict[str, Any]) -> dict[str, str]:
-    words = {"state": "enabled" if described["enabled"] else "disabled", "detail": ""}
-    if described["kind"] == "api":
-        key = f"key in {described['key_env']}" if described["key_env"] else "no key"
-        unset = " (not set here)" if described["key_set"] is False else ""
-        words["detail"] = f"{described['model']} at {described['base_url']}, {key}{unset}"
-    return words

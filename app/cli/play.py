@@ -22,13 +22,12 @@ from app.extensions import db, reading, writing
 from app.games import find_game
 from app.matches import live, terminal
 from app.matches.events import Aborted
-from app.matches.lobby import new_seed, person_seat, with_context
+from app.matches.lobby import new_seed, person_seat, read_seed, with_context
 from app.matches.record import Record, Seat, load
 from app.matches.turns import Desk, play_turn
 from app.registry import PERSON, find_model
 
 SOURCE = "terminal"
-LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -75,7 +74,7 @@ def play(
     if contexts is not None and game != "negotiation":
         raise Invalid(f"--contexts: expected only with negotiation, got it with {game}")
     asked = read_pairs(config, "--config")
-    number = new_seed() if seed is None else _read_seed(seed)
+    number = new_seed() if seed is None else read_seed(seed, "--seed")
     ensure_database()
     with writing() as session:
         opponent = Seat.of(find_model(session, game, name=against))
@@ -91,12 +90,6 @@ def play(
     _play_to_the_end(sitting, opponent)
     if as_json:
         print_json(_result(sitting, against))
-
-
-def _read_seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) <= LARGEST_SEED):
-        raise Invalid(f"--seed: expected a whole number from 0 to {LARGEST_SEED}, got {text!r:.60}")
-    return int(text)
 
 
 def _scripted(seat: Seat) -> bool:
@@ -189,6 +182,7 @@ def _partner(sitting: Sitting, opponent: Seat) -> Iterator[Callable[[], Record]]
     try:
         yield lambda: _answered(sitting, desk)
     finally:
+        asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(2)  # connections that are open
         loop.call_soon_threadsafe(loop.stop)
         thread.join(2)
 

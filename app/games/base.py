@@ -163,3 +163,14 @@ def whole_number(raw: Any, name: str, least: int, most: int) -> int:
     if not least <= number <= most:
         raise Invalid(f"{name}: expected a whole number from {least} to {most}, got {shown(raw)}")
     return number
+
+
+def real_number(raw: Any, name: str, least: float, most: float) -> float:
+    """Read a number that may have come as text from a command line."""
+    try:
+        number = float("nan") if isinstance(raw, bool) else float(raw)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not least <= number <= most:
+        raise Invalid(f"{name}: expected a number from {least:g} to {most:g}, got {shown(raw)}")
+    return number

@@ -54,10 +54,11 @@ def read_episodes(raw: Any) -> list[Episode]:
     """Check a list of episodes as read from JSON. Fields that are not needed are ignored. Raises Invalid."""
     if not isinstance(raw, Sequence) or isinstance(raw, str):
         raise Invalid(f"episodes: expected a list, got {_short(raw)}")
-    return [_read_episode(episode, f"episode {index}") for index, episode in enumerate(raw)]
+    return [read_episode(episode, f"episode {index}") for index, episode in enumerate(raw)]
 
 
-def _read_episode(raw: Any, where: str) -> Episode:
+def read_episode(raw: Any, where: str) -> Episode:
+    """Check one episode; `where` names it in a refusal. Raises Invalid."""
     history = _field(raw, "history", where)
     target = _field(raw, "target_word", where)
     max_turns = _field(raw, "max_turns", where)

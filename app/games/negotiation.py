@@ -7,9 +7,10 @@ proposals, the objective λ, the move grammar). docs/papers.md names where this 
 import itertools
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from app.errors import Invalid, shown
@@ -41,9 +42,7 @@ class Config:
     @property
     def lam(self) -> Fraction:
         """λ, exactly: how much a partner's point counts for a seat (self 0, coop 1, comp −1)."""
-        if isinstance(self.objective, str):
-            return PRESETS[self.objective]
-        return Fraction(repr(self.objective))
+        return _lam(self.objective)
 
     def to_json(self) -> JSON:
         raw: JSON = {"objective": self.objective, "limit": self.limit}
@@ -96,9 +95,10 @@ class Negotiation:
         return State(replace(config, context=context, first=first), context, first)
 
     def to_move(self, state: State) -> int | None:
-        if len(_proposals(state)) == 2 or state.ply >= state.config.limit:
+        ply = len(state.events)
+        if ply >= state.config.limit or len(_proposals(state)) == 2:
             return None
-        return (state.first + state.ply) % 2
+        return (state.first + ply) % 2
 
     def parse(self, state: State, seat: int, text: str) -> Event | Violation:
         """Cut at the end marker, take a proposal's first line, then check prefix, order of play and grammar."""
@@ -204,11 +204,8 @@ def _read_proposal(state: State, body: str) -> Counts | tuple[str, str]:
 
 def scores(context: Context, split: Split) -> tuple[int, int]:
     """Points of each seat, s = values · allocation, before λ."""
-    first, second = (
-        sum(value * n for value, n in zip(values, side, strict=True))
-        for values, side in zip(context.values, split, strict=True)
-    )
-    return first, second
+    ((a, b, c), (i, j, k)), ((d, e, f), (x, y, z)) = zip(context.values, split, strict=True)
+    return a * i + b * j + c * k, d * x + e * y + f * z
 
 
 def utilities(context: Context, split: Split, lam: Fraction) -> tuple[Fraction, Fraction]:
@@ -219,15 +216,24 @@ def utilities(context: Context, split: Split, lam: Fraction) -> tuple[Fraction, 
 
 def splits(counts: Counts) -> Iterator[Split]:
     """Every way to share out all items between the seats."""
-    for side in itertools.product(*(range(count + 1) for count in counts)):
-        rest = tuple(count - n for count, n in zip(counts, side, strict=True))
-        yield three(side), three(rest)
+    first, second, third = counts
+    for a, b, c in _sides(counts):
+        yield (a, b, c), (first - a, second - b, third - c)
 
 
 def is_pareto_optimal(context: Context, split: Split, lam: Fraction) -> bool:
     """Whether no full split is better for one seat and no worse for the other, in the utilities with λ."""
     here = _whole_utilities(context, split, lam)
-    return not any(_dominates(_whole_utilities(context, other, lam), here) for other in splits(context.counts))
+    first, second = _whole_utilities(context, ((0, 0, 0), context.counts), lam)
+    # Each thing that moves to seat 0 changes both utilities by the same amount, whatever else moves. Asked at the end
+    # of every match, this takes a sixth of the time that it takes to work every split out by itself.
+    over, under = lam.numerator, lam.denominator
+    values = zip(*context.values, strict=True)
+    (a, x), (b, y), (c, z) = ((under * v - over * w, over * v - under * w) for v, w in values)
+    return not any(
+        _dominates((first + a * i + b * j + c * k, second + x * i + y * j + z * k), here)
+        for i, j, k in _sides(context.counts)
+    )
 
 
 def frontier(context: Context, lam: Fraction = Fraction(0)) -> list[Split]:
@@ -245,8 +251,17 @@ def best_joint_score(context: Context) -> int:
 # ---- Small things -----------------------------------------------------------
 
 
-def _proposals(state: State) -> list[Event]:
+def _proposals(state: State) -> Sequence[Event]:
+    if not state.events or state.events[-1].kind != "proposal":  # as for nearly all of a match: talking ends for good
+        return ()
     return [event for event in state.events[-2:] if event.kind == "proposal"]
+
+
+@lru_cache(maxsize=256)
+def _sides(counts: Counts) -> tuple[Counts, ...]:
+    """All that one seat can get of the table."""
+    first, second, third = (range(count + 1) for count in counts)
+    return tuple(itertools.product(first, second, third))
 
 
 def _split(state: State) -> Split | None:
@@ -271,6 +286,11 @@ def _dominates(there: tuple[int, int], here: tuple[int, int]) -> bool:
     return there != here and there[0] >= here[0] and there[1] >= here[1]
 
 
+@lru_cache(maxsize=256)
+def _lam(objective: str | int | float) -> Fraction:
+    return PRESETS[objective] if isinstance(objective, str) else Fraction(repr(objective))
+
+
 def _objective(raw: Any) -> str | int | float:
     if isinstance(raw, str) and raw in PRESETS:
         return raw
@@ -286,7 +306,8 @@ def _objective(raw: Any) -> str | int | float:
 
 
 def _by_item(numbers: Counts) -> JSON:
-    return dict(zip(ITEMS, numbers, strict=True))
+    book, hat, ball = numbers
+    return {"book": book, "hat": hat, "ball": ball}
 
 
 def _number(value: Fraction) -> int | float:

@@ -10,11 +10,13 @@ from sqlalchemy.orm import Session, aliased
 
 from app.errors import Invalid, NotFound, shown
 from app.games import find_game
+from app.games.base import whole_number
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry import PERSON
 
 STATUSES = ("waiting", "playing", "over")
-SOURCES = ("live", "terminal")
+SOURCES = ("live", "terminal", "selfplay", "import")
+PEOPLES = ("live", "terminal")  # the sources in which people play
 _LONGEST = 100  # characters of a value
 
 
@@ -30,6 +32,7 @@ class Choice:
     since: date | None = None
     until: date | None = None
     match: str | None = None
+    round: int | None = None
 
 
 EVERYTHING = Choice()
@@ -50,6 +53,8 @@ def read_choice(raw: Mapping[str, str]) -> Choice:
     for name, known in (("status", STATUSES), ("source", SOURCES)):
         if given.get(name, known[0]) not in known:
             raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(given[name])}")
+    if "round" in given:
+        given["round"] = whole_number(given["round"], "round", 1, 2**31 - 1)
     for name in ("since", "until"):
         if name in given:
             given[name] = _day(name, given[name])
@@ -73,7 +78,7 @@ def conditions(choice: Choice) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     columns = {
         "match": MatchRow.id, "game": MatchRow.game, "reason": MatchRow.reason, "status": MatchRow.status,
-        "source": MatchRow.source,
+        "source": MatchRow.source, "round": MatchRow.round_id,
     }  # fmt: skip
     for name, column in columns.items():
         if (wanted := getattr(choice, name)) is not None:

@@ -59,9 +59,21 @@ def start(
 
     Raises NotFound for an unknown game and Invalid for a bad config.
     """
+    return begin(game_name, config, seed, prompts, clocks)[0]
+
+
+def begin(
+    game_name: str,
+    config: JSON,
+    seed: int,
+    prompts: tuple[JSON | None, JSON | None] = (None, None),
+    clocks: Clocks = NO_CLOCKS,
+) -> tuple[Started, Match]:
+    """The first event of a match, as `start` makes it, and the match that it begins, as `replay` would."""
     game = find_game(game_name)
     state = game.initial(game.config(config), random.Random(seed))
-    return Started(game.name, game.version, state.config.to_json(), prompts, clocks.to_json())
+    started = Started(game.name, game.version, state.config.to_json(), prompts, clocks.to_json())
+    return started, Match(game, state, prompts, clocks, to_move=game.to_move(state))
 
 
 def replay(events: Iterable[LogEvent]) -> Match:
@@ -75,7 +87,12 @@ def replay(events: Iterable[LogEvent]) -> Match:
     state = game.initial(game.config(first.config), random.Random(0))
     clocks = Clocks.from_json(first.clocks)
     match = Match(game, state, first.prompts, clocks, to_move=game.to_move(state))
-    for event in log:
+    return applied(match, log)
+
+
+def applied(match: Match, events: Iterable[LogEvent]) -> Match:
+    """The match after more events. Raises what `apply` raises."""
+    for event in events:
         match = apply(match, event)
     return match
 
@@ -103,18 +120,32 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
     A model's fifth violation in a row also aborts the match as the model's fault; a person's never does.
     Raises Invalid when it is not the seat's turn.
     """
+    return advance(match, seat, text, by_model=by_model)[0]
+
+
+def advance(match: Match, seat: int, text: str, *, by_model: bool = False) -> tuple[list[LogEvent], Match]:
+    """The events of a `step`, and the match after them."""
     if seat != match.to_move:
         raise Invalid(f"move: expected seat {match.to_move} to move, got seat {seat}")
     move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)
     if isinstance(move, Violation):
-        violated = Violated(seat, readable(text), move.code, move.reason)
-        attempts = len(match.refused) + 1
-        if not by_model or attempts < BAD_ATTEMPTS:
-            return [violated]
-        detail = f"{attempts} refused attempts at one turn, the last: {move.reason}"
-        return [violated, *abort(match, MODEL_FAULT, seat, detail)]
-    outcome = match.game.outcome(match.game.apply(match.state, move))
-    return [move] if outcome is None else [move, Ended.of(outcome)]
+        events = _refused(match, move, readable(text), by_model)
+        return events, applied(match, events)
+    after = apply(match, move)
+    outcome = match.game.outcome(after.state) if after.to_move is None else None
+    if outcome is None:
+        return [move], after
+    ended = Ended.of(outcome)
+    return [move, ended], apply(after, ended)
+
+
+def _refused(match: Match, violation: Violation, tried: str, by_model: bool) -> list[LogEvent]:
+    violated = Violated(violation.seat, tried, violation.code, violation.reason)
+    attempts = len(match.refused) + 1
+    if not by_model or attempts < BAD_ATTEMPTS:
+        return [violated]
+    detail = f"{attempts} refused attempts at one turn, the last: {violation.reason}"
+    return [violated, *abort(match, MODEL_FAULT, violation.seat, detail)]
 
 
 def resign(match: Match, seat: int) -> list[LogEvent]:

@@ -53,8 +53,12 @@ class Table:
 # ---- Matches ----------------------------------------------------------------
 
 _MATCH_FIELDS = (
-    "id", "game", "config", "seed", "status", "reason", "winner", "utility_0", "utility_1", "ply", "violations",
-    "agreed", "pareto_optimal", "started_at", "ended_at",
+    "id", "round_id", "game", "config", "seed", "status", "reason", "winner", "utility_0", "utility_1", "ply",
+    "violations", "agreed", "pareto_optimal", "started_at", "ended_at", "words", "tokens", "first_proposal",
+)  # fmt: skip
+# Matches outside rounds first, as they began; then each round in the order of its indices.
+_IN_ORDER = (
+    func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id,
 )  # fmt: skip
 _seats = aliased(SeatRow), aliased(SeatRow)
 _models = aliased(LanguageModel), aliased(LanguageModel)
@@ -62,11 +66,12 @@ _models = aliased(LanguageModel), aliased(LanguageModel)
 
 def _matches() -> Select[Any]:
     own = (getattr(MatchRow, field) for field in _MATCH_FIELDS)
-    statement = select(*own, *(each for seat in (0, 1) for each in _seat_columns(seat)))
+    place = MatchRow.index.label("place")  # a row has a method called index
+    statement = select(*own, place, *(each for seat in (0, 1) for each in _seat_columns(seat)))
     for seat, (row, model) in enumerate(zip(_seats, _models, strict=True)):
         statement = statement.outerjoin(row, (row.match_id == MatchRow.id) & (row.seat == seat))
         statement = statement.outerjoin(model, model.id == row.language_model_id)
-    return statement.order_by(MatchRow.started_at, MatchRow.id)
+    return statement.order_by(*_IN_ORDER)
 
 
 def _seat_columns(seat: int) -> tuple[Any, ...]:
@@ -74,7 +79,7 @@ def _seat_columns(seat: int) -> tuple[Any, ...]:
     return (
         row.role.label(f"role_{seat}"),
         row.kind.label(f"kind_{seat}"),
-        model.name.label(f"model_{seat}"),
+        func.coalesce(model.name, row.player).label(f"model_{seat}"),
     )
 
 
@@ -95,13 +100,17 @@ _UTILITY = (
     " and loser, −1 and 0 when the attacker broke the rules, 0 and 0 otherwise"
 )
 
+_PLAYERS = "person, a model's name in the registry, or whom an imported match names"
+
 MATCHES = Table(
     "matches",
     (
         Column("match_id", "text", "The match.", "22 characters", attrgetter("id")),
-        Column("round_id", "text", "The self-play round that the match belongs to.", "empty outside rounds", _nothing),
+        Column("round_id", "text", "The self-play round that the match belongs to.", "a number; empty outside rounds",
+               attrgetter("round_id")),
         Column("study_id", "text", "The study that the match belongs to.", "empty outside studies", _nothing),
-        Column("index", "integer", "The match's place in its round.", "from 0; empty outside rounds", _nothing),
+        Column("index", "integer", "The match's place in its round.", "from 0; empty outside rounds",
+               lambda row: row.place),
         Column("game", "text", "What was played.", "negotiation | taboo", attrgetter("game")),
         Column("config", "json", "The settings of the game, with everything that was drawn.", "an object, keys sorted",
                attrgetter("config")),
@@ -112,12 +121,12 @@ MATCHES = Table(
         Column("reason", "text", "How the match ended.", f"{_REASONS}; empty until it is over", attrgetter("reason")),
         Column("winner", "integer", "The seat that won.", "0 | 1 | empty for none", attrgetter("winner")),
         Column("role_0", "text", "The role of seat 0.", "negotiator | attacker", attrgetter("role_0")),
-        Column("player_0", "text", "Who sat in seat 0.", "person, or the name of a model in the registry",
+        Column("player_0", "text", "Who sat in seat 0.", _PLAYERS,
                lambda row: _player(row.kind_0, row.model_0)),
         Column("utility_0", "number", f"What seat 0 got: {_UTILITY}.", "7; empty until it is over",
                attrgetter("utility_0")),
         Column("role_1", "text", "The role of seat 1.", "negotiator | defender", attrgetter("role_1")),
-        Column("player_1", "text", "Who sat in seat 1.", "person, or the name of a model in the registry",
+        Column("player_1", "text", "Who sat in seat 1.", _PLAYERS,
                lambda row: _player(row.kind_1, row.model_1)),
         Column("utility_1", "number", f"What seat 1 got: {_UTILITY}.", "6; empty until it is over",
                attrgetter("utility_1")),
@@ -135,6 +144,12 @@ MATCHES = Table(
                attrgetter("started_at")),
         Column("ended_at", "time", "When the match ended.", "ISO 8601 in UTC; empty until it is over",
                attrgetter("ended_at")),
+        Column("words", "integer", "Words of all accepted moves, prefixes included; what stands between blanks.",
+               "from 0; empty until it is over", attrgetter("words")),
+        Column("tokens", "integer", "Tokens of the models' accepted moves, prefixes included, as their servers count.",
+               "from 0; empty where no server counts them, and outside rounds", attrgetter("tokens")),
+        Column("first_proposal", "integer", "Negotiation: the ply of the first proposal.",
+               "from 0; empty without one and until it is over", attrgetter("first_proposal")),
     ),
     _matches(),
 )  # fmt: skip
@@ -151,7 +166,7 @@ def _moves() -> Select[Any]:
             EventRow.seat,
             SeatRow.role,
             SeatRow.kind.label("seat_kind"),
-            LanguageModel.name.label("model"),
+            func.coalesce(LanguageModel.name, SeatRow.player).label("model"),
             EventRow.kind,
             EventRow.body,
             EventRow.at,
@@ -160,7 +175,7 @@ def _moves() -> Select[Any]:
         .join(SeatRow, (SeatRow.match_id == EventRow.match_id) & (SeatRow.seat == EventRow.seat))
         .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
         .where(EventRow.kind.not_in(sorted(RESERVED)))
-        .order_by(MatchRow.started_at, MatchRow.id, EventRow.seq)
+        .order_by(*_IN_ORDER, EventRow.seq)
     )
 
 
@@ -172,7 +187,7 @@ MOVES = Table(
                attrgetter("ply")),
         Column("seat", "integer", "The seat that moved.", "0 | 1", attrgetter("seat")),
         Column("role", "text", "The role of that seat.", "negotiator | attacker | defender", attrgetter("role")),
-        Column("player", "text", "Who sat in that seat.", "person, or the name of a model in the registry",
+        Column("player", "text", "Who sat in that seat.", _PLAYERS,
                lambda row: _player(row.seat_kind, row.model)),
         Column("kind", "text", "What the move was taken for.", "message | proposal | declaration",
                attrgetter("kind")),
@@ -202,7 +217,7 @@ def _generations() -> Select[Any]:
         )
         .join(MatchRow, MatchRow.id == GenerationRow.match_id)
         .outerjoin(LanguageModel, LanguageModel.id == GenerationRow.language_model_id)
-        .order_by(MatchRow.started_at, MatchRow.id, GenerationRow.id)
+        .order_by(*_IN_ORDER, GenerationRow.id)
     )
 
 
@@ -270,7 +285,7 @@ def count(session: Session, table: Table, choice: Choice = EVERYTHING) -> int:
 
 
 def rows(session: Session, table: Table, choice: Choice = EVERYTHING) -> Iterator[Any]:
-    """The rows of a table, in order of the matches' start, from one consistent moment."""
+    """The rows of a table, rounds by their indices and all else as it began, from one consistent moment."""
     statement = _chosen(table, choice)
     return iter(session.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE}))
 

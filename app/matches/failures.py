@@ -1,5 +1,6 @@
-"""What went wrong lately, for experimenters: matches that were broken off, calls of models that brought no answer, and
-test calls that failed. Whatever is no fault of a person who plays.
+"""What went wrong lately, for experimenters: matches that were broken off, calls of models that brought no answer,
+test calls that failed, rounds and training jobs that stopped. Whatever is no fault of a person who plays; what goes
+wrong in a match of a round is on the pages of that round.
 """
 
 from dataclasses import dataclass
@@ -8,8 +9,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from app import states
+from app.matches.choice import PEOPLES
 from app.matches.events import Aborted, from_json
-from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, SeatRow
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
 
 LATELY = timedelta(days=7)  # by when a match began or a test call was made
 CALLS = 2000  # so many of the latest calls are looked through, whenever they were
@@ -21,17 +24,22 @@ class Failure:
     """One thing that went wrong, and with which model in which match, where there is one."""
 
     at: datetime
-    kind: str  # match | call | test
+    kind: str  # match | call | test | round | job
     fault: str  # model | us, as in the event that ends a match
     detail: str
     match_id: str | None
     model_id: int | None
     model: str | None
+    round_id: int | None = None
+    job_id: int | None = None
 
 
 def last_failures(session: Session, now: datetime) -> list[Failure]:
     """What went wrong last, the newest first."""
-    found = [*_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now)]
+    found = [
+        *_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now), *_stopped(session, now),
+        *_untrained(session, now),
+    ]  # fmt: skip
     return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST]
 
 
@@ -41,7 +49,7 @@ def _broken_off(session: Session, now: datetime) -> list[Failure]:
         .join(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "aborted"))
         .outerjoin(SeatRow, (SeatRow.match_id == MatchRow.id) & (SeatRow.seat == EventRow.seat))
         .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
-        .where(MatchRow.started_at >= now - LATELY, MatchRow.reason == "aborted")
+        .where(MatchRow.started_at >= now - LATELY, MatchRow.reason == "aborted", MatchRow.source.in_(PEOPLES))
         .order_by(MatchRow.started_at.desc())
         .limit(MOST)
     )
@@ -64,7 +72,7 @@ def _unanswered(session: Session) -> list[Failure]:
         .join(MatchRow, MatchRow.id == GenerationRow.match_id)
         .outerjoin(LanguageModel, LanguageModel.id == GenerationRow.language_model_id)
         .where(GenerationRow.id > latest, GenerationRow.error.is_not(None))
-        .where(or_(MatchRow.reason.is_(None), MatchRow.reason != "aborted"))
+        .where(or_(MatchRow.reason.is_(None), MatchRow.reason != "aborted"), MatchRow.source.in_(PEOPLES))
         .order_by(GenerationRow.id.desc())
         .limit(MOST)
     )  # fmt: skip
@@ -77,4 +85,32 @@ def _failed_tests(session: Session, now: datetime) -> list[Failure]:
         Failure(row.tested_at, "test", "model", row.test_result["error"], None, row.id, row.name)
         for row in rows
         if row.tested_at is not None and row.test_result is not None and not row.test_result["ok"]
+    ]
+
+
+def _stopped(session: Session, now: datetime) -> list[Failure]:
+    rows = session.scalars(
+        select(RoundRow)
+        .where(RoundRow.status == states.FAILED, RoundRow.ended_at >= now - LATELY)
+        .order_by(RoundRow.ended_at.desc())
+        .limit(MOST)
+    )
+    return [
+        Failure(row.ended_at, "round", "us", row.error or "", None, None, None, row.id)
+        for row in rows
+        if row.ended_at is not None
+    ]
+
+
+def _untrained(session: Session, now: datetime) -> list[Failure]:
+    rows = session.scalars(
+        select(TrainingJob)
+        .where(TrainingJob.status == states.FAILED, TrainingJob.ended_at >= now - LATELY)
+        .order_by(TrainingJob.ended_at.desc())
+        .limit(MOST)
+    )
+    return [
+        Failure(row.ended_at, "job", "us", row.error or "", None, None, row.name, job_id=row.id)
+        for row in rows
+        if row.ended_at is not None
     ]

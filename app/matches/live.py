@@ -21,12 +21,11 @@ from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
 from app.matches.events import LogEvent, Violated
-from app.matches.record import MODEL, Logged, Record, Seat, load, new_match_id
+from app.matches.record import MODEL, Logged, Record, Seat, load, opened, turn_seed
 from app.matches.store import append, insert_match
 from app.models import MatchRow
 from app.players import make_player
 from app.players.base import PlayerSpec, Scripted
-from app.players.prompts import default_prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +86,9 @@ def create(
         if existing is not None and existing.status != "over":
             return load(session, existing.id)
         start_key = None if existing is not None else start_key
-    prompts = tuple(
-        default_prompt(game, seat.spec.prompt_style or "full")
-        if seat.spec is not None and seat.spec.kind != "scripted"
-        else None
-        for seat in seats
-    )
-    started = engine.start(game, dict(config), seed, cast(Any, prompts), clocks)
-    now = datetime.now(UTC)
-    first = Logged(0, 0, started, now)
-    record = Record(new_match_id(), seed, seats, (first,), engine.replay([started]))
+    record = opened(game, config, seats, seed, clocks)
     if instant:
-        record = _scripted_moves(record, now)
+        record = _scripted_moves(record, record.log[0].at)
     insert_match(session, record, source, start_key)
     return record
 
@@ -110,9 +100,9 @@ def decide(record: Record, submission: Submission, *, instant: bool) -> Receipt:
         return Receipt(answer, record)
     now = datetime.now(UTC)
     if (deadline := record.deadline) is not None and deadline.passed(now):
-        after = _extended(record, engine.time_out(record.match, deadline.clock), now)
+        after = record.extended(engine.time_out(record.match, deadline.clock), now)
         return Receipt(_TOO_LATE, after, after.log[len(record.log) :])
-    after = _extended(record, _step(record, submission), now, submission.move_id)
+    after = record.advanced(*_step(record, submission), now, submission.move_id)
     answer = _answer(after.log[len(record.log)])
     if instant:
         after = _scripted_moves(after, now)
@@ -179,7 +169,7 @@ def expire(database: Engine, match_id: str) -> bool:
             deadline, now = record.deadline, datetime.now(UTC)
             if deadline is None or not deadline.passed(now):
                 return False
-            after = _extended(record, engine.time_out(record.match, deadline.clock), now)
+            after = record.extended(engine.time_out(record.match, deadline.clock), now)
             append(session, [(after, len(record.log))])
     except DBAPIError as error:
         if not came_second(error):
@@ -190,19 +180,20 @@ def expire(database: Engine, match_id: str) -> bool:
 
 def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:
     """End a match that cannot go on, in the caller's transaction."""
-    after = _extended(record, engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
+    after = record.extended(engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
     append(session, [(after, len(record.log))])
     return after
 
 
 def turn_rng(seed: int, seat: int, ply: int, attempt: int) -> random.Random:
-    """The generator of one attempt at one turn: the same match gives the same game, wherever it is played."""
-    return random.Random(f"{seed}/{seat}/{ply}/{attempt}")
+    """The generator of one attempt at one turn."""
+    return random.Random(turn_seed(seed, seat, ply, attempt))
 
 
 @lru_cache(maxsize=8)
-def _scripted(name: str) -> Scripted:
-    return cast(Scripted, make_player(PlayerSpec("scripted", name)))
+def _scripted(name: str, manner: str | None) -> Scripted:
+    options = {} if manner is None else {"manner": manner}
+    return cast(Scripted, make_player(PlayerSpec("scripted", name, options)))
 
 
 def scripted_text(record: Record) -> str:
@@ -211,32 +202,29 @@ def scripted_text(record: Record) -> str:
     spec = None if seat is None else record.seats[seat].spec
     if seat is None or spec is None:
         raise ValueError("expected a scripted player to move, got nobody or a person")
-    rng = turn_rng(record.seed, seat, record.match.ply, len(record.match.refused))
-    return _scripted(spec.name).choose(record.match.view(seat), rng)
+    rng = random.Random(record.turn_seed)
+    return _scripted(spec.name, spec.options.get("manner")).choose(record.match.view(seat), rng)
+
+
+def scripted_move(record: Record, now: datetime) -> Record:
+    """The match after the scripted player whose turn it is has moved."""
+    text, seat = scripted_text(record), cast(int, record.match.to_move)
+    return record.advanced(*engine.advance(record.match, seat, text, by_model=True), now)
 
 
 def _scripted_moves(record: Record, now: datetime) -> Record:
     """The match after its scripted players have answered, as long as it is their turn."""
     while (mover := record.mover) is not None and mover.spec is not None and mover.spec.kind == "scripted":
-        seat = cast(int, record.match.to_move)
-        events = engine.step(record.match, seat, scripted_text(record), by_model=True)
-        record = _extended(record, events, now)
+        record = scripted_move(record, now)
     return record
 
 
-def _step(record: Record, submission: Submission) -> list[LogEvent]:
+def _step(record: Record, submission: Submission) -> tuple[list[LogEvent], engine.Match]:
     if submission.text is None:
-        return engine.resign(record.match, submission.seat)
+        events = engine.resign(record.match, submission.seat)
+        return events, engine.applied(record.match, events)
     by_model = record.seats[submission.seat].kind == MODEL
-    return engine.step(record.match, submission.seat, submission.text, by_model=by_model)
-
-
-def _extended(record: Record, events: list[LogEvent], now: datetime, move_id: str | None = None) -> Record:
-    """The record after `events`; the first of them answers `move_id`."""
-    for event in events:
-        record = record.extended(event, now, move_id)
-        move_id = None
-    return record
+    return engine.advance(record.match, submission.seat, submission.text, by_model=by_model)
 
 
 def _refusal(record: Record, submission: Submission) -> Answer | None:

@@ -76,6 +76,16 @@ def _check_open(session: Session, most: int, wish: Wish) -> None:
         )
 
 
+LARGEST_SEED = 2**63 - 1
+
+
+def read_seed(text: str, name: str = "seed") -> int:
+    """A seed that somebody has typed. Raises Invalid, under the `name` of the field."""
+    if not (text.isascii() and text.isdigit() and int(text) <= LARGEST_SEED):
+        raise Invalid(f"{name}: expected a whole number from 0 to {LARGEST_SEED}, got {text!r:.60}")
+    return int(text)
+
+
 def new_seed() -> int:
     """A seed of 62 bits, which every database stores as a signed number."""
     return secrets.randbits(62)

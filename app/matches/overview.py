@@ -1,4 +1,4 @@
-"""Matches for experimenters: those that are played now, the latest ones, all by a choice, and today in figures."""
+"""Matches for experimenters: those that people play now, their latest ones, all by a choice, and today in figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ from typing import NamedTuple, cast
 from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.matches.choice import Choice, conditions
+from app.matches.choice import PEOPLES, Choice, conditions
 from app.matches.sweep import UPKEEP, held_until
 from app.models import LanguageModel, MatchRow, SeatRow
 
+OPEN = ("waiting", "playing")
 QUIET = timedelta(minutes=10)  # a match in which nothing has happened for so long is open, not live
 MOST = 30  # matches in a list of the overview
 PAGE = 50  # matches on a page of all of them
@@ -19,7 +20,7 @@ PAGE = 50  # matches on a page of all of them
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Who sits in a seat: its role, and the model's name; None is a person."""
+    """Who sits in a seat: its role, and the model's name, or an imported player's; None is a person."""
 
     role: str
     model: str | None
@@ -42,7 +43,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The figures of the overview. `broken_off` counts today's matches that a model or we could not go on with."""
+    """The figures of the overview, of matches of people. `broken_off` counts today's that a model or we could not go on
+    with."""
 
     live: int
     left_open: int
@@ -54,8 +56,9 @@ class Overview:
 def overview(session: Session, now: datetime) -> Overview:
     """The figures at this moment; a day begins at midnight UTC."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    open_matches = select(func.count()).select_from(MatchRow).where(MatchRow.status != "over")
-    today = select(func.count()).select_from(MatchRow).where(MatchRow.started_at >= midnight)
+    peoples = select(func.count()).select_from(MatchRow).where(MatchRow.source.in_(PEOPLES))
+    open_matches = peoples.where(MatchRow.status.in_(OPEN))
+    today = peoples.where(MatchRow.started_at >= midnight)
     return Overview(
         live=_number(session, open_matches.where(MatchRow.moved_at >= now - QUIET)),
         left_open=_number(session, open_matches.where(MatchRow.moved_at < now - QUIET)),
@@ -66,14 +69,17 @@ def overview(session: Session, now: datetime) -> Overview:
 
 
 def live_matches(session: Session, now: datetime) -> list[Line]:
-    """The matches that are played now, the latest move first."""
-    playing = select(MatchRow).where(MatchRow.status != "over", MatchRow.moved_at >= now - QUIET)
+    """The matches that people play now, the latest move first."""
+    playing = select(MatchRow).where(
+        MatchRow.status.in_(OPEN), MatchRow.moved_at >= now - QUIET, MatchRow.source.in_(PEOPLES)
+    )
     return _lines(session, session.scalars(playing.order_by(MatchRow.moved_at.desc()).limit(MOST)).all())
 
 
 def latest_matches(session: Session) -> list[Line]:
-    """The matches that began last."""
-    return _lines(session, session.scalars(select(MatchRow).order_by(MatchRow.started_at.desc()).limit(MOST)).all())
+    """The matches of people that began last."""
+    latest = select(MatchRow).where(MatchRow.source.in_(PEOPLES)).order_by(MatchRow.started_at.desc()).limit(MOST)
+    return _lines(session, session.scalars(latest).all())
 
 
 def chosen_matches(session: Session, choice: Choice, before: Place | None = None) -> tuple[list[Line], Place | None]:
@@ -104,7 +110,7 @@ def _number(session: Session, statement: Select[int]) -> int:
 def _lines(session: Session, matches: Sequence[MatchRow]) -> list[Line]:
     players: dict[str, list[Player]] = {match.id: [] for match in matches}
     seats = session.execute(
-        select(SeatRow.match_id, SeatRow.role, LanguageModel.name)
+        select(SeatRow.match_id, SeatRow.role, func.coalesce(LanguageModel.name, SeatRow.player).label("name"))
         .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
         .where(SeatRow.match_id.in_(players))
         .order_by(SeatRow.match_id, SeatRow.seat)

@@ -1,21 +1,22 @@
 """A match as the database holds it: its seats, its log, and the fold of it. Reading only; `store` writes."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import cast
+from datetime import UTC, datetime
+from typing import Any, cast
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound
-from app.games.base import Event
+from app.games.base import JSON, Event
 from app.matches import engine
-from app.matches.clocks import Deadline, next_deadline
+from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline
 from app.matches.events import LogEvent, from_json
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
+from app.players.prompts import default_prompt
 from app.registry import PERSON, player_spec
 
 MODEL = "model"
@@ -23,15 +24,22 @@ MODEL = "model"
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Who fills a seat: a person, or the language model of that registry row."""
+    """Who fills a seat: a person, or the language model of that registry row; `player` is who is in no registry."""
 
     kind: str
     language_model_id: int | None = None
     spec: PlayerSpec | None = None
+    player: str | None = None
 
     @classmethod
     def of(cls, row: LanguageModel | None) -> "Seat":
         return cls(PERSON) if row is None else cls(MODEL, row.id, player_spec(row))
+
+    def prompt(self, game: str) -> JSON | None:
+        """How whoever sits here is prompted, as a match's first event names it; None for who is not."""
+        if self.spec is None or self.spec.kind == "scripted":
+            return None
+        return default_prompt(game, self.spec.prompt_style or "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,11 @@ class Record:
         return self.mover is not None and self.mover.kind == MODEL
 
     @property
+    def turn_seed(self) -> str:
+        """What decides what is drawn for the attempt that is due."""
+        return turn_seed(self.seed, self.match.to_move, self.match.ply, len(self.match.refused))
+
+    @property
     def deadline(self) -> Deadline | None:
         """When the match ends by itself if nothing happens."""
         if self.match.over:
@@ -75,10 +88,38 @@ class Record:
         person = self.mover is not None and self.mover.kind == PERSON
         return next_deadline(self.match.clocks, self.log[0].at, turn_began(self.log), person)
 
-    def extended(self, event: LogEvent, at: datetime, move_id: str | None = None) -> "Record":
-        """This record after one more event."""
-        logged = Logged(len(self.log), self.match.ply, event, at, move_id)
-        return Record(self.id, self.seed, self.seats, (*self.log, logged), engine.apply(self.match, event))
+    def extended(self, events: Sequence[LogEvent], at: datetime) -> "Record":
+        """This record after more events."""
+        return self.advanced(events, engine.applied(self.match, events), at)
+
+    def advanced(
+        self, events: Sequence[LogEvent], match: engine.Match, at: datetime, move_id: str | None = None
+    ) -> "Record":
+        """This record after the events of a step and the match after them; the first event answers `move_id`."""
+        log, ply = list(self.log), self.match.ply
+        for event in events:
+            log.append(Logged(len(log), ply, event, at, move_id))
+            ply += isinstance(event, Event)
+            move_id = None
+        return Record(self.id, self.seed, self.seats, tuple(log), match)
+
+
+def opened(
+    game: str,
+    config: Mapping[str, Any],
+    seats: tuple[Seat, Seat],
+    seed: int,
+    clocks: Clocks = NO_CLOCKS,
+) -> Record:
+    """A new match that nobody has written down yet. Raises NotFound for an unknown game, Invalid for a bad config."""
+    prompts = seats[0].prompt(game), seats[1].prompt(game)
+    started, match = engine.begin(game, dict(config), seed, prompts, clocks)
+    return Record(new_match_id(), seed, seats, (Logged(0, 0, started, datetime.now(UTC)),), match)
+
+
+def turn_seed(seed: int, seat: int | None, ply: int, attempt: int) -> str:
+    """The same match gives the same game, wherever it is played."""
+    return f"{seed}/{seat}/{ply}/{attempt}"
 
 
 def move_times(log: Sequence[Logged]) -> list[str]:
@@ -107,7 +148,7 @@ def load(session: Session, match_id: str, *, lock: bool = False) -> Record:
     rows = session.execute(_SEATS_LOCKED if lock else _SEATS, {"match": match_id}).all()
     if len(rows) != 2:
         raise NotFound(f"match: expected one that exists, got {match_id!r}")
-    seats = tuple(Seat.of(row.LanguageModel) for row in rows)
+    seats = tuple(Seat(MODEL, player=row.player) if row.player else Seat.of(row.LanguageModel) for row in rows)
     log = load_log(session, match_id)
     return Record(match_id, rows[0].seed, cast(tuple[Seat, Seat], seats), log, engine.replay(x.event for x in log))
 
@@ -120,7 +161,7 @@ def load_log(session: Session, match_id: str, after: int = -1) -> tuple[Logged, 
 
 # Made once: a match is read when a page opens it, and putting a statement together takes as long as running it.
 _SEATS = (
-    select(MatchRow.seed, SeatRow.kind, LanguageModel)
+    select(MatchRow.seed, SeatRow.player, LanguageModel)
     .join(SeatRow, SeatRow.match_id == MatchRow.id)
     .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
     .where(MatchRow.id == bindparam("match"))

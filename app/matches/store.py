@@ -6,7 +6,8 @@ that append at once, one gets an IntegrityError and reads again.
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
@@ -14,15 +15,33 @@ from sqlalchemy import Connection, Dialect, Table, insert, text
 from sqlalchemy.orm import Session
 
 from app.games.base import Event
+from app.matches.engine import readable
 from app.matches.events import Ended, kind_of, to_json
 from app.matches.record import Logged, Record
-from app.models import EventRow, MatchRow, SeatRow
+from app.models import EventRow, GenerationRow, MatchRow, SeatRow
+from app.players.base import Generation
 
-_MATCH, _EVENT = cast(Table, MatchRow.__table__), cast(Table, EventRow.__table__)
+_MATCH, _SEAT, _EVENT, _GENERATION = (
+    cast(Table, row.__table__) for row in (MatchRow, SeatRow, EventRow, GenerationRow)
+)
 _WHILE_PLAYED = ("violations", "ply", "to_move", "model_to_move", "moved_at", "deadline")
-_AT_THE_END = ("status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "ended_at")
+_AT_THE_END = (
+    "status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "words",
+    "first_proposal", "ended_at",
+)  # fmt: skip
 # Whoever held the lease of a turn has done what it was for, once there is a move.
 _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "rung_at": "NULL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A match of a round that is not in the database yet. `tokens` are those of its accepted moves."""
+
+    record: Record
+    source: str
+    round_id: int
+    index: int
+    tokens: int | None = None
 
 
 def insert_match(session: Session, record: Record, source: str, start_key: str | None) -> None:
@@ -56,6 +75,53 @@ def insert_match(session: Session, record: Record, source: str, start_key: str |
     append(session, [(record, 0)])
 
 
+def insert_matches(session: Session, begun: Sequence[Begun]) -> None:
+    """Write new matches of rounds, whole, with all that has happened in them so far; in one statement a table."""
+    matches, seats, events = [], [], []
+    for each in begun:
+        matches.append(_match_row(each))
+        seats += _seat_rows(each.record)
+        events += [_event_row(each.record.id, logged) for logged in each.record.log]
+    connection = session.connection()
+    _insert(connection, _MATCH, matches)
+    _insert(connection, _SEAT, seats)
+    _insert(connection, _EVENT, events)
+
+
+def insert_generations(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write calls of language models, as `generation_row` makes them."""
+    if rows:
+        _insert(session.connection(), _GENERATION, rows)
+
+
+def set_tokens(session: Session, counted: Sequence[tuple[str, int]]) -> None:
+    """Write how many tokens the accepted moves of matches have, by the ids of the matches."""
+    rows = [{"id": match_id, "tokens": tokens} for match_id, tokens in counted]
+    _update_matches(session.connection(), ("tokens",), {}, rows)
+
+
+def generation_row(record: Record, seat: int, generation: Generation) -> dict[str, Any]:
+    """A call as the table holds it; `record` is the match before it."""
+    return {
+        "match_id": record.id,
+        "seat": seat,
+        "ply": record.match.ply,
+        "attempt": len(record.match.refused),
+        "language_model_id": record.seats[seat].language_model_id,
+        "model": generation.model,
+        "prompt": generation.prompt,
+        "text": None if generation.text is None else readable(generation.text),
+        "token_ids": generation.token_ids,
+        "sampling": generation.sampling,
+        "prompt_tokens": generation.prompt_tokens,
+        "completion_tokens": generation.completion_tokens,
+        "latency": generation.latency,
+        "retries": generation.retries,
+        "error": generation.error,
+        "at": _moment(datetime.now(UTC)),
+    }
+
+
 def append(session: Session, records: Sequence[tuple[Record, int]]) -> None:
     """Write the events of each record from number `known` on, and bring its match's row up to date."""
     events, played, ended, refused = [], [], [], []
@@ -74,7 +140,42 @@ def append(session: Session, records: Sequence[tuple[Record, int]]) -> None:
     _update_matches(connection, _WHILE_PLAYED, _FREED, played)
     _update_matches(connection, _WHILE_PLAYED + _AT_THE_END, _FREED, ended)
     _update_matches(connection, ("violations",), {}, refused)
-    _insert_events(connection, events)
+    _insert(connection, _EVENT, events)
+
+
+def _match_row(begun: Begun) -> dict[str, Any]:
+    """The whole row of a new match of a round."""
+    record = begun.record
+    row = {
+        "id": record.id,
+        "game": record.match.game.name,
+        "source": begun.source,
+        "round_id": begun.round_id,
+        "index": begun.index,
+        "status": "playing",
+        "seed": record.seed,
+        "config": record.match.state.config.to_json(),
+        "started_at": _moment(record.log[0].at),
+        "lease_count": 0,
+        "tokens": begun.tokens,
+        **_row_while_played(record),
+    }
+    return row if record.match.ended is None else row | _row_at_the_end(record, record.match.ended)
+
+
+def _seat_rows(record: Record) -> list[dict[str, Any]]:
+    roles = record.match.game.roles
+    return [
+        {
+            "match_id": record.id,
+            "seat": number,
+            "role": roles[number],
+            "kind": seat.kind,
+            "language_model_id": seat.language_model_id,
+            "player": seat.player,
+        }
+        for number, seat in enumerate(record.seats)
+    ]
 
 
 def _event_row(match_id: str, logged: Logged) -> dict[str, Any]:
@@ -103,6 +204,7 @@ def _row_while_played(record: Record) -> dict[str, Any]:
 
 
 def _row_at_the_end(record: Record, ended: Ended) -> dict[str, Any]:
+    moves = [logged.event for logged in record.log if isinstance(logged.event, Event)]
     return {
         "status": "over",
         "reason": ended.reason,
@@ -111,6 +213,8 @@ def _row_at_the_end(record: Record, ended: Ended) -> dict[str, Any]:
         "utility_1": ended.utilities[1],
         "agreed": ended.facts.get("agreed"),
         "pareto_optimal": ended.facts.get("pareto_optimal"),
+        "words": sum(len(event.text.split()) for event in moves),
+        "first_proposal": next((ply for ply, event in enumerate(moves) if event.kind == "proposal"), None),
         "ended_at": _moment(record.log[-1].at),
     }
 
@@ -121,10 +225,10 @@ def _row_at_the_end(record: Record, ended: Ended) -> dict[str, Any]:
 # the names of columns alone.
 
 
-def _insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    names = tuple(_EVENT.columns.keys())
-    statement = _insertion(connection.dialect, names)
-    connection.execute(statement, {"rows": json.dumps(rows)})
+def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What a row leaves out is NULL; a key that the database numbers is left out by all."""
+    names = tuple(column.name for column in table.columns if column.name != "id" or "id" in rows[0])
+    connection.execute(_insertion(connection.dialect, table, names), {"rows": json.dumps(rows)})
 
 
 def _update_matches(
@@ -136,9 +240,9 @@ def _update_matches(
 
 
 @lru_cache(maxsize=8)
-def _insertion(dialect: Dialect, names: tuple[str, ...]) -> Any:
-    columns = ", ".join(names)
-    return text(f"INSERT INTO event ({columns}) SELECT {columns} FROM {_rows(dialect, _EVENT, names)}")  # noqa: S608
+def _insertion(dialect: Dialect, table: Table, names: tuple[str, ...]) -> Any:
+    columns = ", ".join(map(_quoted, names))
+    return text(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM {_rows(dialect, table, names)}')  # noqa: S608
 
 
 @lru_cache(maxsize=16)
@@ -151,10 +255,14 @@ def _updating(dialect: Dialect, names: tuple[str, ...], constants: tuple[tuple[s
 def _rows(dialect: Dialect, table: Table, names: tuple[str, ...]) -> str:
     """A table expression `new` of the JSON array of objects that is bound to `rows`."""
     if dialect.name == "sqlite":
-        fields = ", ".join(f"value ->> '{name}' AS {name}" for name in names)
+        fields = ", ".join(f"value ->> '{name}' AS {_quoted(name)}" for name in names)
         return f"(SELECT {fields} FROM json_each(:rows)) AS new"  # noqa: S608
-    fields = ", ".join(f"{name} {table.columns[name].type.compile(dialect)}" for name in names)
+    fields = ", ".join(f"{_quoted(name)} {table.columns[name].type.compile(dialect)}" for name in names)
     return f"json_to_recordset(CAST(:rows AS json)) AS new({fields})"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'  # one of them is called index
 
 
 def _moment(at: datetime) -> str:

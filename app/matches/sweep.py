@@ -14,9 +14,10 @@ PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before i
 
 
 def turn_is_free(now: datetime) -> ColumnElement[bool]:
-    """Whether a model is to move in a match and nobody plays its turn, for a WHERE over MatchRow."""
+    """Whether a model is to move in a live match and nobody plays its turn, for a WHERE over MatchRow."""
     free = or_(MatchRow.lease_until.is_(None), MatchRow.lease_until < now)
-    return and_(MatchRow.status == "playing", MatchRow.model_to_move, free)
+    live = MatchRow.round_id.is_(None)  # whoever plays a round holds a lease of its own
+    return and_(MatchRow.status == "playing", MatchRow.model_to_move, live, free)
 
 
 def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:

@@ -4,9 +4,10 @@ It runs in a worker, as turns do, with the worker's keys and the worker's way to
 that waits, and whoever makes it holds a lease: a doorbell that rings twice calls once, and a lost one rings again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -21,7 +22,7 @@ from app.matches.sweep import PATIENCE, hold_lease
 from app.matches.turns import Desk
 from app.models import LanguageModel, Lease
 from app.players import make_player
-from app.players.base import Generation, Generator, PlayerFailed
+from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
 from app.players.prompts import default_prompt
 from app.registry import player_spec
 
@@ -53,6 +54,30 @@ def _lease_of(model_id: int) -> str:
     return f"test call of model {model_id}"
 
 
+class Trial(NamedTuple):
+    """What a model is asked in a test call."""
+
+    spec: PlayerSpec
+    prompt: JSON
+    match: engine.Match
+
+    @classmethod
+    def of(cls, row: LanguageModel) -> "Trial":
+        """The first of the model's games, told in its own style."""
+        game = row.games[0]
+        prompt = default_prompt(game, row.prompt_style or "full")
+        return cls(player_spec(row), prompt, engine.replay([engine.start(game, {}, SEED)]))
+
+    @property
+    def game(self) -> str:
+        return self.match.game.name
+
+    def reply(self, home: Path) -> Coroutine[Any, Any, Generation]:
+        """The call, to be awaited; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be called."""
+        player = cast(Generator, make_player(self.spec, home))
+        return player.reply(self.match.view(cast(int, self.match.to_move)), self.prompt, seed=str(SEED))
+
+
 # ---- The call ----------------------------------------------------------------
 
 
@@ -65,12 +90,9 @@ def try_model(desk: Desk, model_id: int) -> None:
         return
     with reading(desk.database) as session:
         row = session.get_one(LanguageModel, model_id)
-        spec, game, style = player_spec(row), row.games[0], row.prompt_style or "full"
+        trial = Trial.of(row)
     try:
-        match = engine.replay([engine.start(game, {}, SEED)])
-        player = cast(Generator, make_player(spec))
-        reply = player.reply(match.view(cast(int, match.to_move)), default_prompt(game, style))
-        result = _result(match, desk.call(reply).result())
+        result = _result(trial.match, desk.call(trial.reply(desk.settings.home)).result())
     except PlayerFailed as failure:
         result = {"ok": False, "error": failure.message, "latency": round(failure.generation.latency, 3)}
     except TimeoutError:
@@ -78,7 +100,7 @@ def try_model(desk: Desk, model_id: int) -> None:
     except AppError as refusal:
         result = {"ok": False, "error": refusal.message}
     now = datetime.now(UTC)
-    tested = {"tested_at": now, "test_result": {"game": game, **result}}
+    tested = {"tested_at": now, "test_result": {"game": trial.game, **result}}
     with writing(desk.database) as session:
         if hold_lease(session, _lease_of(model_id), desk.owner, now):  # and lets it go
             session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))

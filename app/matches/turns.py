@@ -13,17 +13,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import structlog
-from sqlalchemy import CursorResult, Engine, insert, select, update
+from sqlalchemy import CursorResult, Engine, select, update
 from sqlalchemy.orm import Session
 
 from app.config import Settings
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.engine import MODEL_FAULT, OUR_FAULT, readable
+from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
 from app.matches.record import Record, load
+from app.matches.store import generation_row, insert_generations
 from app.matches.sweep import turn_is_free
-from app.models import GenerationRow, MatchRow
+from app.models import MatchRow
 from app.players import make_player
 from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
 
@@ -97,10 +98,10 @@ def _play_once(desk: Desk, record: Record) -> Record:
 
 def _ask(desk: Desk, record: Record, seat: int, spec: PlayerSpec) -> Generation:
     """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
-    player = cast(Generator, make_player(spec))
+    player = cast(Generator, make_player(spec, desk.settings.home))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
-    call = desk.call(player.reply(record.match.view(seat), prompt, refused))
+    call = desk.call(player.reply(record.match.view(seat), prompt, refused, record.turn_seed))
     try:
         while True:
             try:
@@ -161,27 +162,7 @@ def _claim(session: Session, desk: Desk, record: Record, seat: int, generation: 
     """Begin to write what came of a turn: make sure that it is still ours, and keep the call behind it."""
     _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
     if generation is not None:
-        session.execute(insert(GenerationRow).values(**_generation_row(record, seat, generation)))
-
-
-def _generation_row(record: Record, seat: int, generation: Generation) -> dict[str, Any]:
-    return {
-        "match_id": record.id,
-        "seat": seat,
-        "ply": record.match.ply,
-        "attempt": len(record.match.refused),
-        "language_model_id": record.seats[seat].language_model_id,
-        "model": generation.model,
-        "prompt": generation.prompt,
-        "text": None if generation.text is None else readable(generation.text),
-        "sampling": generation.sampling,
-        "prompt_tokens": generation.prompt_tokens,
-        "completion_tokens": generation.completion_tokens,
-        "latency": generation.latency,
-        "retries": generation.retries,
-        "error": generation.error,
-        "at": datetime.now(UTC),
-    }
+        insert_generations(session, [generation_row(record, seat, generation)])
 
 
 # ---- The lease ---------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The registry of language models: scripted baselines, API models, and later local checkpoints."""
+"""The registry of language models: scripted baselines, API models, and local checkpoints."""
 
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ class LanguageModel(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(80), unique=True)  # for experimenters
     label: Mapped[str] = mapped_column(String(80), unique=True)  # the only name that a participant may see
-    kind: Mapped[str] = mapped_column(String(20))  # scripted | api
+    kind: Mapped[str] = mapped_column(String(20))  # scripted | api | local
     games: Mapped[list[str]] = mapped_column(Json)
     options: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_style: Mapped[str | None] = mapped_column(String(20))

@@ -19,11 +19,17 @@ class MatchRow(Model):
     """One playing of a game. `lease_*` belong to whoever plays a model's turn in it just now."""
 
     __tablename__ = "match"
-    __table_args__ = (Index("ix_match_to_play", "status", "model_to_move"),)
+    __table_args__ = (
+        Index("ix_match_to_play", "status", "model_to_move"),
+        Index("ix_match_source_started", "source", "started_at"),  # people's matches among a million of models'
+        UniqueConstraint("round_id", "index", name="uq_match_round"),
+    )
 
     id: Mapped[str] = mapped_column(MATCH_ID, primary_key=True)
     game: Mapped[str] = mapped_column(String(40), index=True)
-    source: Mapped[str] = mapped_column(String(20))  # live | terminal
+    source: Mapped[str] = mapped_column(String(20))  # live | terminal | selfplay | import
+    round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"))
+    index: Mapped[int | None]  # the place in the round, from 0
     status: Mapped[str] = mapped_column(String(10))  # waiting | playing | over
     seed: Mapped[int] = mapped_column(BigInteger)
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # resolved
@@ -39,6 +45,9 @@ class MatchRow(Model):
     utility_1: Mapped[float | None]
     agreed: Mapped[bool | None]
     pareto_optimal: Mapped[bool | None]
+    words: Mapped[int | None]  # of all accepted moves, once the match is over
+    first_proposal: Mapped[int | None]  # the ply of the first proposal, likewise
+    tokens: Mapped[int | None]  # of the models' accepted moves, where the server counts them and the match is a round's
 
     started_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
     moved_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -61,6 +70,8 @@ class SeatRow(Model):
     role: Mapped[str] = mapped_column(String(40))
     kind: Mapped[str] = mapped_column(String(10))  # person | model
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
+    player: Mapped[str | None] = mapped_column(String(80))  # of an imported match: who is in no registry
+    training_consent: Mapped[bool | None]  # whether a person agreed that models learn from it; None: was not asked
 
 
 class EventRow(Model):
@@ -94,6 +105,7 @@ class GenerationRow(Model):
     model: Mapped[str] = mapped_column(String(200))
     prompt: Mapped[list[dict[str, str]]] = mapped_column(Json)
     text: Mapped[str | None] = mapped_column(Text)
+    token_ids: Mapped[list[int] | None] = mapped_column(Json)  # as a local model sampled them, its end marker last
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_tokens: Mapped[int | None]
     completion_tokens: Mapped[int | None]

@@ -1,16 +1,23 @@
 """Players: what fills a seat of a match. `make_player` loads only the module of the kind that is asked for."""
 
 import importlib
+from pathlib import Path
 
 from app.errors import Invalid
 from app.players.base import Generator, PlayerSpec, Scripted
+from app.players.local_options import located
 
-_MODULES = {"scripted": "app.players.scripted", "api": "app.players.api"}
+_MODULES = {"scripted": "app.players.scripted", "api": "app.players.api", "local": "app.players.local"}
 
 
-def make_player(spec: PlayerSpec) -> Scripted | Generator:
-    """Build the player that a spec describes. Raises Invalid for a kind or an option that does not exist."""
+def make_player(spec: PlayerSpec, home: Path | None = None) -> Scripted | Generator:
+    """Build the player that a spec describes; `home` is PARLOR_HOME, in which the path of a local model may begin.
+
+    Raises Invalid for a kind or an option that does not exist.
+    """
     if spec.kind not in _MODULES:
         raise Invalid(f"kind of player: expected {' or '.join(_MODULES)}, got {spec.kind!r}")
+    if spec.kind == "local" and home is not None:
+        spec = located(spec, home)
     player: Scripted | Generator = importlib.import_module(_MODULES[spec.kind]).make(spec)
     return player

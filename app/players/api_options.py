@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.errors import Invalid
-from app.games.base import JSON, whole_number
+from app.games.base import JSON, real_number, whole_number
 
 VENDOR_URL = "https://api.openai.com/v1"
 TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
 _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
-    "max_tokens", "token_field", "extra",
+    "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", "temperature", "top_p", "seed", *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
@@ -40,6 +40,10 @@ class Options:
     max_tokens: int | None  # None: the game's own limit
     token_field: str
     extra: JSON
+    in_flight: int  # requests to the model at once, of all matches of a process
+    tokens_per_minute: int | None  # of prompts and completions together; None: any number
+    price_in: float | None  # USD for a million tokens of prompts; None: unknown
+    price_out: float | None  # likewise of answers
 
 
 def read_options(raw: Mapping[str, Any]) -> Options:
@@ -51,20 +55,24 @@ def read_options(raw: Mapping[str, Any]) -> Options:
     token_field = raw.get("token_field", TOKEN_FIELDS[0])
     if token_field not in TOKEN_FIELDS:
         raise Invalid(f"token_field: expected {' or '.join(TOKEN_FIELDS)}, got {token_field!r}")
-    seed, max_tokens = raw.get("seed"), raw.get("max_tokens")
+    seed, max_tokens, a_minute = raw.get("seed"), raw.get("max_tokens"), raw.get("tokens_per_minute")
     return Options(
         model=_name(raw.get("model"), "model"),
         base_url=_url(raw.get("base_url") or os.environ.get("OPENAI_BASE_URL") or VENDOR_URL),
         organisation=None if raw.get("organisation") is None else _name(raw["organisation"], "organisation"),
         key_env=_variable(raw.get("key_env", "OPENAI_API_KEY")),
-        timeout=_number(raw.get("timeout", 60), "timeout", 0.1, 3600),
+        timeout=real_number(raw.get("timeout", 60), "timeout", 0.1, 3600),
         retries=whole_number(raw.get("retries", 4), "retries", 0, 20),
-        temperature=None if (t := raw.get("temperature", 1.0)) is None else _number(t, "temperature", 0, 2),
-        top_p=None if (p := raw.get("top_p")) is None else _number(p, "top_p", 0, 1),
+        temperature=None if (t := raw.get("temperature", 1.0)) is None else real_number(t, "temperature", 0, 2),
+        top_p=None if (p := raw.get("top_p")) is None else real_number(p, "top_p", 0, 1),
         seed=None if seed is None else whole_number(seed, "seed", -(2**63), 2**63 - 1),
         max_tokens=None if max_tokens is None else whole_number(max_tokens, "max_tokens", 1, 1_000_000),
         token_field=token_field,
         extra=_extra(raw.get("extra")),
+        in_flight=whole_number(raw.get("in_flight", 32), "in_flight", 1, 1024),
+        tokens_per_minute=None if a_minute is None else whole_number(a_minute, "tokens_per_minute", 1, 10**9),
+        price_in=None if (p := raw.get("price_in")) is None else real_number(p, "price_in", 0, 1e6),
+        price_out=None if (p := raw.get("price_out")) is None else real_number(p, "price_out", 0, 1e6),
     )
 
 
@@ -102,16 +110,6 @@ def _variable(raw: object) -> str:
             " key, got something else (not shown, as it may be the key)"
         )
     return str(raw)
-
-
-def _number(raw: object, option: str, least: float, most: float) -> float:
-    try:
-        number = float("nan") if isinstance(raw, bool) else float(raw)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not least <= number <= most:
-        raise Invalid(f"{option}: expected a number from {least:g} to {most:g}, got {raw!r:.60}")
-    return number
 
 
 def _can_be_kept(raw: object) -> bool:

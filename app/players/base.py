@@ -8,19 +8,24 @@ answer how it came about.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from app.errors import AppError
 from app.games.base import JSON, View
 
 Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given
 
+Kind = Literal["busy", "denied", "refused"]
+BUSY: Kind = "busy"  # the server is away, overloaded or talks nonsense: another try later may do
+DENIED: Kind = "denied"  # no call will be answered until a person has mended key, account, address or name
+REFUSED: Kind = "refused"  # this very request will never be answered, as when the context is too long
+
 
 @dataclass(frozen=True, slots=True)
 class PlayerSpec:
     """What a registry row says about a player: its kind, its name, and options for that kind."""
 
-    kind: str  # scripted | api
+    kind: str  # scripted | api | local
     name: str
     options: JSON = field(default_factory=dict)
     prompt_style: str | None = None  # of a model that is prompted
@@ -36,19 +41,31 @@ class Generation:
     sampling: JSON
     prompt_tokens: int | None
     completion_tokens: int | None
-    latency: float  # seconds, retries included
+    latency: float  # seconds from the first request on, retries included, the wait for one's turn to send it not
     retries: int
     error: str | None = None
+    token_ids: list[int] | None = None  # as a local model drew them, the one that ended the answer last
+
+
+# The papers' limits of one move; Source: docs/papers.md
+_MOST_TOKENS = {"negotiation": 200, "taboo": 256}
+_MOST_TOKENS_ELSEWHERE = 256
+
+
+def most_tokens(game: str) -> int:
+    """How many tokens a move may have where a model's row does not say."""
+    return _MOST_TOKENS.get(game, _MOST_TOKENS_ELSEWHERE)
 
 
 class PlayerFailed(AppError):
-    """A model gave no answer. `message` is for the log, never for a participant."""
+    """A model gave no answer. `message` is for the log, never for a participant; `kind` says what may help."""
 
     code = "player_failed"
 
-    def __init__(self, message: str, generation: Generation) -> None:
+    def __init__(self, message: str, generation: Generation, kind: Kind = BUSY) -> None:
         super().__init__(message)
         self.generation = generation
+        self.kind = kind
 
 
 class Scripted(Protocol):
@@ -62,10 +79,18 @@ class Scripted(Protocol):
 class Generator(Protocol):
     """A player that calls a model."""
 
-    async def reply(self, view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> Generation:
+    @property
+    def at_once(self) -> int:
+        """How many replies may be under way at once."""
+        ...
+
+    async def reply(
+        self, view: View, prompt: JSON, refused: Sequence[Refused] = (), seed: str | None = None
+    ) -> Generation:
         """Ask for the move of the seat that sees `view`.
 
         `prompt` names style and template as the match's `started` event has them; `refused` are this turn's bad
-        attempts, which enter this prompt only. Raises PlayerFailed.
+        attempts, which enter this prompt only. `seed` decides what is drawn, where that is done here. Raises
+        PlayerFailed.
         """
         ...

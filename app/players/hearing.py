@@ -6,6 +6,8 @@ quantities not yet given to anyone. That is why slips, missing commas and half s
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from app.games.contexts import POINTS, Counts
 from app.players.vocabulary import (
@@ -39,6 +41,14 @@ _TO_LISTENER = re.compile(r"\b(?:to|for) (?:you|u|ya)\b")
 _NOT_LITTLE = re.compile(r"\bnot? (?:be )?(?:without|just|only)\b")
 
 
+class Worth(NamedTuple):
+    """What one clause says that things are worth: points by item, and items that are liked or, if `little`, are not."""
+
+    values: tuple[tuple[int, int], ...]
+    items: frozenset[int]
+    little: bool
+
+
 class Ear:
     """What has been heard of one text. `heard` is the speaker's share, None where nothing was said."""
 
@@ -64,10 +74,11 @@ class Ear:
             self._hear_shares(words)
             return
         for sentence in _SENTENCE.split(plain):
-            shares = sentence
-            if not WORTH.isdisjoint(TOKEN.findall(sentence)):
-                shares = self._hear_values(sentence)
-            self._hear_shares(TOKEN.findall(shares))
+            words = TOKEN.findall(sentence)
+            if not WORTH.isdisjoint(words):
+                words, worths = _taken_apart(sentence)
+                self._hear_worths(worths)
+            self._hear_shares(words)
 
     # ---- What things are worth --------------------------------------------------
 
@@ -82,26 +93,11 @@ class Ear:
         self.values.update(prices)
         return True
 
-    def _hear_values(self, sentence: str) -> str:
-        """Take values and likings out of a sentence that speaks of worth, and leave the rest of it."""
-        left = []
-        worth = False
-        for clause in _CLAUSE.split(sentence):
-            words = TOKEN.findall(clause)
-            shares = words[:1] not in (["to"], ["for"]) and any(PART.get(word) in _PEOPLE for word in words[:2])
-            worth = not WORTH.isdisjoint(words) or (worth and not shares)
-            if not worth:
-                left.append(clause)
-            elif not _TO_LISTENER.search(clause):
-                self._hear_worth(clause, words)
-        return " ".join(left)
-
-    def _hear_worth(self, clause: str, words: Sequence[str]) -> None:
-        for name, number in _VALUE.findall(clause):
-            self.values[ITEMS[name][0]] = 0 if number == "nothing" else NUMBERS.get(number, 0)
-        items = {ITEMS[word][0] for word in words if word in ITEMS} - set(self.values)
-        little = not LITTLE.isdisjoint(words) and not _NOT_LITTLE.search(clause)
-        (self.low if little else self.high).update(items)
+    def _hear_worths(self, worths: Sequence[Worth]) -> None:
+        for worth in worths:
+            self.values.update(worth.values)
+            items = worth.items.difference(self.values)
+            (self.low if worth.little else self.high).update(items)
 
     # ---- Words ------------------------------------------------------------------
 
@@ -329,6 +325,32 @@ class Ear:
         self.heard[item] = count - amount if owner == LISTENER else amount
         self.took = self.took or owner != LISTENER
         self.gave = self.gave or owner == LISTENER
+
+
+@lru_cache(maxsize=2048)  # there are few ways to say what one likes, and no other sentence takes as long to read
+def _taken_apart(sentence: str) -> tuple[Sequence[str], tuple[Worth, ...]]:
+    """The words of a sentence that speaks of worth, without those that do, and what these say."""
+    left, worths = [], []
+    worth = False
+    for clause in _CLAUSE.split(sentence):
+        words = TOKEN.findall(clause)
+        shares = words[:1] not in (["to"], ["for"]) and any(PART.get(word) in _PEOPLE for word in words[:2])
+        worth = not WORTH.isdisjoint(words) or (worth and not shares)
+        if not worth:
+            left.append(clause)
+        elif not _TO_LISTENER.search(clause):
+            worths.append(_worth(clause, words))
+    return tuple(TOKEN.findall(" ".join(left))), tuple(worths)
+
+
+def _worth(clause: str, words: Sequence[str]) -> Worth:
+    values = _VALUE.findall(clause)
+    little = not LITTLE.isdisjoint(words) and not _NOT_LITTLE.search(clause)
+    return Worth(
+        values=tuple((ITEMS[name][0], 0 if n == "nothing" else NUMBERS.get(n, 0)) for name, n in values),
+        items=frozenset(ITEMS[word][0] for word in words if word in ITEMS),
+        little=little,
+    )
 
 
 def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:

@@ -5,10 +5,12 @@ the same move. All shares are *its own* unless a name says otherwise.
 """
 
 import random
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from itertools import product
 from math import exp
-from typing import NamedTuple
+from operator import add, mul
+from typing import NamedTuple, Protocol
 
 from app.games.base import View
 from app.games.contexts import ITEMS, POINTS, Counts
@@ -32,19 +34,33 @@ class _Deal(NamedTuple):
     theirs: float
 
 
-def choose(view: View, rng: random.Random) -> str:
+class Words(Protocol):
+    """How a negotiator speaks, as the module `wording` does."""
+
+    def opening(self, likes: str, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
+    def likes(self, values: Counts, counts: Counts, rng: random.Random, /) -> str: ...
+    def worths(self, values: Counts, counts: Counts, /) -> str: ...
+    def counter(self, mine: Counts, counts: Counts, rng: random.Random, repeated: bool, /) -> str: ...
+    def idle(self, mine: Counts, counts: Counts, rng: random.Random, greeted: bool, /) -> str: ...
+    def impossible(self, item: int, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
+    def accept(self, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
+    def final(self, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
+
+
+def choose(view: View, rng: random.Random, words: Words = wording) -> str:
     """The next move of the seat that sees `view`: a message, or a proposal when it is time to close."""
-    table = _Table(view)
+    table = _Table(view, words)
     proposal = table.proposal()
     if proposal is not None:
-        return _proposed(proposal)
+        return proposed(proposal)
     return f"[message] {table.message(rng)}"
 
 
 class _Table:
     """One moment of a negotiation as its seat sees it."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, words: Words) -> None:
+        self._words = words
         counts, values = view.facts["counts"], view.secret["values"]
         self.counts: Counts = counts["book"], counts["hat"], counts["ball"]
         self.values: Counts = values["book"], values["hat"], values["ball"]
@@ -55,10 +71,16 @@ class _Table:
         heard = tuple((entry.by, entry.text) for entry in view.transcript if entry.kind == "message")
         self.talk = follow(self.counts, heard)
         self.partner = partner_worths(self.counts, self.talk.evidence)
-        self.deals, self.fair, self.best = _deals(self.counts, self.values, self.partner, self.lam)
+        self._slopes = _slopes(self.counts, self.values, self.partner, self.lam)
+
+    @cached_property
+    def deals(self) -> "_Deals":
+        """All full splits. To close a match that is agreed they are not looked at."""
+        return _deals(self.counts, self.values, self.partner, self.lam)
 
     def _worth(self, share: Counts) -> _Deal:
-        return _deal(self.counts, share, self.values, self.partner, self.lam)
+        (i, j, k), ((a, b, c, mine), (x, y, z, theirs)) = share, self._slopes
+        return _Deal(share, mine + a * i + b * j + c * k, theirs - x * i - y * j - z * k)
 
     # ---- Closing ----------------------------------------------------------------
 
@@ -104,69 +126,69 @@ class _Table:
     def _bearable(self, share: Counts) -> bool:
         """Whether a split is better than no deal, as far as can be told."""
         mine = self._worth(share).mine
-        return mine > _NOTHING or (mine > -_NOTHING and self.fair.mine <= _NOTHING)
+        return mine > _NOTHING or (mine > -_NOTHING and self.deals.fair <= _NOTHING)
 
     # ---- Talking ----------------------------------------------------------------
 
     def offer(self) -> _Deal:
         """The split to ask for now: of those that bring enough, the best for the partner."""
-        least = self._aspiration()
-        _, _, offer = max((deal.theirs, deal.mine, deal) for deal in self.deals if deal.mine >= least)
-        return offer
+        least, deals = self._aspiration(), self.deals
+        enough = [deal for deal in zip(deals.theirs, deals.mine, _shares(self.counts), strict=True) if deal[1] >= least]
+        theirs, mine, share = max(enough)
+        return _Deal(share, mine, theirs)
 
     def _aspiration(self) -> float:
         step = min(self.talk.pressed, len(_STEPS) - 1)
         if self.left <= 6:
             step = len(_STEPS) - 1
-        return min(self.best, self.fair.mine + _STEPS[step] * (self.best - self.fair.mine))
+        fair, best = self.deals.fair, self.deals.best
+        return min(best, fair + _STEPS[step] * (best - fair))
 
     def message(self, rng: random.Random) -> str:
         """What to say now."""
         talk, counts = self.talk, self.counts
         offer = self.offer()
         if talk.own_messages == 0 and talk.theirs is None and talk.excess is None:
-            return wording.opening(self._likes(rng), offer.share, counts, rng)
+            return self._words.opening(self._likes(rng), offer.share, counts, rng)
         if talk.excess is None and talk.theirs is not None and self._good_enough(talk.theirs, offer):
-            return wording.accept(talk.theirs, counts, rng)
+            return self._words.accept(talk.theirs, counts, rng)
         if self.left == 3 or talk.own_messages >= _PATIENCE:
-            return wording.final(offer.share, counts, rng)
+            return self._words.final(offer.share, counts, rng)
         if talk.excess is not None:
-            return wording.impossible(talk.excess, offer.share, counts, rng)
+            return self._words.impossible(talk.excess, offer.share, counts, rng)
         if talk.idle and talk.mine is not None:
-            return wording.idle(talk.mine, counts, rng, talk.greeted)
+            return self._words.idle(talk.mine, counts, rng, talk.greeted)
         lead = self._likes(rng) if talk.own_messages == 0 else ""
-        return lead + wording.counter(offer.share, counts, rng, offer.share == talk.mine)
+        return lead + self._words.counter(offer.share, counts, rng, offer.share == talk.mine)
 
     def _likes(self, rng: random.Random) -> str:
         if self.lam > 0.5:
-            return wording.worths(self.values, self.counts)
-        return wording.likes(self.values, self.counts, rng) if self.lam >= 0 else ""
+            return self._words.worths(self.values, self.counts)
+        return self._words.likes(self.values, self.counts, rng) if self.lam >= 0 else ""
 
     def _good_enough(self, share: Counts, offer: _Deal) -> bool:
         deal = self._worth(share)
         if not self._bearable(share):
             return False
         if self.talk.own_messages >= _PATIENCE - 1:
-            return deal.mine >= _LOWEST * self.fair.mine
+            return deal.mine >= _LOWEST * self.deals.fair
         return deal.mine >= offer.mine - _NOTHING
 
 
 # ---- What the partner wants ----------------------------------------------------
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def partner_worths(counts: Counts, evidence: tuple[Evidence, ...]) -> Worths:
     """What one of each thing is worth to the partner, on average over all valuations in the light of what it said."""
     candidates = _valuations(counts)
-    weights = [0.0] * len(candidates)
+    weights: Sequence[float] = [0.0] * len(candidates)
     for kind, what in evidence:
-        weights = [a + b for a, b in zip(weights, _fits(counts, kind, what), strict=True)]
+        weights = list(map(add, weights, _fits(counts, kind, what)))
     top = max(weights)
     odds = [exp(weight - top) for weight in weights]
     total = sum(odds)
-    first, second, third = (
-        sum(chance * values[item] for chance, values in zip(odds, candidates, strict=True)) / total for item in range(3)
-    )
+    first, second, third = (sum(map(mul, odds, values)) / total for values in zip(*candidates, strict=True))
     return first, second, third
 
 
@@ -202,23 +224,27 @@ def _valuations(counts: Counts) -> tuple[Counts, ...]:
 # ---- Splits ---------------------------------------------------------------------
 
 
-@lru_cache(maxsize=16384)
-def _deals(counts: Counts, values: Counts, partner: Worths, lam: float) -> tuple[tuple[_Deal, ...], _Deal, float]:
-    """All full splits, the one that a fair-minded third would name, and the most that one can bring.
+class _Deals(NamedTuple):
+    """All full splits, in the order of `_shares`, and the marks that an offer is measured by."""
+
+    mine: tuple[float, ...]
+    theirs: tuple[float, ...]
+    fair: float  # what I get of the split that a fair-minded third would name
+    best: float  # the most that one can bring me
+
+
+@lru_cache(maxsize=8192)
+def _deals(counts: Counts, values: Counts, partner: Worths, lam: float) -> _Deals:
+    """What every split brings to both.
 
     Source: Nash 1950 for the fair one (the greatest product of both sides' gains), with no deal worth 0 to both.
     """
-    (a, b, c, mine), (x, y, z, theirs) = _slopes(counts, values, partner, lam)
-    deals = tuple(
-        _Deal((i, j, k), mine + a * i + b * j + c * k, theirs - x * i - y * j - z * k) for i, j, k in _shares(counts)
-    )
-    return deals, max(deals, key=_merit), max(deal.mine for deal in deals)
-
-
-def _deal(counts: Counts, share: Counts, values: Counts, partner: Worths, lam: float) -> _Deal:
-    """One of the same deals."""
-    (i, j, k), ((a, b, c, mine), (x, y, z, theirs)) = share, _slopes(counts, values, partner, lam)
-    return _Deal(share, mine + a * i + b * j + c * k, theirs - x * i - y * j - z * k)
+    (a, b, c, nothing), (x, y, z, everything) = _slopes(counts, values, partner, lam)
+    shares = _shares(counts)
+    mine = tuple([nothing + a * i + b * j + c * k for i, j, k in shares])
+    theirs = tuple([everything - x * i - y * j - z * k for i, j, k in shares])
+    merits = [u * v if u > 0 and v > 0 else min(u, v) for u, v in zip(mine, theirs, strict=True)]
+    return _Deals(mine, theirs, mine[merits.index(max(merits))], max(mine))
 
 
 def _slopes(counts: Counts, values: Counts, partner: Worths, lam: float) -> tuple[_Slope, _Slope]:
@@ -228,17 +254,13 @@ def _slopes(counts: Counts, values: Counts, partner: Worths, lam: float) -> tupl
     return (a - lam * x, b - lam * y, c - lam * z, lam * theirs), (x - lam * a, y - lam * b, z - lam * c, theirs)
 
 
-def _merit(deal: _Deal) -> float:
-    _, mine, theirs = deal
-    return mine * theirs if mine > 0 and theirs > 0 else min(mine, theirs)
-
-
 @lru_cache(maxsize=256)
 def _shares(counts: Counts) -> tuple[Counts, ...]:
     a, b, c = (range(count + 1) for count in counts)
     return tuple(product(a, b, c))
 
 
-def _proposed(share: Counts) -> str:
+def proposed(share: Counts) -> str:
+    """The text of a move that proposes a share."""
     parts = (f"{n} {item}{'' if n == 1 else 's'}" for item, n in zip(ITEMS, share, strict=True))
     return f"[propose] ({', '.join(parts)})"

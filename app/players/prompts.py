@@ -29,7 +29,7 @@ _HEADING = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
 
 
 def templates(game: str) -> Mapping[str, tuple[str, ...]]:
-    """The templates of a game by their style, oldest first. Raises NotFound for a game without any."""
+    """The templates of a game by their style, `full` first and the oldest first. Raises NotFound for a game without."""
     return _templates(game)
 
 
@@ -52,13 +52,13 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
     `refused` are the bad attempts of this turn. They stand at the end of this prompt only: the turn after an
     accepted move goes on from the messages without them. Raises Invalid for a prompt that the game does not have.
     """
-    words = _sections(view.game, _template_of(view.game, prompt), view.role)
-    rules = Template(words["rules"]).substitute(_values(view, words))
+    words = _words(view, prompt)
+    opening = rules(view, prompt)
     moves = list(view.transcript)
     if moves and moves[0].by == "partner":
-        chat = [_user(f"{rules}\n\n{words['partner moved first']}\n\n{_partners(moves.pop(0), words)}")]
+        chat = [_user(f"{opening}\n\n{words['partner moved first']}\n\n{_partners(moves.pop(0), words)}")]
     else:
-        chat = [_user(f"{rules}\n\n{words['you begin']}")]
+        chat = [_user(f"{opening}\n\n{words['you begin']}")]
     for move in moves:
         chat.append(_assistant(move.text or "") if move.by == "you" else _user(_partners(move, words)))
     for text, reason in refused:
@@ -66,6 +66,17 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
         chat.append(_assistant(text if text.strip() else words["empty reply"]))
         chat.append(_user(Template(words["correction"]).substitute(reason=reason)))
     return chat
+
+
+def rules(view: View, prompt: JSON) -> str:
+    """How the first message begins: rules, role, and what is private to the seat. Raises Invalid as `messages` does."""
+    words = _words(view, prompt)
+    return Template(words["rules"]).substitute(_values(view, words))
+
+
+def instead_of(view: View, prompt: JSON, kind: str) -> str:
+    """What a seat reads in the place of a partner's move of a hidden kind. Raises Invalid as `messages` does."""
+    return _words(view, prompt)[f"partner {kind}"]
 
 
 def _user(content: str) -> Message:
@@ -79,6 +90,10 @@ def _assistant(content: str) -> Message:
 def _partners(move: Entry, words: Mapping[str, str]) -> str:
     """A partner's move as it was first seen: a kind that has its own section was hidden, and stays so."""
     return words.get(f"partner {move.kind}") or move.text or ""
+
+
+def _words(view: View, prompt: JSON) -> Mapping[str, str]:
+    return _sections(view.game, _template_of(view.game, prompt), view.role)
 
 
 def _values(view: View, words: Mapping[str, str]) -> dict[str, str]:
@@ -111,7 +126,7 @@ def _template_of(game: str, prompt: JSON) -> str:
 @lru_cache
 def _templates(game: str) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, dict[str, int]] = {}
-    for path in sorted(FOLDER.glob("*/*.txt")):
+    for path in sorted(FOLDER.glob("*/*.txt"), key=lambda path: (not path.name.startswith("full-"), path.name)):
         if path.parent.name == game and (file := _FILE.fullmatch(path.name)):
             found.setdefault(file["style"], {})[file["template"]] = int(file["number"])
     if not found:

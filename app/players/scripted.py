@@ -2,25 +2,36 @@
 
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from app.errors import Invalid
+from app.errors import Invalid, shown
 from app.games.base import View
-from app.players import negotiator, taboo_talk
+from app.players import careless, casual_wording, negotiator, taboo_talk
 from app.players.base import PlayerSpec
 
-_CHOOSERS: Mapping[tuple[str, str], Callable[[View, random.Random], str]] = {
+_Chooser = Callable[[View, random.Random], str]
+_CHOOSERS: Mapping[tuple[str, str], _Chooser] = {
     ("negotiation", "negotiator"): negotiator.choose,
     ("taboo", "attacker"): taboo_talk.attack,
     ("taboo", "defender"): taboo_talk.defend,
 }
+PLAIN = "plain"
+MANNERS: Mapping[str, Mapping[tuple[str, str], _Chooser]] = {
+    PLAIN: _CHOOSERS,
+    "casual": {**_CHOOSERS, ("negotiation", "negotiator"): partial(negotiator.choose, words=casual_wording)},
+    "careless": {**_CHOOSERS, ("negotiation", "negotiator"): careless.choose},
+}
 
 
 class ScriptedPlayer:
-    """Looks at the game and the role of a view and lets the baseline for that seat choose."""
+    """Looks at the game and the role of a view and lets the baseline for that seat choose, in some manner of speech."""
+
+    def __init__(self, manner: str = PLAIN) -> None:
+        self._choosers = MANNERS[manner]
 
     def choose(self, view: View, rng: random.Random) -> str:
         """The text of a move. Raises Invalid for a game or a role that has no baseline."""
-        chooser = _CHOOSERS.get((view.game, view.role))
+        chooser = self._choosers.get((view.game, view.role))
         if chooser is None:
             known = ", ".join(f"{role} of {game}" for game, role in _CHOOSERS)
             raise Invalid(f"scripted player: expected {known}, got {view.role} of {view.game}")
@@ -28,8 +39,11 @@ class ScriptedPlayer:
 
 
 def make(spec: PlayerSpec) -> ScriptedPlayer:
-    """Build the scripted player. Raises Invalid when the spec has options, for there are none."""
-    if spec.options:
-        names = ", ".join(map(repr, sorted(spec.options)))
-        raise Invalid(f"options of scripted player {spec.name}: expected none, got {names}; remove them")
-    return ScriptedPlayer()
+    """Build the scripted player. Raises Invalid for any option but `manner`, and for an unknown one of that."""
+    options = dict(spec.options)
+    manner = options.pop("manner", PLAIN)
+    if options:
+        raise Invalid(f"option of scripted player {spec.name}: expected manner, got {', '.join(sorted(options))}")
+    if manner not in MANNERS:
+        raise Invalid(f"manner: expected {' or '.join(MANNERS)}, got {shown(manner)}")
+    return ScriptedPlayer(manner)

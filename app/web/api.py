@@ -6,10 +6,11 @@ from flask import Blueprint, jsonify, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, shown
-from app.extensions import limiter, writing
+from app.extensions import writing
 from app.matches.lobby import Wish, person_in, start_guest_match
 from app.queues import ring
 from app.web import tickets
+from app.web.extensions import limiter
 from app.web.limits import guest_limit
 from app.web.seats import settings
 

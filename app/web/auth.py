@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import Blueprint, Flask, redirect, render_template, request, session, url_for
+from flask import Blueprint, redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext, ngettext
 from flask_limiter.util import get_remote_address
@@ -19,8 +19,9 @@ from sqlalchemy import select
 from werkzeug.wrappers import Response
 
 from app import accounts
-from app.extensions import limiter, login, reading, writing
+from app.extensions import reading, writing
 from app.models import User
+from app.web.extensions import limiter, login
 from app.web.headers import never_stored
 from app.web.language import own_path
 from app.web.seats import settings
@@ -29,16 +30,6 @@ blueprint = Blueprint("auth", __name__)
 blueprint.after_request(never_stored)
 
 _WRONG = lazy_gettext("This name and this password do not go together. Please try again.")
-
-
-def new_admin_link(app: Flask) -> str:
-    """Make a link that signs the first experimenter in once, and give its address."""
-    now = datetime.now(UTC)
-    with app.app_context(), writing() as database:
-        user = database.scalar(select(User).where(User.name == accounts.FIRST_USER))
-        user = user or accounts.create_user(database, accounts.FIRST_USER, None, now)
-        path = accounts.new_link(database, user, now)
-    return f"{app.config['SETTINGS'].public_url}{path}"
 
 
 # ---- The session -------------------------------------------------------------

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.errors import NotFound
-from app.extensions import db, limiter, reading, writing
+from app.extensions import db, reading, writing
 from app.games import GAMES, find_game
 from app.games.base import JSON
 from app.matches.lobby import Wish, person_in, start_guest_match
@@ -21,6 +21,7 @@ from app.models import MatchRow
 from app.queues import ring
 from app.registry import list_models
 from app.web import tickets
+from app.web.extensions import limiter
 from app.web.headers import never_stored
 from app.web.limits import guest_limit
 from app.web.seats import held, hold, seat_in, settings

@@ -19,13 +19,14 @@ from socketio.exceptions import ConnectionRefusedError as Refused
 
 from app.config import Settings
 from app.errors import AppError, Invalid, shown
-from app.extensions import db, socketio
+from app.extensions import db
 from app.games.base import JSON
 from app.matches import live
 from app.matches.events import Ended
 from app.matches.record import Record
 from app.queues import CHANNEL, read_notice, ring
 from app.web import tickets
+from app.web.extensions import socketio
 from app.web.limits import Bucket
 from app.web.rooms import Rooms, sender
 from app.web.writer import Writer

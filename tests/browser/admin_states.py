@@ -22,6 +22,8 @@ from app.matches.turns import Desk, play_turn
 from app.models import LanguageModel
 from app.registry import PERSON, add_api_model, get_model, set_enabled
 from app.schema import upgrade
+from tests.browser.admin_jobs import furnish_jobs, job_states
+from tests.browser.admin_rounds import dataset_states, furnish_datasets, furnish_rounds, round_states
 from tests.experimenter import signed_in
 from tests.stack import Stack, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
@@ -32,7 +34,11 @@ DEAL = {"counts": [2, 1, 3], "values": [[1, 5, 1], [3, 1, 1]], "first": 0}
 
 def _sharer(messages: Messages) -> str:
     talks = all(each["role"] != "assistant" for each in messages)
-    return "[message] Two balls for me and the rest for you?" if talks else "[propose] (2 books, 0 hats, 2 balls)"
+    return (
+        "[message] Both books and two balls for me, the hat and one ball for you?"
+        if talks
+        else "[propose] (2 books, 0 hats, 2 balls)"
+    )
 
 
 # The registry of these pages: the name of a model → what the stub says as it, and how its test call went.
@@ -48,17 +54,20 @@ UNTRIED = ("harbour-slow", "harbour-new")
 
 @dataclass(frozen=True)
 class Furnished:
-    """Numbers of models and ids of matches, by what they show."""
+    """Numbers of models, rounds, datasets and training jobs and ids of matches, by what they show."""
 
     models: Mapping[str, int]
     matches: Mapping[str, str]
+    rounds: Mapping[str, int]
+    datasets: Mapping[str, int]
+    jobs: Mapping[str, int]
 
 
 # ---- What the pages show -------------------------------------------------------
 
 
 def furnish(parlor: Stack, stub: StubServer) -> Furnished:
-    """Models in every state of their test call, and matches with every kind of event and of end.
+    """Models in every state of their test call, matches with every kind of event and of end, rounds in every state.
 
     The models are offered to nobody, so that participants play on as if they were not there.
     """
@@ -68,7 +77,10 @@ def furnish(parlor: Stack, stub: StubServer) -> Furnished:
             if name not in UNTRIED:
                 _ask_for_test(engine, number)
                 try_model(desk, number)
-        return Furnished(models, _play(desk))
+        matches = _play(desk)
+        rounds = furnish_rounds(engine, desk.settings, parlor.home)
+        datasets = furnish_datasets(engine, desk.settings, rounds)
+        return Furnished(models, matches, rounds, datasets, furnish_jobs(engine, datasets))
 
 
 def _register(engine: Engine, stub: StubServer) -> dict[str, int]:
@@ -179,7 +191,8 @@ def empty_states(parlor: Stack, page: Page) -> Iterator[str]:
     app.config["WTF_CSRF_ENABLED"] = False  # nothing is sent from these pages
     upgrade(app)
     client = signed_in(app)
-    for name, path in {"home": "/admin/", "matches": "/admin/matches", "models": "/admin/models"}.items():
+    for name in ("home", "matches", "models", "rounds", "datasets", "jobs"):
+        path = "/admin/" if name == "home" else f"/admin/{name}"
         address = parlor.url + path
         page.route(address, partial(_show, client.get(path).text))
         page.goto(address)
@@ -222,6 +235,9 @@ def states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator[str]:
     for name, path in paths.items():
         page.goto(parlor.url + path)
         yield name
+    yield from round_states(parlor, page, furnished.rounds)
+    yield from dataset_states(parlor, page, furnished.rounds, furnished.datasets)
+    yield from job_states(parlor, page, furnished.jobs, furnished.datasets)
     with database(parlor) as engine:
         _ask_for_test(engine, models["harbour-slow"])
     page.goto(f"{parlor.url}/admin/models/{models['harbour-slow']}")

@@ -92,7 +92,9 @@ def faults(page: Page) -> list[str]:
 
 
 def tab_to(page: Page, selector: str, most: int = 60) -> None:
-    """Press Tab until what has the focus is what the selector means."""
+    """Press Tab until what has the focus is what the selector means, once that can have it."""
+    expect(page.locator(selector).first).to_be_enabled()
+    page.bring_to_front()  # keys go to the page in front, which another visitor's may have become
     for _ in range(most):
         if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
             return

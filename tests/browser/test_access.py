@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from app.matches.clocks import Clocks
+from tests.browser.axe import violations
 from tests.browser.conftest import LABELS
 from tests.browser.steps import (
     MATCH,
@@ -30,7 +30,6 @@ from tests.browser.visitor import Visitor
 from tests.stack import Stack
 from tests.tables import ASKED, negotiation, taboo, two_people
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 PHONE = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
 ZOOM = {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2}  # what 200 % leaves of 1280 × 900
 THINKS = LABELS["quartz-thinks"]
@@ -118,31 +117,19 @@ def rarer_states(parlor: Stack, visitor: Visitor) -> Iterator[tuple[str, Page]]:
     yield "result of a game that was left", page
 
 
-@pytest.mark.parametrize("options", [PHONE, ZOOM], ids=["phone", "zoom"])
-def test_nothing_overlaps_or_scrolls_sideways(
-    parlor: Stack, visitors: Callable[..., Visitor], options: dict[str, Any]
+@pytest.mark.parametrize("look", ["desktop", "phone", "zoom"])
+def test_nothing_overlaps_or_scrolls_sideways_and_axe_finds_nothing(
+    parlor: Stack, visitors: Callable[..., Visitor], look: str
 ) -> None:
+    # The phone's owner likes it dark. Zoomed in, a page has the colours and the structure that it has on a desktop.
+    options = {"desktop": {}, "phone": {**PHONE, "color_scheme": "dark"}, "zoom": ZOOM}[look]
+    visitor = visitors(bypass_csp=True, reduced_motion="reduce", **options)
     found = {}
-    for name, page in states(parlor, visitors(**options)):
-        found[name] = faults(page) + ([f"scrolls sideways by {by}"] if (by := sideways(page)) else [])
-    assert {name: each for name, each in found.items() if each} == {}
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_any_page(parlor: Stack, visitors: Callable[..., Visitor], scheme: str) -> None:
-    # The policy rightly forbids what axe-core is brought in by. Colours are looked at when they have stopped changing.
-    visitor = visitors(bypass_csp=True, color_scheme=scheme, reduced_motion="reduce")
-    script = AXE.read_text(encoding="utf-8")
-    found = {}
-    rarer = rarer_states(parlor, visitor) if scheme == "light" else ()  # they have no colours of their own
+    rarer = rarer_states(parlor, visitor) if look == "desktop" else ()  # they have no colours of their own
     for name, page in chain(states(parlor, visitor), rarer):
-        page.evaluate(script)
-        ran = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        found[name] = [
-            f"{fault['id']}: {fault['help']}: {node['html'][:120]}"
-            for fault in ran["violations"]
-            for node in fault["nodes"]
-        ]
+        found[name] = faults(page) + ([f"scrolls sideways by {by}"] if (by := sideways(page)) else [])
+        if look != "zoom":
+            found[name] += violations(page)
     assert {name: each for name, each in found.items() if each} == {}
 
 

@@ -196,7 +196,8 @@ def test_the_home_page_starts_a_negotiation_with_the_chosen_goal(home_page: Page
     box.get_by_text("Options").click()
     box.get_by_label("Your goal").select_option("coop")
     partners = box.get_by_label("Partner").locator("option").all_inner_texts()
-    assert partners == ["House partner", *LABELS.values()]
+    assert partners[0] == "House partner"
+    assert set(LABELS.values()) <= set(partners)  # and what other tests have trained meanwhile
     expect(box.get_by_label("Partner")).to_have_value("House partner")
     box.get_by_role("button", name="Play Deal or No Deal").click()
     expect(home_page).to_have_url(MATCH)
@@ -267,6 +268,7 @@ def test_an_offer_that_was_left_unanswered_is_shown_at_the_end(parlor: Stack, vi
 
 def test_the_rules_open_beside_the_match(parlor: Stack, visitor: Visitor) -> None:
     page = visitor.open(negotiation(parlor).url)
+    wait_for_turn(page)  # before the page has come alive, the link leads to the rules as a page of their own
     page.get_by_role("link", name="Rules").click()
     expect(page.get_by_role("dialog")).to_contain_text("How to play Deal or No Deal")
     page.keyboard.press("Escape")

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.web.words import read_catalog
+from tests.browser.axe import violations
 from tests.browser.conftest import LABELS
 from tests.browser.steps import (
     MATCH,
@@ -21,7 +22,7 @@ from tests.browser.steps import (
     wait_for_answer,
     wait_for_turn,
 )
-from tests.browser.test_access import AXE, PHONE
+from tests.browser.test_access import PHONE
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
 from tests.tables import ASKED, negotiation, taboo
@@ -72,11 +73,9 @@ def look(parlor: Stack, visitors: Callable[..., Visitor]) -> Iterator[Callable[[
     found: dict[str, list[str]] = {}
 
     def look_at(page: Page, name: str) -> None:
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        ran = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
         found[name] = [
             *(f"not German: {text}" for text in not_german(page)),
-            *(f"{fault['id']}: {node['html'][:120]}" for fault in ran["violations"] for node in fault["nodes"]),
+            *violations(page),
             *faults(page),
             *(["scrolls sideways"] if sideways(page) else []),
         ]

@@ -19,8 +19,9 @@ ARGUMENTS = [
 
 
 def chromium_path() -> str | None:
-    """Where Chromium is installed on this machine."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """Where Chromium is installed on this machine; its shell without windows now and then loses the focus."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 @contextmanager

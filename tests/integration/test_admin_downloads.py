@@ -21,8 +21,8 @@ from app.matches import live
 from app.matches.record import Seat
 from app.models import EventRow
 from app.registry import PERSON
-from app.web.auth import new_admin_link
 from tests.stack import ROOT, free_port, wait_until
+from workers.prepare import new_admin_link
 
 MOVES = 6000
 LONG = "so many words " * 200  # far more in all than a connection holds on its way

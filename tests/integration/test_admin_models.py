@@ -74,7 +74,14 @@ def test_the_list_shows_what_is_registered_and_the_form_what_can_be(client: Flas
 def test_a_model_is_added_as_on_the_command_line_and_tried(
     client: FlaskClient, engine: Engine, asked: list[int]
 ) -> None:
-    more = {"temperature": "none", "top_p": "0.9", "seed": "3", "max_tokens": "99", "extra": '{"top_k": 4}'}
+    more = {
+        "temperature": "none",
+        "top_p": "0.9",
+        "seed": "3",
+        "max_tokens": "99",
+        "extra": '{"top_k": 4}',
+        "tokens_per_minute": "90000",
+    }
     where = add(client, label="Robin", key_env="MY_KEY", token_field="max_completion_tokens", **more)
     row = stored(engine)
     assert row is not None
@@ -82,7 +89,7 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
     assert row.options == {
         "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1", "key_env": "MY_KEY", "temperature": None,
         "top_p": 0.9, "seed": 3, "max_tokens": 99, "retries": 0, "token_field": "max_completion_tokens",
-        "extra": {"top_k": 4},
+        "extra": {"top_k": 4}, "tokens_per_minute": 90_000,
     }  # fmt: skip
     page = client.get(where).text
     assert "A worker was asked" in page
@@ -112,7 +119,11 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
         ({"name": ""}, "name: expected 1 to 80 characters", 400),
         ({"label": "House partner"}, "label: expected one that is not taken", 409),
         ({"model": ""}, "model: expected a name", 400),
-        ({"prompt_style": "terse"}, "prompt_style: expected one of negotiation (full), got &#39;terse&#39;", 400),
+        (
+            {"prompt_style": "terse"},
+            "prompt_style: expected one of negotiation (full, compact), got &#39;terse&#39;",
+            400,
+        ),
     ],
 )
 def test_what_cannot_be_is_said_and_the_form_keeps_what_was_typed(
@@ -144,27 +155,41 @@ def test_no_hosts_mean_any() -> None:
 # ---- The prompt style --------------------------------------------------------
 
 
-def test_the_only_prompt_style_is_told_and_not_asked_for(client: FlaskClient) -> None:
+def _offer(monkeypatch: pytest.MonkeyPatch, folder: Path, *files: str) -> None:
+    """These prompts and no others."""
+    for each in files:
+        (folder / each).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(prompts.FOLDER / each, folder / each)
+    monkeypatch.setattr(prompts, "FOLDER", folder)
+    prompts._templates.cache_clear()
+
+
+@pytest.fixture
+def _fresh_prompts() -> Iterator[None]:
+    yield
+    prompts._templates.cache_clear()
+
+
+_FULL = "negotiation/full-1.txt", "taboo/full-1.attacker.txt", "taboo/full-1.defender.txt"
+
+
+@pytest.mark.usefixtures("_fresh_prompts")
+def test_the_only_prompt_style_is_told_and_not_asked_for(
+    client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _offer(monkeypatch, tmp_path, *_FULL)
     form = client.get("/admin/models/new").text
     assert "All games have this one only." in form
     assert 'name="prompt_style"' not in form
     assert "full-1 of Deal or No Deal" in client.get(add(client)).text
 
 
-@pytest.fixture
-def _compact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A second style, of one game."""
-    shutil.copytree(prompts.FOLDER, tmp_path / "prompts")
-    shutil.copy(*(tmp_path / "prompts" / "negotiation" / name for name in ("full-1.txt", "compact-1.txt")))
-    monkeypatch.setattr(prompts, "FOLDER", tmp_path / "prompts")
-    prompts._templates.cache_clear()
-    yield
-    prompts._templates.cache_clear()
-
-
-@pytest.mark.usefixtures("_compact")
-def test_of_several_prompt_styles_one_is_chosen_that_all_its_games_have(client: FlaskClient, engine: Engine) -> None:
-    assert re.findall(r"<option[^>]*>(full|compact)<", client.get("/admin/models/new").text) == ["compact", "full"]
+@pytest.mark.usefixtures("_fresh_prompts")
+def test_of_several_prompt_styles_one_is_chosen_that_all_its_games_have(
+    client: FlaskClient, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _offer(monkeypatch, tmp_path, *_FULL, "negotiation/compact-1.txt")
+    assert re.findall(r"<option[^>]*>(full|compact)<", client.get("/admin/models/new").text) == ["full", "compact"]
     both = {**FORM, "games": ["negotiation", "taboo"], "prompt_style": "compact"}
     answer = client.post("/admin/models/new", data=both)
     assert answer.status_code == 400

@@ -27,18 +27,24 @@ from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from app.config import load_settings
-from app.extensions import db, reading, socketio, writing
+from app.extensions import db, reading, writing
 from app.factory import create_app
 from app.matches import live
 from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, User
 from app.registry import add_api_model
+from app.rounds import life, matrix
 from app.schema import upgrade
-from app.web import tickets
-from app.web.auth import new_admin_link
+from app.web import tickets, watch
+from app.web.extensions import socketio
+from tests.campaigns import add_local, campaign_of
+from tests.datasets import cut
 from tests.experimenter import signed_in
+from tests.jobs import make_job
 from tests.participant import JSON, NAMESPACE, Participant, Refused, Table
+from tests.rounds import make_round, play
 from tests.stack import Stack, new_home
 from tests.tables import database, negotiation, settings_of, taboo
+from workers.prepare import new_admin_link
 
 WORD, WORDS, MODEL = "marzipan", "Quokkas whisper", "zebra-quartz"  # the match's word, what was said in it, who played
 Who = Literal["nobody", "participant", "other", "admin"]
@@ -106,10 +112,41 @@ ROUTES: dict[str, Row] = {
     "GET /admin/matches": experimenters("200"),
     "GET /admin/matches/<match_id>": experimenters("200"),
     "GET /admin/matches/<match_id> (over)": experimenters("200"),
+    "GET /admin/rounds": experimenters("200"),
+    "GET /admin/rounds/new": experimenters("200"),
+    "POST /admin/rounds/new": experimenters("400", form={"game": "taboo", "matches": "none at all"}),
+    "GET /admin/rounds/compare": experimenters("400"),
+    "GET /admin/rounds/matrix/<int:round_id>": experimenters("200"),
+    "GET /admin/rounds/<int:round_id>": experimenters("200"),
+    "POST /admin/rounds/<int:round_id>": experimenters("303 /admin/rounds/{round_id}", form={"action": "cancel"}),
+    "GET /admin/rounds/<int:round_id>/charts/<name>.json": experimenters("404"),  # nothing has been played
+    "GET /admin/rounds/<int:round_id>/latest": experimenters("200"),
+    "GET /admin/rounds/<int:round_id>/matches": experimenters("200"),
+    "GET /admin/datasets": experimenters("200"),
+    "GET /admin/datasets/new": experimenters("200"),
+    "POST /admin/datasets/new": experimenters("400", form={"rounds": "none at all"}),
+    "GET /admin/datasets/<int:dataset_id>": experimenters("200"),
+    "GET /admin/datasets/<int:dataset_id>/rows": experimenters("200"),
+    "GET /admin/datasets/<int:dataset_id>.jsonl": experimenters("200"),
+    "GET /admin/jobs": experimenters("200"),
+    "GET /admin/jobs/new": experimenters("200"),
+    "POST /admin/jobs/new": experimenters("400", form={"method": "none that there is"}),
+    "GET /admin/jobs/<int:job_id>": experimenters("200"),
+    "POST /admin/jobs/<int:job_id>": experimenters("303 /admin/jobs/{job_id}", form={"action": "cancel"}),
+    "GET /admin/jobs/<int:job_id>/charts/loss.json": experimenters("200"),
+    "GET /admin/campaigns": experimenters("200"),
+    "GET /admin/campaigns/new": experimenters("200"),
+    "POST /admin/campaigns/new": experimenters("400", form={"game": "taboo", "iterations": "none at all"}),
+    "GET /admin/campaigns/<int:campaign_id>": experimenters("200"),
+    "POST /admin/campaigns/<int:campaign_id>": experimenters(
+        "303 /admin/campaigns/{campaign_id}", form={"action": "cancel"}
+    ),
+    "GET /admin/campaigns/<int:campaign_id>/figure.json": experimenters("404"),  # nothing has been evaluated
     "GET /admin/models": experimenters("200"),
     "GET /admin/models/new": experimenters("200"),
     "POST /admin/models/new": experimenters("400", form={"name": "a model that plays nothing"}),
     "GET /admin/models/<int:number>": experimenters("200"),
+    "GET /admin/models/<int:number>/lineage": experimenters("200"),
     "POST /admin/models/<int:number>": experimenters(
         "303 /admin/models/{number}", form={"action": "label", "label": "Partner Blue"}
     ),
@@ -123,6 +160,10 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "token": lambda house: new_admin_link(house.app).rpartition("/")[2],
     "name": lambda house: "moves",
     "number": lambda house: house.model,
+    "round_id": lambda house: house.round,
+    "dataset_id": lambda house: house.dataset,
+    "job_id": lambda house: house.job,
+    "campaign_id": lambda house: house.campaign,
     "_anything": lambda house: "no/such/page",
 }
 
@@ -164,6 +205,15 @@ class House:
                 session, MODEL, "Partner Blue", ["negotiation"], {"model": MODEL, "base_url": "http://x"}
             )
             self.model = row.id
+            wish = life.Wish("negotiation", ("scripted", "scripted"), 2, 1)
+            self.round = matrix.create(session, wish, ["scripted", MODEL], queued=False)[0].id
+        with app.app_context():
+            settings, played = app.config["SETTINGS"], make_round(db.engine, "scripted", matches=2)
+            play(db.engine, settings, played)
+            dataset = cut(db.engine, settings.home, rounds=[played], filter="all")
+            self.dataset, self.job = dataset.id, make_job(db.engine, dataset)
+            add_local(db.engine, "local")
+            self.campaign = campaign_of(db.engine, "local")
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
         for who in ("participant", "other"):
             self._browsers[who] = app.test_client()
@@ -455,7 +505,9 @@ def log_of(parlor: Stack, table: Table) -> list[tuple[str, int | None]]:
 
 def test_every_event_has_a_line_here_and_every_line_an_event(house: House) -> None:
     handlers = socketio.server.handlers
-    assert set(handlers) == {NAMESPACE}, f"write tests for what else is listened to than {NAMESPACE}"
+    known = {NAMESPACE, watch.NAMESPACE}
+    assert set(handlers) == known, f"write tests for what else is listened to than {' and '.join(known)}"
+    assert set(handlers[watch.NAMESPACE]) == {"connect", "disconnect", "watch"}
     assert socketio.server.namespace_handlers == {}, "write tests for the events of this class"
     missing = [
         f'add to EVENTS what it does: "{event}": Act({{…the body…}}, (…the events that it adds to the log…))'
@@ -551,7 +603,7 @@ def test_a_connection_needs_the_ticket_of_that_match_whoever_asks(
 def test_other_namespaces_lead_nowhere(parlor: Stack) -> None:
     table = taboo(parlor, "defender")
     with Wire(parlor, table.match) as wire:
-        for namespace in ("/admin", f"{NAMESPACE}/"):
+        for namespace in ("/elsewhere", f"{NAMESPACE}/"):
             wire.send(f"40{namespace},{json.dumps({'ticket': table.ticket})}")
             assert wire.until("4").startswith("44")
         wire.send(f"40{json.dumps({'ticket': table.ticket})}")  # the default one takes everybody, and hears nothing
@@ -559,6 +611,50 @@ def test_other_namespaces_lead_nowhere(parlor: Stack) -> None:
         for event, act in ACTS.items():
             wire.send(f"427{json.dumps([event, act.body])}")
         assert wire.until_refused() == []
+
+
+WATCH = watch.NAMESPACE
+
+
+@pytest.fixture(scope="module")
+def round_id(parlor: Stack) -> int:
+    """A round that nobody plays."""
+    with database(parlor) as engine, writing(engine) as session:
+        return life.create(session, life.Wish("taboo", ("scripted", "scripted"), 7, 1), queued=False).id
+
+
+def test_rounds_are_shown_to_experimenters_alone(parlor: Stack, admin_cookie: str, round_id: int) -> None:
+    table = taboo(parlor, "defender")
+    asks = f"42{WATCH},7{json.dumps(['watch', {'rounds': [round_id]}])}"
+    for cookie in ("", "session=forged"):
+        with Wire(parlor, table.match, cookie=cookie) as wire:
+            wire.send(asks)  # before anything
+            for auth in ({}, {"ticket": table.ticket}):
+                wire.send(f"40{WATCH},{json.dumps(auth)}")
+                assert json.loads(wire.until(f"44{WATCH},").partition(",")[2])["data"]["code"] == "not_allowed"
+            wire.send(asks)
+            assert wire.until_refused() == []
+    with Wire(parlor, "", cookie=admin_cookie) as wire:
+        wire.send(f"40{WATCH},")
+        wire.until(f"40{WATCH},")
+        wire.send(asks)
+        assert json.loads(wire.until(f"43{WATCH},7").removeprefix(f"43{WATCH},7")) == [{"ok": True}]
+        told = json.loads(wire.until(f"42{WATCH},").removeprefix(f"42{WATCH},"))
+        assert told[0] == "round"
+        assert (told[1]["round"], told[1]["matches"], told[1]["status"]) == (round_id, 7, "waiting")
+
+
+@pytest.mark.parametrize("body", [None, 7, {}, {"rounds": "all"}, {"rounds": ["1"]}, {"rounds": [True]},
+                                  {"rounds": list(range(99))}, {"jobs": [1.5]}, {"jobs": [1], "rounds": None},
+                                  {"campaigns": ["1"]},
+                                  {"jobs": list(range(30)), "rounds": list(range(30))}], ids=str)  # fmt: skip
+def test_what_cannot_be_watched_is_refused(parlor: Stack, admin_cookie: str, body: Any) -> None:
+    with Wire(parlor, "", cookie=admin_cookie) as wire:
+        wire.send(f"40{WATCH},")
+        wire.until(f"40{WATCH},")
+        wire.send(f"42{WATCH},7{json.dumps(['watch', body])}")
+        answer = json.loads(wire.until(f"43{WATCH},7").removeprefix(f"43{WATCH},7"))[0]
+        assert answer["error"]["code"] == "invalid"
 
 
 def test_a_page_of_another_site_does_not_get_in(parlor: Stack) -> None:

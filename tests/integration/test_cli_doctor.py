@@ -70,7 +70,7 @@ def test_a_running_upkeep_and_broker_are_seen(make_app: Callable[..., Flask], br
         assert (states(found, "broker"), states(found, "upkeep"), states(found, "workers")) == (
             ["ok"],
             ["ok"],
-            ["fail"],
+            ["fail", "fail", "fail"],  # nobody plays turns or rounds, and nobody trains
         )
         with writing() as session:
             session.execute(update(Lease).values(until=datetime.now(UTC) - timedelta(seconds=1)))
@@ -82,7 +82,8 @@ def test_a_running_upkeep_and_broker_are_seen(make_app: Callable[..., Flask], br
 @pytest.fixture
 def worker(home: Path, broker: str, database_url: str) -> Iterator[None]:
     environment = {**os.environ, "PARLOR_HOME": str(home), "REDIS_URL": broker, "DATABASE_URL": database_url}
-    options = ["-Q", "turns", "-P", "threads", "-c", "1", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    options = ["-Q", "turns,batch,train", "-P", "threads", "-c", "1"]
+    options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.celery_app", "worker", "-n", "turns@test"]
     process = subprocess.Popen(
         [*command, *options], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -103,8 +104,12 @@ def test_everything_in_order_is_exit_code_0(make_app: Callable[..., Flask], brok
             result, found = ask(app)
             if result.exit_code == 0 or time.monotonic() > deadline:
                 break
-        assert states(found, "workers") == ["ok"], found
-        assert "turns@test" in found["workers"][0]["detail"]
+        assert states(found, "workers") == ["ok", "ok", "ok"], found
+        assert [each["detail"] for each in found["workers"]] == [
+            "turns@test plays models' turns",
+            "turns@test plays rounds",
+            "turns@test trains models",
+        ]
 
 
 def test_a_game_without_an_opponent_is_found(app: Flask) -> None:

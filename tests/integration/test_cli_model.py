@@ -46,7 +46,19 @@ def test_an_api_model_is_stored_with_all_that_was_said_of_it(run: Run, engine: E
         "--temperature",
         "0.7",
     )
-    limits = ("--max-tokens", "99", "--timeout", "5", "--retries", "1", "--option", "top_p=0.9", "seed=3")
+    limits = (
+        "--max-tokens",
+        "99",
+        "--timeout",
+        "5",
+        "--retries",
+        "1",
+        "--in-flight",
+        "9",
+        "--option",
+        "top_p=0.9",
+        "seed=3",
+    )
     result = run(*ADD, *more, *limits)
     assert result.exit_code == 0, result.stderr
     assert "MY_KEY is not set here" in result.stdout
@@ -56,7 +68,7 @@ def test_an_api_model_is_stored_with_all_that_was_said_of_it(run: Run, engine: E
     assert (row.label, row.kind, row.games, row.enabled) == ("Robin", "api", ["taboo"], True)
     assert row.options == {
         "model": "vendor-1", "base_url": "http://127.0.0.1:9/v1", "organisation": "org", "key_env": "MY_KEY",
-        "temperature": 0.7, "max_tokens": 99, "timeout": 5, "retries": 1, "top_p": 0.9, "seed": 3,
+        "temperature": 0.7, "max_tokens": 99, "timeout": 5, "retries": 1, "top_p": 0.9, "seed": 3, "in_flight": 9,
     }  # fmt: skip
 
 
@@ -136,3 +148,21 @@ def test_a_model_can_be_switched_off_and_on(run: Run, engine: Engine) -> None:
     row = stored(engine, "scripted")
     assert row is not None
     assert row.enabled
+
+
+def test_a_scripted_player_with_a_manner_is_added_and_an_unknown_manner_is_refused(run: Run) -> None:
+    assert json.loads(run("add-scripted", "casual", "--manner", "casual", "--json").stdout)["options"] == {
+        "manner": "casual"
+    }
+    refused = run("add-scripted", "rude", "--manner", "rude")
+    assert refused.exit_code == 2
+    assert refused.stderr == "Error: manner: expected plain or casual or careless, got 'rude'\n"
+
+
+def test_a_scripted_player_plays_rounds_in_its_manner(app: Flask, run: Run) -> None:
+    run("add-scripted", "careless", "--manner", "careless")
+    play = ["round", "run", "negotiation", "--models", "careless", "--matches", "60", "--seed", "1"]
+    assert app.test_cli_runner().invoke(args=play).exit_code == 0
+    shown = app.test_cli_runner().invoke(args=["analyze", "--round", "1", "--json"])
+    [told] = json.loads(shown.stdout)["rounds"]
+    assert 0 < told["columns"]["agreement_rate"]["value"] < 0.4

@@ -24,7 +24,7 @@ SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
 NASTY = "a \"quote\", a comma; =1+1\na line\r\nanother 😀 \u202e 'x' \t end"
 MATCH_COLUMNS = (
     "match_id,round_id,study_id,index,game,config,seed,status,reason,winner,role_0,player_0,utility_0,role_1,player_1,"
-    "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at"
+    "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at,words,tokens,first_proposal"
 )
 MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at"
 GENERATION_COLUMNS = (
@@ -76,7 +76,8 @@ def test_a_deal_stands_in_one_row_with_every_column_in_order(engine: Engine) -> 
         "match_id": record.id, "round_id": "", "study_id": "", "index": "", "game": "negotiation", "seed": "7",
         "status": "over", "reason": "deal", "winner": "", "role_0": "negotiator", "player_0": "person",
         "utility_0": "7", "role_1": "negotiator", "player_1": "person", "utility_1": "8", "moves": "4",
-        "violations": "0", "agreed": "true", "pareto_optimal": "true",
+        "violations": "0", "agreed": "true", "pareto_optimal": "true", "words": "18", "tokens": "",
+        "first_proposal": "2",
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
     for name in ("started_at", "ended_at"):

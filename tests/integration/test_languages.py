@@ -11,12 +11,13 @@ from flask.testing import FlaskClient
 
 from app.config import known_languages, load_settings
 from app.errors import Invalid
-from app.extensions import writing
+from app.extensions import db, writing
 from app.matches import live
 from app.matches.record import load
 from app.registry import add_api_model
-from app.web.auth import new_admin_link
+from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
+from workers.prepare import new_admin_link
 
 GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.4"}
 ENGLISH_WORDS, GERMAN_WORDS = "played in plain words", "Zwei kleine Spiele"
@@ -207,7 +208,8 @@ SAME = {
     *("matches.csv", "moves.csv", "generations.csv", "codebook.csv", "negotiation", "taboo", "negotiation, taboo"),
     *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-p", "Lambda", "Downloads"),
     *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
-    *("max_tokens", "max_completion_tokens", '{"top_k": 40}'),
+    *("max_tokens", "max_completion_tokens", '{"top_k": 40}', "Training", "Batch", "tiny", "tiny-base", "compact"),
+    *("Iteration", "Material", "sft"),
 }
 
 
@@ -225,14 +227,20 @@ def test_the_pages_for_experimenters_are_whole_in_german(make_app: Callable[...,
             live.submit(session, live.Submission(match, seat, "[propose]"), instant=False)
             live.submit(session, live.Submission(match, seat, text), instant=False)
         secret = load(session, matches[1]).match.state.word
+    with app.app_context():
+        add_local(db.engine, "base-1")
+        campaign = campaign_of(db.engine, "base-1", "loop")
     paths = ["/admin/", "/admin/matches", "/admin/matches?status=waiting", "/admin/models", "/admin/models/new",
-             f"/admin/models/{number}", "/admin/models/1", "/account", "/admin/nothing",
+             f"/admin/models/{number}", "/admin/models/1", "/account", "/admin/nothing", "/admin/jobs",
+             "/admin/jobs/new", "/admin/campaigns", "/admin/campaigns/new", "/admin/campaigns/new?game=taboo",
+             f"/admin/campaigns/{campaign}", "/admin/models/1/lineage",
              *(f"/admin/matches/{match}" for match in matches)]  # fmt: skip
     for path in paths:
         pages = [client.get(path, headers={"Accept-Language": language}).text for language in ("en", "de")]
         english, german = (Reader(page).texts for page in pages)
         same = {text for text in english & german if re.search(r"[^\W\d_]{2}", text)}
-        assert same - SAME - {"Partner Zero", secret, *matches} == set(), path
+        names = {"Partner Zero", "Partner 1", "base-1", "loop", "a test"}
+        assert same - SAME - names - {secret, *matches} == set(), path
 
 
 def test_days_and_figures_are_written_as_the_language_does(make_app: Callable[..., Flask]) -> None:

@@ -20,7 +20,7 @@ from app.matches.record import Logged, Record, Seat
 from app.models import MatchRow
 from app.players.base import PlayerSpec
 from app.web import play, tickets
-from app.web.auth import new_admin_link
+from workers.prepare import new_admin_link
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
 
@@ -217,7 +217,7 @@ def record_of(game: str, config: dict[str, Any], texts: list[str], opponent: str
             break
         said = f"[propose] ({len(opponent) % 2} books, 0 hats, 0 balls)" if text == "offer" else text
         for event in matches.step(record.match, mover, said, by_model=mover != seat):
-            record = record.extended(event, at)
+            record = record.extended([event], at)
     return record
 
 

@@ -392,18 +392,26 @@ def test_the_first_word_of_a_model_comes_without_being_asked_for(parlor: Stack) 
 # ---- Who is there ---------------------------------------------------------------
 
 
+def wait_out_patience(parlor: Stack, *people: Participant) -> None:
+    """Wait until a connection that was lost before now would have been told of, and until all that was said has come.
+
+    Somebody who comes in now is told that their partner is not there, as late as anybody is told of such a thing.
+    """
+    table, _ = two_people(parlor, "taboo", {"word": "lemon"})
+    with Participant(table) as alone:
+        alone.wait(lambda: alone.all_of("presence") == [{"on": False}], "that the partner is not there")
+    for person in people:
+        person.ask("typing", {"on": False})  # its answer comes after all that was sent before
+
+
 def test_a_lost_connection_is_told_to_the_partner_and_so_is_its_return(parlor: Stack) -> None:
     first, second = two_people(parlor, "taboo", {"word": "lemon"})
     with Participant(first) as person:
         person.wait(lambda: person.all_of("presence") == [{"on": False}], "that the partner is not there yet", 10)
         with Participant(second) as partner:
             person.wait(lambda: person.all_of("presence")[1:] == [{"on": True}], "that the partner has come")
-            with Participant(second):
-                pass  # a second tab that closes is no loss
             partner.tell("typing", {"on": True})
             person.wait(lambda: person.all_of("typing") == [{"on": True}], "that the partner types")
-            time.sleep(4)
-            assert len(person.all_of("presence")) == 2
         person.wait(lambda: person.all_of("presence")[2:] == [{"on": False}], "that the partner is gone", 10)
         person.wait(lambda: person.all_of("typing")[1:] == [{"on": False}], "that nobody types any more")
         with Participant(first) as other_tab:
@@ -413,18 +421,18 @@ def test_a_lost_connection_is_told_to_the_partner_and_so_is_its_return(parlor: S
             assert partner.all_of("presence") == []
 
 
-def test_a_page_that_is_loaded_again_is_no_lost_connection(parlor: Stack) -> None:
-    first, second = two_people(parlor, "taboo", {"word": "lemon"})
-    with Participant(first) as person, Participant(second):
+def test_a_page_that_is_loaded_again_or_a_second_tab_that_closes_is_no_lost_connection(parlor: Stack) -> None:
+    tables = [two_people(parlor, "taboo", {"word": "lemon"}) for _ in range(2)]
+    (first, loads_again), (other, has_two_tabs) = tables
+    with Participant(first) as person, Participant(other) as another, Participant(has_two_tabs):
         for _ in range(3):
-            with Participant(second):
+            with Participant(has_two_tabs):
                 pass
-    with Participant(first) as person:
-        with Participant(second):
+        with Participant(loads_again):
             pass
-        with Participant(second):
-            time.sleep(4)
-            assert person.all_of("presence") == []
+        with Participant(loads_again):
+            wait_out_patience(parlor, person, another)
+            assert person.all_of("presence") == another.all_of("presence") == []
 
 
 def test_nothing_is_said_of_a_models_presence_or_of_a_game_that_is_over(parlor: Stack) -> None:
@@ -432,7 +440,7 @@ def test_nothing_is_said_of_a_models_presence_or_of_a_game_that_is_over(parlor: 
     with Participant(negotiation(parlor, opponent="Partner Green")) as alone, Participant(first) as person:
         with Participant(second) as partner:
             partner.ask("resign")
-        time.sleep(4)
+        wait_out_patience(parlor, person, alone)
         assert person.over
         assert person.all_of("presence") == alone.all_of("presence") == []
 

@@ -14,8 +14,9 @@ from redis import Redis
 from sqlalchemy import select
 
 from app import accounts
-from app.extensions import limiter, reading, writing
+from app.extensions import reading, writing
 from app.models import User
+from app.web.extensions import limiter
 from tests.experimenter import signed_in
 
 PASSWORD = "correct horse battery"

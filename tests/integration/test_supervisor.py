@@ -2,23 +2,24 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from app.errors import Conflict
-from tests.stack import ROOT, Stack, alive, wait_until
+from tests.stack import ROOT, Stack, alive, new_home, wait_until
 from workers import child as children
 from workers.child import Child, Program, end_leftover
 
-CHILDREN = ("broker", "web", "turns", "upkeep")
+CHILDREN = ("broker", "web", "turns", "batch", "train", "upkeep")
 
 
 def refused(home: Path, port: int, **env: str) -> str:
@@ -34,8 +35,21 @@ def refused(home: Path, port: int, **env: str) -> str:
     return done.stdout
 
 
-def test_a_start_prints_where_to_go_and_keeps_its_folders_private(stack: Callable[..., Stack], home: Path) -> None:
-    parlor = stack()
+@pytest.fixture(scope="module")
+def parlor() -> Iterator[Stack]:
+    """One Parlor for all tests that leave it running."""
+    home = new_home()
+    running = Stack(home)
+    try:
+        running.wait_until_ready()
+        yield running
+    finally:
+        running.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def test_a_start_prints_where_to_go_and_keeps_its_folders_private(parlor: Stack) -> None:
+    home = parlor.home
     assert f"Play    {parlor.url}/" in parlor.output()
     assert re.search(rf"Admin   {parlor.url}/\S+  \(works once\)", parlor.output())
     assert str(home) in parlor.output()
@@ -61,21 +75,19 @@ def test_a_request_to_stop_ends_everything_that_was_started(
         pass  # the port is free again
 
 
-def test_whatever_is_killed_comes_back_and_a_line_says_so(stack: Callable[..., Stack]) -> None:
-    parlor = stack()
+def test_whatever_is_killed_comes_back_and_a_line_says_so(parlor: Stack) -> None:
     for name in CHILDREN:
         others = {other: parlor.pid(other) for other in CHILDREN if other != name}
+        line = f"{name} was killed by SIGKILL; it starts again"
+        before = parlor.output().count(line)
         assert alive(parlor.kill(name))
-        wait_until(lambda name=name: f"{name} was killed by SIGKILL; it starts again" in parlor.output(), "a line", 5)
+        wait_until(lambda line=line, before=before: parlor.output().count(line) == before + 1, "a line", 5)
         assert {other: parlor.pid(other) for other in others} == others
         assert parlor.healthy()
 
 
-def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_one(stack: Callable[..., Stack]) -> None:
-    parlor = stack()
-    for pid in parlor.family():
-        if pid == parlor.pid("web"):
-            os.kill(pid, signal.SIGKILL)
+def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_one(parlor: Stack) -> None:
+    os.killpg(parlor.pid("web"), signal.SIGKILL)  # with its workers: one of them could begin an answer and not end it
     assert parlor.healthy()  # not refused: the listening socket never closed
 
 
@@ -96,16 +108,13 @@ def test_a_start_after_the_supervisor_was_killed_finds_nothing_in_its_way(stack:
     assert [pid for pid in family if alive(pid)] == []
 
 
-def test_a_second_supervisor_is_refused_and_the_first_goes_on(
-    stack: Callable[..., Stack], home: Path, free_port: int
-) -> None:
-    first = stack()
-    pids = {name: first.pid(name) for name in CHILDREN}
-    line = refused(home, free_port)
-    assert str(home) in line
-    assert str(first.process.pid) in line
-    assert {name: first.pid(name) for name in CHILDREN} == pids
-    assert first.healthy()
+def test_a_second_supervisor_is_refused_and_the_first_goes_on(parlor: Stack, free_port: int) -> None:
+    pids = {name: parlor.pid(name) for name in CHILDREN}
+    line = refused(parlor.home, free_port)
+    assert str(parlor.home) in line
+    assert str(parlor.process.pid) in line
+    assert {name: parlor.pid(name) for name in CHILDREN} == pids
+    assert parlor.healthy()
 
 
 def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home: Path) -> None:
@@ -139,8 +148,7 @@ def test_a_home_too_long_for_a_socket_is_refused_before_it_is_made(home: Path, f
     assert list(home.iterdir()) == []
 
 
-def test_embedded_parlor_connects_to_no_database_or_redis_server(stack: Callable[..., Stack]) -> None:
-    parlor = stack()
+def test_embedded_parlor_connects_to_no_database_or_redis_server(parlor: Stack) -> None:
     command = [sys.executable, "-m", "flask", "doctor"]
     seen: set[int] = set()
     with subprocess.Popen(command, cwd=ROOT, env=parlor.env, stdout=subprocess.DEVNULL) as doctor:
@@ -148,6 +156,7 @@ def test_embedded_parlor_connects_to_no_database_or_redis_server(stack: Callable
             parlor.get("/")
             for pid in [doctor.pid, *parlor.family()]:
                 seen.update(_remote_ports(pid))
+            time.sleep(0.02)
     assert seen.isdisjoint({5432, 6379}), seen
 
 

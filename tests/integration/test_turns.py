@@ -218,11 +218,11 @@ def test_a_turn_that_kills_its_workers_is_given_up(
 def test_a_model_that_takes_too_long_ends_the_match_kindly(
     engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
 ) -> None:
-    stub.script("sleeper", hanging(5.0))
+    stub.script("sleeper", hanging(20.0))
     record = against("sleeper", timeout=30)
     began = time.monotonic()
     play_turn(desk(TURN_SECONDS=0.5), record.id)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     match = now(engine, record).match
     assert isinstance(match.stopped, Aborted)
     assert (match.stopped.fault, match.stopped.detail) == ("model", "no answer within 0.5 s")

@@ -1,6 +1,35 @@
 """The admin pages, for signed-in experimenters only: one module a subject, all on one blueprint."""
 
-from app.web.admin import home, matches, models
+from app.web.admin import (
+    campaigns,
+    campaigns_new,
+    datasets,
+    datasets_new,
+    home,
+    jobs,
+    jobs_new,
+    lineage,
+    matches,
+    models,
+    rounds,
+    rounds_compare,
+    rounds_new,
+)
 from app.web.admin.blueprint import blueprint
 
-__all__ = ["blueprint", "home", "matches", "models"]
+__all__ = [
+    "blueprint",
+    "campaigns",
+    "campaigns_new",
+    "datasets",
+    "datasets_new",
+    "home",
+    "jobs",
+    "jobs_new",
+    "lineage",
+    "matches",
+    "models",
+    "rounds",
+    "rounds_compare",
+    "rounds_new",
+]

@@ -15,6 +15,7 @@ from app.matches.choice import Choice, check_player, read_choice
 from app.matches.failures import last_failures
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
+from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
 from app.web.words import game_titles
@@ -34,6 +35,7 @@ def home() -> str:
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": [shown_line(line, now) for line in live_matches(session, now)],
             "failures": last_failures(session, now),
+            "rounds": open_rounds(session),
             "latest": [shown_line(line, now) for line in latest_matches(session)],
             "models": list_models(session),
             "titles": game_titles(),

@@ -17,6 +17,8 @@ def shown_line(line: Line, now: datetime) -> dict[str, Any]:
         "id": match.id,
         "game": match.game,
         "source": match.source,
+        "round": match.round_id,
+        "index": match.index,
         "players": [{"role": player.role, "name": player.model or PERSON} for player in line.players],
         "moves": match.ply,
         "violations": match.violations,

@@ -8,7 +8,10 @@ from typing import Any
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
+from app.datasets.store import datasets_of_match
 from app.errors import Invalid, NotFound, shown
 from app.extensions import reading
 from app.games.base import JSON
@@ -16,7 +19,7 @@ from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, che
 from app.matches.overview import Place, chosen_matches, reasons
 from app.matches.record import Record, load
 from app.matches.story import Step, steps, views_after
-from app.models import MatchRow
+from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
@@ -96,11 +99,26 @@ def match(match_id: str) -> str:
             match=row,
             title=game_titles().get(row.game, row.game),
             players=players,
+            round=_round(session, row),
+            datasets=datasets_of_match(session, match_id),
             events=[_event(step) for step in told],
             at=at,
             current=told[at - 1],
             seats=[_seat(seat, players[seat]["name"], view) for seat, view in enumerate((first, second))],
         )
+
+
+def _round(session: Session, match: MatchRow) -> dict[str, Any] | None:
+    """Of a match of a round: the round, and the matches before and after this one as far as they have begun."""
+    if match.round_id is None or match.index is None:
+        return None
+    beside = select(MatchRow.id).where(MatchRow.round_id == match.round_id).limit(1)
+    return {
+        "row": session.get_one(RoundRow, match.round_id),
+        "index": match.index,
+        "previous": session.scalar(beside.where(MatchRow.index < match.index).order_by(MatchRow.index.desc())),
+        "next": session.scalar(beside.where(MatchRow.index > match.index).order_by(MatchRow.index)),
+    }
 
 
 def _read_event(text: str, events: int) -> int:
@@ -113,7 +131,8 @@ def _read_event(text: str, events: int) -> int:
 
 def _player(record: Record, seat: int) -> dict[str, Any]:
     filled = record.seats[seat]
-    return {"name": PERSON if filled.spec is None else filled.spec.name, "model_id": filled.language_model_id}
+    name = filled.player or PERSON if filled.spec is None else filled.spec.name
+    return {"name": name, "model_id": filled.language_model_id}
 
 
 def _event(step: Step) -> dict[str, Any]:
@@ -133,6 +152,8 @@ def _event(step: Step) -> dict[str, Any]:
 def _seat(seat: int, name: str, view: JSON) -> dict[str, Any]:
     """A private view as the page shows it: what goes by item as a table, all else by name."""
     known = {**view["facts"], **view["secret"]}
+    if isinstance(split := known.pop("split", None), dict):
+        known |= {"got": split["you"], "partner_got": split["partner"]}
     by_item = {field: value for field, value in known.items() if isinstance(value, dict)}
     items = list(dict.fromkeys(item for value in by_item.values() for item in value))
     return {

@@ -15,17 +15,21 @@ from app.extensions import reading, writing
 from app.games import GAMES
 from app.matches.trial import waits_for_test
 from app.models import LanguageModel, SeatRow
-from app.players.api_options import TOKEN_FIELDS, read_options
+from app.players import local_options
+from app.players.api_options import TOKEN_FIELDS
 from app.players.prompts import default_prompt, styles
 from app.queues import ask_for_test
-from app.registry import add_api_model, list_models, set_enabled, set_label
+from app.registry import add_api_model, list_models, player_spec, read_options, set_enabled, set_label
 from app.web.admin.blueprint import blueprint
 from app.web.seats import settings
 from app.web.words import game_titles
 
 _GREATEST = 2**31 - 1  # number of a row that the database can look for
 _TEXTS = ("model", "base_url", "organisation", "key_env", "token_field")
-_NUMBERS = ("temperature", "top_p", "seed", "max_tokens", "timeout", "retries")
+_NUMBERS = (
+    "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", "price_in",
+    "price_out",
+)  # fmt: skip
 
 
 @blueprint.get("/models")
@@ -109,7 +113,8 @@ def _page(number: int, refused: str | None = None, typed_label: str | None = Non
         return render_template(
             "admin/model.html",
             model=row,
-            options=read_options(row.options) if row.kind == "api" else None,
+            options=read_options(player_spec(row)),
+            parameters=_parameters(row),
             waits=waits_for_test(row),
             prompts=_prompts(row),
             played=_played(session).get(row.id, 0),
@@ -118,6 +123,13 @@ def _page(number: int, refused: str | None = None, typed_label: str | None = Non
             label=row.label if typed_label is None else typed_label,
             label_refused=typed_label is not None,
         )
+
+
+def _parameters(row: LanguageModel) -> int | None:
+    """The number of weights of a local model that is on this machine."""
+    if row.kind != "local":
+        return None
+    return local_options.parameters(local_options.resolve(settings().home, row.options["path"]))
 
 
 def _prompts(row: LanguageModel) -> dict[str, str]:

@@ -1,22 +1,21 @@
 // Asks for this page again while a worker is at something, and shows the part in which the answer appears.
 
+import { page } from "./ask.js";
+
 const SECONDS = 1.5;
 const LONGEST = 120;
 
 async function look(until) {
   if (performance.now() > until) return;
-  const answer = await fetch(location.pathname, { headers: { Accept: "text/html" } }).catch(() => null);
-  if (answer?.ok && !answer.redirected) {
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!page.querySelector("#waiting[data-waits]")) return show(page);
-  }
+  const now = await page(location.pathname);
+  if (now && !now.querySelector("#waiting[data-waits]")) return show(now);
   setTimeout(look, SECONDS * 1000, until);
 }
 
-function show(page) {
+function show(fresh) {
   for (const selector of ["#waiting", ".panel-head:has(#test) .tag"]) {
     const old = document.querySelector(selector);
-    const now = page.querySelector(selector);
+    const now = fresh.querySelector(selector);
     if (!old || !now) continue;
     old.replaceChildren(...now.childNodes); // the live region stays, so that what is new in it is read
     old.className = now.className;

@@ -1,8 +1,8 @@
 """Recorded episodes: the released rule held beside a second, plain reading of it; the strict one; bad input."""
 
 import re
+from functools import lru_cache
 
-import inflect
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -10,14 +10,20 @@ from hypothesis import strategies as st
 from app.errors import Invalid
 from app.games.episodes import Judged, judge_episodes
 
-ENGINE = inflect.engine()
 REASONS = {"attacker wins", "defender wins", "attacker breaks the rules", "tied game"}
+
+
+@lru_cache
+def plural(word):
+    import inflect  # takes three seconds, which no other process of the tests should wait for
+
+    return inflect.engine().plural(word)
 
 
 def published_outcome(episode):
     """The published rule, written down as naively as it reads."""
     word = episode["target_word"].lower()
-    forms = [word, word + "ing", word + "ed", ENGINE.plural(word)]
+    forms = [word, word + "ing", word + "ed", plural(word)]
     forms += ['"' + form + '"' for form in forms[:4]]
     forms += ["'" + form + "'" for form in forms[:4]]
     forms += ["`" + form + "`" for form in forms[:4]]

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import inflect
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -132,6 +131,8 @@ NO_PLURALS = {"gentleman": "gentlemans", "patriarch": "patriarches"}
 
 
 def test_the_plural_of_every_word_of_the_list_is_a_form_of_it():
+    import inflect  # takes three seconds, which no other process of the tests should wait for
+
     plurals = inflect.engine()
     missed = {word: plurals.plural(word) for word in target_words() if not is_form_of(plurals.plural(word), word)}
     assert missed == NO_PLURALS

@@ -50,6 +50,24 @@ def test_the_same_seed_starts_the_same_match(game: str, seed: int) -> None:
     assert engine.start(game, {}, seed) == engine.start(game, {}, seed)
 
 
+@given(st.sampled_from(sorted(GAMES)), st.integers(0, 2**62))
+def test_a_match_begins_where_its_log_does(game: str, seed: int) -> None:
+    for config in ({}, CONFIGS[game]):
+        started, match = engine.begin(game, config, seed)
+        assert engine.replay([from_json(to_json(started))]) == match
+
+
+@given(st.sampled_from(sorted(GAMES)), st.lists(TEXTS, max_size=20), st.booleans())
+def test_a_match_advances_to_where_its_events_lead(game: str, texts: list[str], by_model: bool) -> None:
+    log, match = begin(game)
+    for text in texts:
+        if match.to_move is None:
+            break
+        events, match = engine.advance(match, match.to_move, text, by_model=by_model)
+        log += events
+        assert engine.replay(log) == match
+
+
 def test_a_models_fifth_bad_move_in_a_row_aborts_the_match() -> None:
     log, match = begin("negotiation")
     for attempt in range(5):

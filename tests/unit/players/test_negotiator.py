@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.games.base import Violation
 from app.games.contexts import Context, generate_context, read_contexts
 from app.games.negotiation import NEGOTIATION
-from app.players import negotiator, wording
+from app.players import casual_wording, negotiator, wording
 from app.players.conversation import Conversation
 
 CONTEXT = Context((2, 1, 3), ((1, 5, 1), (2, 0, 2)))
@@ -282,21 +282,25 @@ def test_a_huge_message_is_answered_quickly():
     assert time.process_time() - begun < 0.5
 
 
+@pytest.mark.parametrize("words", [wording, casual_wording], ids=["plain", "casual"])
 @given(seed=st.integers(0, 100_000))
-def test_its_own_sentences_read_back_as_the_split_they_name(seed):
+def test_its_own_sentences_read_back_as_the_split_they_name(words, seed):
     rng = random.Random(seed)
     context = generate_context(rng)
     share = tuple(rng.randint(0, count) for count in context.counts)
-    likes = wording.likes(context.values[0], context.counts, rng)
+    likes = words.likes(context.values[0], context.counts, rng)
     for text in (
-        wording.opening(likes, share, context.counts, rng),
-        wording.opening(wording.worths(context.values[0], context.counts), share, context.counts, rng),
-        wording.counter(share, context.counts, rng, repeated=seed % 2 == 0),
-        wording.accept(share, context.counts, rng),
-        wording.final(share, context.counts, rng),
-        wording.idle(share, context.counts, rng, greeted=seed % 2 == 0),
-        wording.impossible(seed % 3, share, context.counts, rng),
+        words.opening(likes, share, context.counts, rng),
+        words.opening(words.worths(context.values[0], context.counts), share, context.counts, rng),
+        words.counter(share, context.counts, rng, seed % 2 == 0),
+        words.final(share, context.counts, rng),
+        words.idle(share, context.counts, rng, seed % 2 == 0),
+        words.impossible(seed % 3, share, context.counts, rng),
     ):
         conversation = Conversation(context.counts)
         conversation.hear("you", text)
         assert conversation.mine == share
+    conversation = Conversation(context.counts)
+    conversation.hear("partner", wording.final(context.counts, context.counts, rng))
+    conversation.hear("you", words.accept((0, 0, 0), context.counts, rng))
+    assert conversation.agreed == (0, 0, 0)

@@ -19,7 +19,10 @@ from app.players import prompts
 
 # A template that a match was played with stays as it was. To say things differently, add the next number.
 RELEASED = {
+    "negotiation/compact-1.txt": "b20048093e8347f75f2a34172a90484d878ff4822d9e05745a162a79de1b3c4f",
     "negotiation/full-1.txt": "78669daf3262c4806cb6c14a32e7ad0a9f3f428ad835e7a16e936495e13d3945",
+    "taboo/compact-1.attacker.txt": "914d1af98ec8deb30ca6b193e337121f37b16c96afc9a2d84eca3582be5cec2b",
+    "taboo/compact-1.defender.txt": "d9371b3cac295465274927f42e8ba059cf8e079c7f7a86c6fcf4bfd8ef855eef",
     "taboo/full-1.attacker.txt": "c0b3d7ab4476faa199fdb1ee99f1b412da6688faf5efe250b741ab2b441a0a18",
     "taboo/full-1.defender.txt": "a829c539bf32b6c8b191000564558c1823c9875a86683cf576725157ca8aa7bf",
 }
@@ -300,7 +303,7 @@ def test_a_released_template_never_changes() -> None:
 def test_an_unknown_game_or_style_is_named() -> None:
     with pytest.raises(NotFound, match="chess"):
         prompts.default_prompt("chess")
-    with pytest.raises(NotFound, match="expected full, got 'terse'"):
+    with pytest.raises(NotFound, match="expected full or compact, got 'terse'"):
         prompts.default_prompt("taboo", "terse")
 
 

@@ -26,8 +26,43 @@ def test_it_plays_both_seats_of_a_whole_match_without_a_refusal(game, seed):
 
 
 def test_an_unknown_option_is_refused_by_name():
-    with pytest.raises(Invalid, match=r"expected none, got 'temper'"):
+    with pytest.raises(Invalid, match="expected manner, got temper"):
         make_player(PlayerSpec("scripted", "baseline", {"temper": "calm"}))
+
+
+def test_an_unknown_manner_is_refused():
+    with pytest.raises(Invalid, match="manner: expected plain or casual or careless, got 'rude'"):
+        make_player(PlayerSpec("scripted", "baseline", {"manner": "rude"}))
+
+
+def test_a_casual_negotiator_closes_deals_with_a_plain_one_in_words_of_its_own():
+    players = make_player(PlayerSpec("scripted", "casual", {"manner": "casual"})), make_player(SPEC)
+    deals, said = 0, []
+    for seed in range(40):
+        match = replay([start("negotiation", {}, seed)])
+        while (seat := match.to_move) is not None:
+            text = players[seat].choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))
+            said += [text] if seat == 0 else []
+            for event in step(match, seat, text):
+                match = apply(match, event)
+        deals += match.ended.reason == "deal"
+    assert deals >= 36
+    assert sum(text.startswith("[message]") and text == text.lower() for text in said) > 40
+
+
+def test_careless_negotiators_play_by_the_rules_and_seldom_come_to_a_deal():
+    player = make_player(PlayerSpec("scripted", "careless", {"manner": "careless"}))
+    reasons = []
+    for seed in range(200):
+        match = replay([start("negotiation", {}, seed)])
+        while (seat := match.to_move) is not None:
+            text = player.choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))
+            for event in step(match, seat, text):
+                match = apply(match, event)
+        assert match.violations == 0
+        reasons.append(match.ended.reason)
+    assert set(reasons) == {"deal", "no deal"}
+    assert 5 <= reasons.count("deal") <= 60
 
 
 def test_a_role_without_a_baseline_is_refused_by_name():

@@ -1,0 +1,66 @@
+"""A chart: a Vega-Lite spec with its data inside, in light or dark, and a text that says the same."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.analysis.bootstrap import Figure
+from app.analysis.themes import LIGHT, Palette, config, palette
+
+Spec = dict[str, Any]
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+WIDTH, HEIGHT, ROW = 560, 220, 32  # pixels; of a row of a chart with bars or points side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A chart in a sentence, and its numbers as a small table."""
+
+    sentence: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart; `name` is good for a file and an element's id, `draw` gives what differs between charts."""
+
+    name: str
+    title: str
+    described: Description
+    draw: Callable[[Palette], Spec]
+
+    def spec(self, theme: str = LIGHT) -> Spec:
+        """The Vega-Lite spec in the colours of `light` or `dark`. Raises Invalid."""
+        colours = palette(theme)
+        return {
+            "$schema": SCHEMA,
+            "description": self.described.sentence,
+            "title": self.title,
+            "config": config(colours),
+            **self.draw(colours),
+        }
+
+
+# ---- What several charts have ------------------------------------------------------
+
+
+def ends(figure: Figure) -> Spec:
+    return {"value": figure.value, "low": figure.low, "high": figure.high}
+
+
+def whiskers(colours: Palette) -> Spec:
+    """The intervals of a layer's rows."""
+    return {
+        "transform": [{"filter": {"field": "low", "valid": True}}],
+        "mark": {"type": "rule", "color": colours.ink, "strokeWidth": 1.5},
+        "encoding": {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
+    }
+
+
+def tooltip(field: str, title: str, form: str) -> list[Mapping[str, str]]:
+    numbers = [("value", "Value"), ("low", "95 % from"), ("high", "95 % to")]
+    return [
+        {"field": field, "title": title},
+        *({"field": name, "title": text, "type": "quantitative", "format": form} for name, text in numbers),
+    ]

@@ -1,0 +1,126 @@
+"""The charts of a round: scores, lengths, first proposals, outcomes."""
+
+from app.analysis.bootstrap import Figure
+from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
+from app.analysis.columns import POINTS, SHARE, interval, number
+from app.analysis.histogram import histogram
+from app.analysis.rounds import RoundAnalysis
+from app.analysis.themes import Palette
+from app.games.taboo import ATTACKER_WINS, DEFENDER_WINS, RULES_BROKEN
+
+
+def charts_of(analysis: RoundAnalysis) -> list[Chart]:
+    """All charts of a round that have something to show."""
+    scored = [score_histogram(analysis)] if analysis.game == "negotiation" else []
+    charts = [*scored, outcomes(analysis), length_histogram(analysis), words_histogram(analysis)]
+    proposed = [first_proposals(analysis)] if analysis.distributions.get("first_proposal") else []
+    return [*charts, *proposed] if analysis.matches else []
+
+
+# ---- Histograms -----------------------------------------------------------------
+
+
+def score_histogram(analysis: RoundAnalysis) -> Chart:
+    """How often seats scored what."""
+    mean = _mean("Mean score", analysis, "score_mean", POINTS)
+    return _histogram(analysis, "score", "Scores of both seats", "Score (points)", "Seats", "scores", mean)
+
+
+def length_histogram(analysis: RoundAnalysis) -> Chart:
+    """How many accepted moves matches had."""
+    mean = _mean("Mean length", analysis, "messages_mean", "moves")
+    title = "Length of matches in moves"
+    return _histogram(analysis, "messages", title, "Length (accepted moves of both seats)", "Matches", "matches", mean)
+
+
+def words_histogram(analysis: RoundAnalysis) -> Chart:
+    """How many words the moves of a match had together."""
+    mean = _mean("Mean length", analysis, "words_mean", "words")
+    title = "Length of matches in words"
+    return _histogram(analysis, "words", title, "Length (words of both seats)", "Matches", "matches", mean)
+
+
+def first_proposals(analysis: RoundAnalysis) -> Chart:
+    """When matches came to their first proposal."""
+    mean = _mean("Mean", analysis, "first_proposal_mean", "moves")
+    title = "First proposals"
+    return _histogram(analysis, "first_proposal", title, "Accepted moves before it", "Matches", "matches", mean)
+
+
+def _histogram(analysis: RoundAnalysis, name: str, title: str, x: str, y: str, counted: str, mean: str) -> Chart:
+    bins = analysis.distributions.get(name, ())
+    total = sum(each.number for each in bins)
+    sentence = f"{title} of {_called(analysis)}: {total} {counted}." + (f" {mean}" if bins else "")
+    groups = [name for name in analysis.players if any(each.player == name for each in bins)]
+    chart = f"{name}-{analysis.round_id}".replace("_", "-")
+    return histogram(chart, title, x, y, bins, sentence, groups, "Model", whole=_whole_points(analysis, name))
+
+
+def _whole_points(analysis: RoundAnalysis, name: str) -> bool:
+    return name != "score" or analysis.lam is None or float(analysis.lam).is_integer()
+
+
+# ---- Outcomes -------------------------------------------------------------------
+
+
+def outcomes(analysis: RoundAnalysis) -> Chart:
+    """How often matches ended in which way."""
+    found = analysis.metrics.outcomes
+    values = [{"reason": each.reason, "number": each.matches, **ends(each.share)} for each in found]
+
+    def draw(colours: Palette) -> Spec:
+        special = {
+            "deal": colours.good,
+            ATTACKER_WINS: colours.first,
+            DEFENDER_WINS: colours.second,
+            RULES_BROKEN: colours.bad,
+            "aborted": colours.warn,
+        }
+        colour = {
+            "field": "reason",
+            "type": "nominal",
+            "legend": None,
+            "scale": {
+                "domain": [each.reason for each in found],
+                "range": [special.get(each.reason, colours.strong) for each in found],
+            },
+        }
+        rows: Spec = {"field": "reason", "type": "nominal", "sort": None, "title": None}
+        share = {"field": "value", "type": "quantitative", "title": "Share of matches", "axis": {"format": ".0%"}}
+        return {
+            "width": WIDTH - 160,
+            "height": ROW * len(values),
+            "data": {"values": values},
+            "encoding": {"y": rows},
+            "layer": [
+                {
+                    "mark": {"type": "bar", "height": {"band": 0.7}},
+                    "encoding": {"x": share, "color": colour, "tooltip": tooltip("reason", "Outcome", ".1%")},
+                },
+                whiskers(colours),
+            ],
+        }
+
+    listed = "; ".join(f"{each.reason} {number(each.share.value, SHARE)}" for each in found)
+    rows = [
+        (each.reason, str(each.matches), number(each.share.value, SHARE), interval(each.share, SHARE)) for each in found
+    ]
+    description = Description(
+        f"How {analysis.matches} matches of {_called(analysis)} ended: {listed}.",
+        ("Outcome", "Matches", "Share", "95 % interval"),
+        rows,
+    )
+    return Chart(f"outcomes-{analysis.round_id}", "Outcomes, with 95 % intervals", description, draw)
+
+
+# ---- Words ----------------------------------------------------------------------
+
+
+def _mean(words: str, analysis: RoundAnalysis, column: str, unit: str) -> str:
+    figure = analysis.metrics.columns.get(column, Figure(None))
+    ends = interval(figure, unit)
+    return f"{words} {number(figure.value, unit)} {unit}{f' (95 % interval {ends})' if ends else ''}."
+
+
+def _called(analysis: RoundAnalysis) -> str:
+    return f"round {analysis.round_id} ({analysis.name})"

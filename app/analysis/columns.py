@@ -1,0 +1,81 @@
+"""What every column of an analysis is called where people read it, and in what it is measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.analysis.bootstrap import Figure
+
+POINTS, MOVES, TOKENS, WORDS, TURNS, SHARE = "points", "moves", "tokens", "words", "turns", "share"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column in words, and its unit; a share is a number from 0 to 1 that people read as a percentage."""
+
+    title: str
+    unit: str
+
+
+_TRANSCRIPTS: Mapping[str, Column] = {
+    "score_mean": Column("mean score", POINTS),
+    "score_median": Column("median score", POINTS),
+    "messages_mean": Column("mean length", MOVES),
+    "tokens_mean": Column("mean length in tokens", TOKENS),
+    "words_mean": Column("mean length in words", WORDS),
+    "abort_rate": Column("aborted", SHARE),
+    "agreement_rate": Column("agreed", SHARE),
+    "agreed_score_mean": Column("mean score of agreed games", POINTS),
+    "agreed_score_median": Column("median score of agreed games", POINTS),
+    "pareto_rate": Column("Pareto-optimal, of all games", SHARE),
+    "agreed_pareto_rate": Column("Pareto-optimal, of agreed games", SHARE),
+}
+
+NEGOTIATION: Mapping[str, Column] = {
+    **_TRANSCRIPTS,
+    "violations_mean": Column("refused moves a match", MOVES),
+    "first_proposal_mean": Column("moves before the first proposal", MOVES),
+    "above_share": Column("transcripts above average", SHARE),
+    **{f"above_{name}": Column(f"above average: {each.title}", each.unit) for name, each in _TRANSCRIPTS.items()},
+}
+
+TABOO: Mapping[str, Column] = {
+    "attacker_wins_rate": Column("attacker wins", SHARE),
+    "defender_wins_rate": Column("defender wins", SHARE),
+    "rules_broken_rate": Column("attacker breaks the rules", SHARE),
+    "tied_rate": Column("tied game", SHARE),
+    "abort_rate": Column("aborted", SHARE),
+    "decided_attacker_wins_rate": Column("attacker wins, of games with a winner", SHARE),
+    "attacker_score_mean": Column("mean score of the attacker", POINTS),
+    "defender_score_mean": Column("mean score of the defender", POINTS),
+    "turns_mean": Column("mean turns", TURNS),
+    "messages_mean": Column("mean length", MOVES),
+    "tokens_mean": Column("mean length in tokens", TOKENS),
+    "words_mean": Column("mean length in words", WORDS),
+    "violations_mean": Column("refused moves a match", MOVES),
+}
+
+MODEL: Mapping[str, Column] = {
+    "score_mean": Column("mean score", POINTS),
+    "score_median": Column("median score", POINTS),
+    "agreed_score_mean": Column("mean score of agreed games", POINTS),
+    "agreed_score_median": Column("median score of agreed games", POINTS),
+    "win_rate": Column("won", SHARE),
+    "loss_rate": Column("lost", SHARE),
+}
+
+GAMES: Mapping[str, Mapping[str, Column]] = {"negotiation": NEGOTIATION, "taboo": TABOO}
+
+
+def number(value: float | None, unit: str) -> str:
+    """A figure as people read it: a percentage with one decimal, anything else with two."""
+    if value is None:
+        return "–"
+    text = f"{value * 100:.1f} %" if unit == SHARE else f"{value:.2f}"
+    return text.replace("-", "−")
+
+
+def interval(figure: Figure, unit: str) -> str:
+    """Both ends of an interval, or nothing where there is none."""
+    if figure.low is None or figure.high is None:
+        return ""
+    return f"{number(figure.low, unit).removesuffix(' %')} to {number(figure.high, unit)}"

@@ -1,0 +1,124 @@
+"""Charts of several rounds: one column side by side, and a cross-play as a heat map."""
+
+from collections.abc import Sequence
+
+from app.analysis import columns
+from app.analysis.bootstrap import Figure
+from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
+from app.analysis.columns import POINTS, SHARE, interval, number
+from app.analysis.crossplay import CrossPlay
+from app.analysis.rounds import RoundAnalysis
+from app.analysis.themes import Palette
+from app.errors import Invalid, shown
+
+
+def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Chart:
+    """One column of several rounds of a game; the mean score, or how often attackers win, if none is named.
+
+    Raises Invalid for rounds of several games, for no rounds, and for a column that there is not.
+    """
+    games = {each.game for each in analyses}
+    if len(games) != 1:
+        raise Invalid(f"rounds: expected some of one game, got {' and '.join(sorted(games)) or 'none'}")
+    game = games.pop()
+    name = column or ("score_mean" if game == "negotiation" else "attacker_wins_rate")
+    if name not in columns.GAMES[game]:
+        raise Invalid(f"column: expected one of {', '.join(columns.GAMES[game])}, got {shown(name)}")
+    title, unit = columns.GAMES[game][name].title, columns.GAMES[game][name].unit
+    figures = [each.metrics.columns.get(name, Figure(None)) for each in analyses]
+    labels = [f"{each.round_id}: {each.name}" for each in analyses]
+    values = [{"round": label, **ends(figure)} for label, figure in zip(labels, figures, strict=True)]
+
+    def draw(colours: Palette) -> Spec:
+        share = unit == SHARE
+        x: Spec = {"field": "value", "type": "quantitative", "title": f"{title} ({unit})", "scale": {"zero": share}}
+        if share:
+            x["axis"] = {"format": ".0%"}
+        rows: Spec = {"field": "round", "type": "nominal", "sort": None, "title": "Round"}
+        hover = tooltip("round", "Round", ".1%" if share else ".2f")
+        point = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colours.second}
+        return {
+            "width": WIDTH - 160,
+            "height": ROW * len(values),
+            "data": {"values": values},
+            "encoding": {"y": rows},
+            "layer": [whiskers(colours), {"mark": point, "encoding": {"x": x, "tooltip": hover}}],
+        }
+
+    listed = "; ".join(f"{label} {number(figure.value, unit)}" for label, figure in zip(labels, figures, strict=True))
+    rows = [
+        (label, number(each.value, unit), interval(each, unit)) for label, each in zip(labels, figures, strict=True)
+    ]
+    heading = f"{title[0].upper()}{title[1:]}"
+    description = Description(
+        f"{heading} of {len(labels)} round{'' if len(labels) == 1 else 's'}: {listed}.",
+        ("Round", heading, "95 % interval"),
+        rows,
+    )
+    return Chart(f"compare-{name}".replace("_", "-"), f"{heading}, with 95 % intervals", description, draw)
+
+
+# ---- Cross-play -------------------------------------------------------------------
+
+
+def cross_plays(matrix: CrossPlay) -> list[Chart]:
+    """A heat map of mean scores, one a role where roles differ."""
+    return [_heat_map(matrix, role) for role in matrix.roles]
+
+
+def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
+    found = [each for each in matrix.cells if each.role == role]
+    scores = [each.score.value for each in found if each.score.value is not None]
+    low, high = min(scores, default=0), max(scores, default=0)
+    high = high if high > low else low + 1
+    scale = {"type": "quantize", "domain": [low, high]}
+    half = low + (high - low) * 4 / 7  # from the fifth of seven colours on, dark ink would not be read
+    values = [{"row": each.row, "column": each.column, "matches": each.matches, **ends(each.score)} for each in found]
+    axis: Spec = {"type": "nominal", "sort": list(matrix.players), "scale": {"domain": list(matrix.players)}}
+    who = "Model" if role is None else f"Model as {role}"
+
+    def draw(colours: Palette) -> Spec:
+        colour = {
+            "field": "value",
+            "type": "quantitative",
+            "scale": {**scale, "range": list(colours.scale)},
+            "legend": {"title": "Points", "format": ".2f"},
+        }
+        ink = {
+            "condition": {"test": {"field": "value", "gte": half}, "value": colours.on_much},
+            "value": colours.on_little,
+        }
+        return {
+            "width": {"step": 84},
+            "height": {"step": 44},
+            "data": {"values": values},
+            "encoding": {
+                "y": {"field": "row", "title": who, **axis},
+                "x": {"field": "column", "title": "Against", "axis": {"labelAngle": 0, "orient": "top"}, **axis},
+                "tooltip": [
+                    {"field": "row", "title": who},
+                    {"field": "column", "title": "Against"},
+                    {"field": "matches", "title": "Matches"},
+                    *tooltip("row", who, ".2f")[1:],
+                ],
+            },
+            "layer": [
+                {"mark": {"type": "rect", "stroke": colours.surface, "strokeWidth": 2}, "encoding": {"color": colour}},
+                {
+                    "mark": {"type": "text"},
+                    "encoding": {"text": {"field": "value", "type": "quantitative", "format": ".2f"}, "color": ink},
+                },
+            ],
+        }
+
+    title = "Cross-play: mean scores" + ("" if role is None else f" as {role}")
+    sentence = f"{title} of {len(matrix.players)} models against each other, {matrix.matches} matches."
+    if scores:
+        best = max(found, key=lambda each: -float("inf") if each.score.value is None else each.score.value)
+        sentence += f" The highest is {number(best.score.value, POINTS)} of {best.row} against {best.column}."
+    rows = [
+        (each.row, each.column, str(each.matches), number(each.score.value, POINTS), interval(each.score, POINTS))
+        for each in found
+    ]
+    description = Description(sentence, (who, "Against", "Matches", "Mean score", "95 % interval"), rows)
+    return Chart("-".join(["cross-play", str(matrix.matrix_id), *([role] if role else [])]), title, description, draw)

@@ -1,0 +1,67 @@
+"""How often each number occurred: what histograms are drawn of. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.analysis.bootstrap import Floats
+from app.analysis.matches import Matches
+
+_MOST_BINS = 30
+
+
+class Bin(NamedTuple):
+    """How many numbers from `low` up to, but without, `high` there are; of one model's where there are several."""
+
+    low: float
+    high: float
+    number: int
+    player: str | None = None
+
+
+def distributions(matches: Matches) -> Mapping[str, Sequence[Bin]]:
+    """Of the seats' scores, and of the matches' messages, words, and accepted moves before the first proposal."""
+    if not len(matches):
+        return {}
+    if len(matches.players) == 1:
+        scores = _bins(matches.utility.ravel())
+    else:
+        scores = [
+            each._replace(player=name)
+            for code, name in enumerate(matches.players)
+            for each in _bins(matches.utility[matches.player == code])
+        ]
+    return {
+        "score": scores,
+        "messages": _bins(matches.ply),
+        "words": _bins(matches.words, _MOST_BINS),
+        "first_proposal": _bins(matches.first_proposal),
+    }
+
+
+def bins_of(counted: Mapping[float, int], player: str | None = None) -> list[Bin]:
+    """Bins of numbers of which it is known how often each occurred."""
+    values = np.repeat(np.array(list(counted), np.float64), list(counted.values()))
+    return [each._replace(player=player) for each in _bins(values, _MOST_BINS)]
+
+
+def _bins(values: Floats, most: int | None = None) -> list[Bin]:
+    """Bins of width 1, or of the first of 2, 5, 10, 20 … that makes at most so many; empty ones are left out."""
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return []
+    spread = float(values.max() - values.min()) + 1
+    width = 1 if most is None or spread <= most else _round_up(spread / most)
+    places, counts = np.unique(np.floor(values / width + 1e-9), return_counts=True)
+    return [
+        Bin(float(place) * width, float(place + 1) * width, int(count))
+        for place, count in zip(places, counts, strict=True)
+    ]
+
+
+def _round_up(width: float) -> int:
+    """The next of 1, 2, 5, 10, 20 …"""
+    power = 10 ** math.floor(math.log10(width))
+    return int(next(step * power for step in (1, 2, 5, 10) if step * power >= width))

@@ -1,0 +1,97 @@
+"""How a model has learned, as a chart: the loss on what it learns from and on what was held out, by step. Pure."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
+from app.analysis.themes import Palette
+
+TRAINING, HELD_OUT = "training", "held out"
+_MOST = 300  # points that are drawn
+_LISTED = 40  # of them in the table
+_DASHES = [[1, 0], [6, 4]]
+_TOOLTIP = [
+    {"field": "of", "title": "Loss of"},
+    {"field": "step", "title": "Step"},
+    {"field": "loss", "title": "Loss", "format": ".4f"},
+]
+
+Points = Sequence[tuple[int, float]]
+
+
+def loss_curve(name: str, called: str, events: Sequence[Mapping[str, Any]], steps: int | None) -> Chart:
+    """The curve of a training's events, which are those of `python -m training`; what was told again counts once.
+
+    `called` is what the sentence calls it, `steps` how many there will be.
+    """
+    train, held_out = _points(events, "step"), _points(events, "eval")
+    rows = [
+        (str(step), _figure(dict(train).get(step)), _figure(dict(held_out).get(step)))
+        for step in sorted({step for step, _ in (*_thinned(train, _LISTED), *held_out)})
+    ]
+    header = ("Step", "Loss, training", "Loss, held out")
+    described = Description(_sentence(called, train, held_out), header, rows)
+    last = max(steps or 0, *(step for step, _ in (*train, *held_out)), 1)
+    return Chart(name, "Loss", described, partial(_drawn, _thinned(train, _MOST), held_out, last))
+
+
+def _drawn(train: Points, held_out: Points, last: int, colours: Palette) -> Spec:
+    """Both curves from step 0 to the last one that there will be."""
+    of_each = ((TRAINING, train), (HELD_OUT, held_out))
+    values = [{"step": step, "loss": loss, "of": of} for of, points in of_each for step, loss in points]
+    groups = [of for of, points in of_each if points or of == TRAINING]
+    x_axis: Spec = {"scale": {"domain": [0, last], "nice": False}, "axis": {"tickMinStep": 1}}
+    y_scale: Spec = {"zero": False} if values else {"domain": [0, 1]}  # which no data would leave open
+    shade: Spec = {
+        "field": "of",
+        "type": "nominal",
+        "sort": groups,
+        "title": None,
+        "legend": {"orient": "top"} if held_out else None,
+        "scale": {"domain": groups, "range": colours.players[: len(groups)]},
+    }
+    dash = {**shade, "scale": {"domain": groups, "range": _DASHES[: len(groups)]}}
+    line = {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"strokeDash": dash}}
+    # An evaluation is a dot, and so is a training of a single step, which has no line yet.
+    dotted = "true" if len(train) == 1 else f"datum.of == '{HELD_OUT}'"
+    dots = {"transform": [{"filter": dotted}], "mark": {"type": "point", "filled": True, "opacity": 1, "size": 55}}
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "data": {"values": values},
+        "encoding": {
+            "x": {"field": "step", "type": "quantitative", "title": "Step", **x_axis},
+            "y": {"field": "loss", "type": "quantitative", "title": "Loss (nats a token)", "scale": y_scale},
+            "color": shade,
+            "tooltip": _TOOLTIP,
+        },
+        "layer": [line, *([dots] if held_out or len(train) == 1 else [])],
+    }
+
+
+def _points(events: Sequence[Mapping[str, Any]], kind: str) -> list[tuple[int, float]]:
+    """Steps and losses in order; of a step that was told of several times the last."""
+    found = {each["step"]: each["loss"] for each in events if each["event"] == kind and each["loss"] is not None}
+    return sorted(found.items())
+
+
+def _thinned(points: Points, most: int) -> list[tuple[int, float]]:
+    """At most so many of the points, evenly, with the last one."""
+    every = -(-len(points) // most) or 1
+    return list(points[::-1][::every][::-1])
+
+
+def _sentence(called: str, train: Points, held_out: Points) -> str:
+    if not train:
+        return f"{called[:1].upper()}{called[1:]} has told of no step yet."
+    (first, before), (last, now) = train[0], train[-1]
+    said = f"Loss of {called}: {_figure(before)} at step {first}, {_figure(now)} at step {last}."
+    if held_out:
+        at, best = min(held_out, key=lambda each: each[1])
+        said += f" On what was held out it was {_figure(held_out[-1][1])} last, and best at step {at}: {_figure(best)}."
+    return said
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

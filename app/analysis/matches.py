@@ -1,0 +1,115 @@
+"""Finished matches as columns of numbers: what all figures are made of. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.analysis.bootstrap import Floats, Integers
+
+Booleans = NDArray[np.bool_]
+NOBODY = -1
+
+
+class Row(NamedTuple):
+    """A finished match. Utilities and players go by seat; a utility holds λ; None is what nobody counted."""
+
+    utilities: tuple[float, float]
+    players: tuple[str, str]
+    reason: str
+    ply: int
+    words: int | None = None
+    tokens: int | None = None
+    violations: int = 0
+    first_proposal: int | None = None
+    winner: int | None = None
+    agreed: bool | None = None
+    pareto: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """n finished matches. `reason` and `player` are places in `reasons` and `players`; NaN is what nobody counted."""
+
+    utility: Floats  # (n, 2) by seat
+    player: Integers  # (n, 2) by seat
+    reason: Integers  # (n,)
+    winner: Integers  # (n,) seat, or NOBODY
+    agreed: Booleans  # (n,)
+    pareto: Booleans  # (n,)
+    ply: Floats  # (n,) accepted moves
+    words: Floats  # (n,) of accepted moves
+    tokens: Floats  # (n,) of accepted moves
+    violations: Floats  # (n,) refused moves
+    first_proposal: Floats  # (n,) accepted moves before it
+    players: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ply)
+
+    @property
+    def turns(self) -> Floats:
+        """(n,) How often the seat that began was to move."""
+        return np.ceil(self.ply / 2)
+
+
+class Columns:
+    """Collects rows, as many at a time as come."""
+
+    def __init__(self) -> None:
+        self._players: dict[str, int] = {}
+        self._reasons: dict[str, int] = {}
+        self._integers = [np.empty((0, 4), np.int64)]
+        self._flags = [np.empty((0, 2), np.bool_)]
+        self._floats = [np.empty((0, 7))]
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Take in some more."""
+        if not rows:
+            return
+        integers = [(*self._seats(row.players), self._reason(row.reason), _or(row.winner, NOBODY)) for row in rows]
+        self._integers.append(np.array(integers, np.int64))
+        self._flags.append(np.array([(bool(row.agreed), bool(row.pareto)) for row in rows], np.bool_))
+        floats = [(*row.utilities, row.ply, row.words, row.tokens, row.violations, row.first_proposal) for row in rows]
+        self._floats.append(np.array(floats, np.float64))  # None becomes NaN
+
+    def matches(self) -> Matches:
+        """All of them."""
+        integers, flags = np.concatenate(self._integers), np.concatenate(self._flags)
+        floats = np.concatenate(self._floats)
+        return Matches(
+            utility=floats[:, :2],
+            player=integers[:, :2],
+            reason=integers[:, 2],
+            winner=integers[:, 3],
+            agreed=flags[:, 0],
+            pareto=flags[:, 1],
+            ply=floats[:, 2],
+            words=floats[:, 3],
+            tokens=floats[:, 4],
+            violations=floats[:, 5],
+            first_proposal=floats[:, 6],
+            players=tuple(self._players),
+            reasons=tuple(self._reasons),
+        )
+
+    def _seats(self, players: tuple[str, str]) -> tuple[int, int]:
+        first, second = (self._players.setdefault(name, len(self._players)) for name in players)
+        return first, second
+
+    def _reason(self, name: str) -> int:
+        return self._reasons.setdefault(name, len(self._reasons))
+
+
+def of_rows(rows: Iterable[Row]) -> Matches:
+    """These rows as columns."""
+    columns = Columns()
+    columns.add(list(rows))
+    return columns.matches()
+
+
+def _or(value: int | None, instead: int) -> int:
+    return instead if value is None else value

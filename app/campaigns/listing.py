@@ -1,0 +1,176 @@
+"""Campaigns for experimenters: a page of them, what one is at, what its models have come to, and its figure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from app import states
+from app.analysis.campaign_charts import Point, figure
+from app.analysis.chart import Chart
+from app.campaigns import life
+from app.campaigns.steps import JOB, ROUND, Part, state_of
+from app.games.base import JSON
+from app.games.negotiation import NEGOTIATION
+from app.models import Campaign, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
+
+PAGE = 25  # campaigns on a page
+PLAY, CUT, TRAIN, EVALUATE = "play", "cut", "train", "evaluate"
+
+
+class Now(NamedTuple):
+    """The step that a campaign is at, in which iteration, and how far it is: `done` matches or training steps `of`."""
+
+    iteration: int
+    step: str
+    part: Part | None  # the round or the job; none while a dataset is cut, and before there is one
+    done: int
+    of: int | None
+
+
+class Line(NamedTuple):
+    """A campaign in a list."""
+
+    row: Campaign
+    state: str
+    base: LanguageModel
+    evaluated: int  # iterations that are done; the base is none
+    latest: Mapping[str, Any] | None  # figures of the model that was evaluated last
+
+
+class Place(NamedTuple):
+    """Where in a campaign something belongs: in which iteration; 0 is that of the base."""
+
+    row: Campaign
+    iteration: int
+
+
+class Result(NamedTuple):
+    """An iteration, with what it has come to so far."""
+
+    row: CampaignIteration
+    dataset: Dataset | None
+    model: LanguageModel | None
+
+
+def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[Line], int | None]:
+    """A page of all campaigns, the latest first, and the number behind which the next page begins, if any."""
+    statement = select(Campaign).order_by(Campaign.id.desc()).limit(PAGE + 1)
+    if before is not None:
+        statement = statement.where(Campaign.id < before)
+    rows = session.scalars(statement).all()
+    return lines(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
+
+
+def lines(session: Session, rows: Sequence[Campaign]) -> list[Line]:
+    """Campaigns as lines of a list."""
+    begun = select(CampaignIteration).where(CampaignIteration.campaign_id.in_([row.id for row in rows]))
+    ordered = session.scalars(begun.order_by(CampaignIteration.campaign_id, CampaignIteration.number))
+    found = {number: list(each) for number, each in groupby(ordered, lambda each: each.campaign_id)}
+    return [_line(session, row, found.get(row.id, ())) for row in rows]
+
+
+def _line(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> Line:
+    told = [each for each in begun if each.figures is not None]
+    base = session.get_one(LanguageModel, row.base_id)
+    latest = told[-1].figures if told else None
+    return Line(row, state_of(session, row), base, sum(each.number > 0 for each in told), latest)
+
+
+def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Place | None:
+    """The campaign that a round or a job is a step of; None for one that stands alone."""
+    if round_id is not None:
+        belongs = or_(CampaignIteration.round_id == round_id, CampaignIteration.evaluation_id == round_id)
+    else:
+        belongs = CampaignIteration.job_id == job_id
+    found = session.execute(
+        select(Campaign, CampaignIteration.number)
+        .join(CampaignIteration, CampaignIteration.campaign_id == Campaign.id)
+        .where(belongs)
+        .order_by(CampaignIteration.campaign_id, CampaignIteration.number)
+    ).first()
+    return Place(*found) if found else None
+
+
+# ---- One campaign ----------------------------------------------------------------
+
+
+def results(session: Session, campaign_id: int) -> list[Result]:
+    """The iterations of a campaign as far as they were begun; the first one is the base."""
+    rows = life.iterations(session, campaign_id)
+    datasets = select(Dataset).where(Dataset.id.in_([row.dataset_id for row in rows]))
+    models = select(LanguageModel).where(LanguageModel.id.in_([row.model_id for row in rows]))
+    cut = {each.id: each for each in session.scalars(datasets)}
+    made = {each.id: each for each in session.scalars(models)}
+    return [Result(row, cut.get(row.dataset_id or 0), made.get(row.model_id or 0)) for row in rows]
+
+
+def figure_of(session: Session, campaign_id: int) -> Chart | None:
+    """The figure of a campaign, as far as it has come; None before its base was evaluated."""
+    row = life.get_campaign(session, campaign_id)
+    points = [
+        Point(each.row.number, each.model.name if each.model else "", each.row.figures)
+        for each in results(session, campaign_id)
+        if each.row.figures is not None
+    ]
+    lam = None
+    if row.game == NEGOTIATION.name:
+        lam = float(NEGOTIATION.config(row.spec["config"]).lam)
+    called = f"campaign {row.id} ({row.name})"
+    return figure(f"campaign-{row.id}", called, row.game, lam, row.iterations, points)
+
+
+def now_of(session: Session, row: Campaign) -> Now | None:
+    """What a campaign is at, or has stopped at; None when it is done."""
+    if row.status == states.DONE:
+        return None
+    last = life.iterations(session, row.id)[-1]
+    if last.figures is not None:  # the next one is begun in a moment
+        return Now(last.number + 1, PLAY, None, 0, None) if last.number < row.iterations else None
+    if last.number > 0:
+        played = _round(session, last, PLAY, last.round_id)
+        if played is not None:
+            return played
+        if last.dataset_id is None:
+            return Now(last.number, CUT, None, 0, None)
+        trained = _job(session, last)
+        if trained is not None:
+            return trained
+    return _round(session, last, EVALUATE, last.evaluation_id) or Now(last.number, EVALUATE, None, 0, None)
+
+
+def _round(session: Session, at: CampaignIteration, step: str, number: int | None) -> Now | None:
+    """How far a round is; None when it is done."""
+    if number is None:
+        return Now(at.number, step, None, 0, None)
+    row = session.get_one(RoundRow, number)
+    return None if row.status == states.DONE else Now(at.number, step, Part(ROUND, number), row.finished, row.matches)
+
+
+def _job(session: Session, at: CampaignIteration) -> Now | None:
+    """How far a training is; None when it is done."""
+    if at.job_id is None:
+        return Now(at.number, TRAIN, None, 0, None)
+    row = session.get_one(TrainingJob, at.job_id)
+    return None if row.status == states.DONE else Now(at.number, TRAIN, Part(JOB, at.job_id), row.step or 0, row.steps)
+
+
+def figures_of(session: Session, row: Campaign) -> JSON:
+    """How far the step is that a campaign is at, as figures by name, for a line to its page."""
+    now = now_of(session, row)
+    told = select(CampaignIteration.number).where(
+        CampaignIteration.campaign_id == row.id, CampaignIteration.figures.is_not(None)
+    )
+    evaluated = len(session.scalars(told).all())
+    at = (state_of(session, row), evaluated, *(now[:3] if now else ()))
+    return {
+        "campaign": row.id,
+        "at": json.dumps(at),  # changes with each step
+        "status": at[0],
+        "done": now.done if now else 0,
+        "of": now.of if now else None,
+        "percent": 100 * now.done // max(1, now.of or 0) if now else 100,
+    }

@@ -1,0 +1,83 @@
+"""What a campaign is to do: read from a command line, a form or JSON."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from app.datasets.filters import ABOVE_AVG, FILTERS
+from app.errors import Invalid, NotFound, shown
+from app.games import find_game
+from app.games.base import JSON, whole_number
+from app.rounds.sampling import read_sampling
+
+METHODS = ("sft",)
+PREVIOUS, BASE = "previous", "base"
+STARTS = (PREVIOUS, BASE)
+TRAINING: Mapping[str, Any] = {"epochs": 12, "learning_rate": 1e-3}  # what the small models need; large ones want less
+MOST_ITERATIONS, MOST_MATCHES = 100, 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A loop: `iterations` times `matches` of the newest model against itself, a dataset by `filter`, a training.
+
+    Each iteration's model goes on from the `previous` one or from the `base`. All are evaluated on the same held-out
+    material, `evaluation` matches each. `training` are fields of `python -m training METHOD`, `sampling` holds for both
+    playing and evaluating.
+    """
+
+    game: str
+    base: str
+    iterations: int
+    matches: int
+    evaluation: int
+    seed: int
+    filter: str = ABOVE_AVG
+    method: str = METHODS[0]
+    start: str = PREVIOUS
+    config: JSON = field(default_factory=dict)
+    training: JSON = field(default_factory=dict)
+    sampling: JSON = field(default_factory=dict)
+
+    def to_json(self) -> JSON:
+        return asdict(self)
+
+
+def read_spec(raw: Mapping[str, Any], seed: int) -> Spec:
+    """A spec from what was typed; empty fields get their defaults, and `seed` stands for one that was not given.
+
+    Raises NotFound for an unknown game, and Invalid for all else that is no campaign.
+    """
+    given = {name: value for name, value in raw.items() if value not in (None, "")}
+    game = find_game(str(given.get("game", "")))
+    if "base" not in given:
+        raise NotFound("base: expected the name of a model to start from, got none; `flask model list` shows them")
+    config = dict(given.get("config") or {})
+    game.config(config)
+    if drawn := {"counts", "values", "word"} & set(config):
+        raise Invalid(f"config: expected what all matches share, got {min(drawn)}, of which each match has its own")
+    return Spec(
+        game=game.name,
+        base=str(given["base"]),
+        iterations=whole_number(given.get("iterations", 5), "rounds", 1, MOST_ITERATIONS),
+        matches=whole_number(given.get("matches", 500), "matches", 2, MOST_MATCHES),
+        evaluation=whole_number(given.get("evaluation", 500), "evaluation", 2, MOST_MATCHES),
+        seed=whole_number(given.get("seed", seed), "seed", 0, 2**62),
+        filter=_known("filter", given.get("filter", ABOVE_AVG), FILTERS),
+        method=_known("method", given.get("method", METHODS[0]), METHODS),
+        start=_known("start", given.get("start", PREVIOUS), STARTS),
+        config=config,
+        training={**TRAINING, **(given.get("training") or {})},
+        sampling=read_sampling(given.get("sampling") or {}),
+    )
+
+
+def spec_of(stored: Mapping[str, Any]) -> Spec:
+    """The spec that `to_json` gave."""
+    return Spec(**{name: stored[name] for name in Spec.__dataclass_fields__})
+
+
+def _known(name: str, value: Any, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(value)}")
+    return str(value)

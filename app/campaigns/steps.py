@@ -1,0 +1,255 @@
+"""The steps of a campaign. Each is small, is written down before the next, and may be done by another process.
+
+Rounds and trainings have jobs of their own; a campaign creates them, waits until they are over, and goes on from what
+they left. So whatever is killed, the loop goes on from its last step.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app import leases, states
+from app.analysis.rounds import analyse
+from app.campaigns import life
+from app.campaigns.spec import BASE, Spec, spec_of
+from app.datasets import build, store
+from app.datasets.spec import read_spec as read_dataset_spec
+from app.errors import AppError
+from app.extensions import reading, writing
+from app.finetuning import jobs
+from app.models import Campaign, CampaignIteration, LanguageModel, RoundRow, TrainingJob
+from app.rounds import life as rounds
+from app.rounds import ranges
+from app.rounds.plan import IN_ORDER, SHUFFLED, match_seed
+
+LEASE = 120.0  # seconds that one step may take, the cutting of a dataset included
+BETWEEN = timedelta(seconds=5)  # how long a process may take from one step to what it has to run for the next
+ROUND, JOB = "round", "job"
+_OVER = (states.FAILED, states.CANCELLED)
+
+
+class Part(NamedTuple):
+    """What a campaign waits for: a `round` or a `job`, by its number."""
+
+    kind: str
+    number: int
+
+
+class _Filter(NamedTuple):
+    """The next step is to cut the dataset of this iteration."""
+
+    number: int
+    round_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the steps of campaigns are taken with. `owner` is a name that nobody else has."""
+
+    database: Engine
+    home: Path
+    owner: str
+
+
+def carry_on(bench: Bench, campaign_id: int) -> Part | None:
+    """Take every step that can be taken at once.
+
+    Returns what has to be over before the next one; None when the campaign is over or somebody else is at it. Whatever
+    goes wrong is written down on the campaign's row.
+    """
+    with writing(bench.database) as session:
+        if not life.take(session, campaign_id, bench.owner, LEASE):
+            return None
+    try:
+        return _steps(bench, campaign_id)
+    except AppError as error:
+        with writing(bench.database) as session:
+            if (row := life.held(session, campaign_id, bench.owner)) is not None:
+                life.fail(row, error.message)
+        return None
+    finally:
+        with writing(bench.database) as session:
+            life.leave(session, campaign_id, bench.owner)
+
+
+def _steps(bench: Bench, campaign_id: int) -> Part | None:
+    while True:
+        with writing(bench.database) as session:
+            row = life.held(session, campaign_id, bench.owner)
+            if row is None:
+                return None
+            due = _next(session, row, bench.home)
+            if due is None:
+                return None
+            spec, name = spec_of(row.spec), row.name
+            life.take(session, campaign_id, bench.owner, LEASE)
+        if isinstance(due, Part):
+            return due
+        _filter(bench, campaign_id, due, spec, name)
+
+
+def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | None:
+    """Go on until there is something to wait for, or a dataset to cut; None at the end."""
+    spec = spec_of(row.spec)
+    while True:
+        done = life.iterations(session, row.id)
+        last = done[-1]
+        due = _in_iteration(session, row, spec, last, done[-2] if len(done) > 1 else last, home)
+        if due is not None:
+            return due
+        if row.status != states.RUNNING:
+            return None
+        if last.number == row.iterations:
+            life.finish(row)
+            return None
+        session.add(CampaignIteration(campaign_id=row.id, number=last.number + 1))
+        session.flush()
+
+
+def _in_iteration(
+    session: Session, row: Campaign, spec: Spec, now: CampaignIteration, before: CampaignIteration, home: Path
+) -> Part | _Filter | None:
+    """What an iteration needs next, created if need be; None when it has all, or the campaign failed."""
+    if now.number > 0:
+        if now.round_id is None:
+            now.round_id = _round(session, row, spec, now.number, before.model_id, evaluation=False)
+        if not _is_done(session, row, Part(ROUND, now.round_id)):
+            return _waiting(row, Part(ROUND, now.round_id))
+        if now.dataset_id is None:
+            return _Filter(now.number, now.round_id)
+        if now.job_id is None:
+            now.job_id = _job(session, row, spec, now, before, home)
+        if not _is_done(session, row, Part(JOB, now.job_id)):
+            return _waiting(row, Part(JOB, now.job_id))
+        now.model_id = session.get_one(TrainingJob, now.job_id).model_id
+    if now.evaluation_id is None:
+        now.evaluation_id = _round(session, row, spec, now.number, now.model_id, evaluation=True)
+    if not _is_done(session, row, Part(ROUND, now.evaluation_id)):
+        return _waiting(row, Part(ROUND, now.evaluation_id))
+    if now.figures is None:
+        [found] = analyse(session, [now.evaluation_id])
+        now.figures = {name: figure._asdict() for name, figure in found.metrics.columns.items()}
+    session.flush()
+    return None
+
+
+def _waiting(row: Campaign, part: Part) -> Part | None:
+    """The part, unless it is what the campaign has failed of."""
+    return part if row.status == states.RUNNING else None
+
+
+def _is_done(session: Session, row: Campaign, part: Part) -> bool:
+    """Whether a part is over as it should be; if it is over otherwise, the campaign fails."""
+    found = _row_of(session, part)
+    if found.status in _OVER:
+        why = found.error or f"it was {found.status}"
+        life.fail(row, f"{part.kind} {part.number}: {why}")
+    return found.status == states.DONE
+
+
+def _row_of(session: Session, part: Part) -> RoundRow | TrainingJob:
+    return session.get_one(RoundRow, part.number) if part.kind == ROUND else session.get_one(TrainingJob, part.number)
+
+
+def part_of(session: Session, campaign_id: int) -> Part | None:
+    """What a campaign has begun and waits for, whatever became of it."""
+    last = life.iterations(session, campaign_id)[-1]
+    begun = ((ROUND, last.round_id), (JOB, last.job_id), (ROUND, last.evaluation_id))
+    parts = [Part(kind, number) for kind, number in begun if number is not None]
+    return next((part for part in parts if _row_of(session, part).status != states.DONE), None)
+
+
+def state_of(session: Session, row: Campaign) -> str:
+    """The status, or that it was interrupted: nobody is at it or at what it waits for, and nobody will come."""
+    if row.status != states.RUNNING or row.queued or leases.is_held(row):
+        return row.status
+    part = part_of(session, row.id)
+    if part is not None and _anybody_at(session, part):
+        return row.status
+    left = row.lease_until is not None and row.lease_until > datetime.now(UTC) - BETWEEN
+    return row.status if left else states.INTERRUPTED
+
+
+def _anybody_at(session: Session, part: Part) -> bool:
+    if part.kind == ROUND:
+        return ranges.anybody_at(session, part.number)
+    return leases.is_held(session.get_one(TrainingJob, part.number))
+
+
+# ---- The steps -------------------------------------------------------------------
+
+
+def _round(session: Session, row: Campaign, spec: Spec, number: int, model_id: int | None, *, evaluation: bool) -> int:
+    """Create a round of a model against itself. All evaluations are the same matches, so that models compare."""
+    model = session.get_one(LanguageModel, model_id).name
+    items = row.material["held_out" if evaluation else "play"]
+    wish = rounds.Wish(
+        game=spec.game,
+        models=(model, model),
+        matches=spec.evaluation if evaluation else spec.matches,
+        seed=match_seed(spec.seed, 0 if evaluation else number),
+        config=spec.config,
+        pick=IN_ORDER if evaluation else SHUFFLED,
+        material=rounds.Material(f"campaign {row.id}", items),
+        sampling=spec.sampling,
+        name=f"{row.name}, {'evaluation' if evaluation else 'round'} {number}",
+    )
+    return rounds.create(session, wish, queued=row.queued).id
+
+
+def _filter(bench: Bench, campaign_id: int, due: _Filter, spec: Spec, name: str) -> None:
+    """Cut the dataset of an iteration. Raises Invalid when the filter leaves nothing."""
+    wanted = read_dataset_spec({"rounds": [due.round_id], "filter": spec.filter})
+    with reading(bench.database) as session:
+        found = build.prepare(session, wanted)
+        draft = store.write(bench.home, found, build.cuts(session, found))
+    with writing(bench.database) as session:
+        if life.held(session, campaign_id, bench.owner) is None:
+            return
+        row = session.get_one(CampaignIteration, (campaign_id, due.number))
+        row.dataset_id = store.save(session, draft, life.model_name(name, due.number)).id
+
+
+def _job(
+    session: Session, row: Campaign, spec: Spec, now: CampaignIteration, before: CampaignIteration, home: Path
+) -> int:
+    base = session.get_one(LanguageModel, row.base_id if spec.start == BASE else before.model_id)
+    wish = jobs.Wish(
+        method=spec.method,
+        dataset=str(now.dataset_id),
+        name=life.model_name(row.name, now.number),
+        base=base.name,
+        config={"seed": match_seed(spec.seed, now.number) % 2**32, **spec.training},
+    )
+    return jobs.create(session, wish, queued=row.queued, home=home).id
+
+
+# ---- Stopping and going on -------------------------------------------------------
+
+
+def cancel(session: Session, campaign_id: int) -> Campaign:
+    """Stop a campaign, and the round or the training that it waits for. Raises what `life.cancel` raises."""
+    row = life.cancel(session, campaign_id)
+    part = part_of(session, campaign_id)
+    if part is not None and _row_of(session, part).status in states.OPEN:
+        if part.kind == ROUND:
+            rounds.cancel(session, part.number)
+        else:
+            jobs.cancel(session, part.number)
+    return row
+
+
+def resume(session: Session, campaign_id: int, *, queued: bool) -> Campaign:
+    """Let a campaign go on, with the round or the training that it waits for. Raises as their `resume`s do."""
+    row = life.resume(session, campaign_id, queued=queued)
+    part = part_of(session, campaign_id)
+    if part is not None:
+        if part.kind == ROUND:
+            rounds.resume(session, part.number, queued=queued)
+        else:
+            jobs.resume(session, part.number, queued=queued)
+    return row

@@ -1,0 +1,178 @@
+"""`flask analyze`: the figures of rounds with their intervals, side by side, as a table, as JSON and as charts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from app.analysis import columns
+from app.analysis.bootstrap import Figure
+from app.analysis.chart import Chart
+from app.analysis.charts import charts_of
+from app.analysis.columns import POINTS, SHARE, Column, interval, number
+from app.analysis.comparisons import compare, cross_plays
+from app.analysis.crossplay import CrossPlay, cross_play
+from app.analysis.rounds import RoundAnalysis, analyse
+from app.analysis.themes import LIGHT, THEMES
+from app.cli.base import Command, ensure_database, print_json, progress
+from app.cli.drawing import FORMATS, write_chart
+from app.errors import Invalid
+from app.extensions import reading
+
+_WIDEST = 60  # characters of a name in a table
+
+
+@click.command(cls=Command)
+@click.option("--round", "round_ids", type=int, multiple=True, metavar="R", help="A round; several for side by side.")
+@click.option("--matrix", "matrix_id", type=int, metavar="R", help="The first round of a cross-play: all of its pairs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all columns.")
+@click.option("--charts", "folder", metavar="DIR", help="Write charts into this folder.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
+@click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="The colours of charts.")
+def analyze(
+    round_ids: Sequence[int], matrix_id: int | None, as_json: bool, folder: str | None, form: str, theme: str
+) -> None:
+    """Work out what rounds have shown: scores, lengths, agreement, outcomes.
+
+    Every figure has a 95 % interval, by resampling matches. docs/analysis.md says what each of them is.
+    """
+    if not round_ids and matrix_id is None:
+        raise Invalid("--round: expected the number of a round, or --matrix, got none; `flask round list` shows them")
+    ensure_database()
+    with reading() as session:
+        analyses = analyse(session, round_ids)
+        matrix = None if matrix_id is None else cross_play(session, matrix_id)
+    _refuse_empty(analyses, matrix)
+    written = [] if folder is None else _write(_charts(analyses, matrix), Path(folder), form, theme)
+    if as_json:
+        print_json(
+            {
+                "rounds": [each.to_json() for each in analyses],
+                "matrix": None if matrix is None else matrix.to_json(),
+                "charts": [str(path) for path in written],
+            }
+        )
+        return
+    click.echo("\n\n".join("\n".join(block) for block in _report(analyses, matrix)))
+    if written:
+        click.echo(f"\nWrote {len(written)} charts to {folder}.")
+
+
+def _refuse_empty(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> None:
+    found = [(each.round_id, each.matches, each.planned) for each in analyses]
+    if matrix is not None:
+        found.append((matrix.matrix_id, matrix.matches, matrix.planned))
+    for round_id, matches, planned in found:
+        if matches == 0:
+            raise Invalid(
+                f"round {round_id}: expected one with matches that are over, got none of {planned} over;"
+                f" `flask round show {round_id}` says how far it is"
+            )
+
+
+# ---- Charts -----------------------------------------------------------------------
+
+
+def _charts(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> list[Chart]:
+    charts = [chart for each in analyses for chart in charts_of(each)]
+    for _, group in _by_game(analyses):
+        if len(group) > 1:
+            charts.append(compare(group))
+    return charts + ([] if matrix is None else cross_plays(matrix))
+
+
+def _write(charts: Sequence[Chart], folder: Path, form: str, theme: str) -> list[Path]:
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with progress(charts, lambda: len(charts)) as each:
+            for chart in each:
+                path = folder / f"{chart.name}.{form}"
+                write_chart(chart, path, form, theme)
+                written.append(path)
+    except OSError as error:
+        reason = error.strerror or "it cannot be written"
+        raise Invalid(f"--charts: expected a folder that can be written to, got {folder} ({reason})") from None
+    return written
+
+
+# ---- Tables -------------------------------------------------------------------------
+
+
+def _report(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> Iterator[list[str]]:
+    """Blocks of lines."""
+    if analyses:
+        yield [_heading(each) for each in analyses]
+    for game, group in _by_game(analyses):
+        yield list(_table(columns.GAMES[game], group))
+    for each in analyses:
+        yield _outcomes(each)
+        if len(each.players) > 1 or each.game == "taboo":
+            yield list(_models(each))
+    if matrix is not None:
+        yield list(_matrix(matrix))
+
+
+def _by_game(analyses: Sequence[RoundAnalysis]) -> list[tuple[str, list[RoundAnalysis]]]:
+    ordered = sorted(analyses, key=lambda each: each.game)
+    return [(game, list(group)) for game, group in groupby(ordered, key=lambda each: each.game)]
+
+
+def _heading(each: RoundAnalysis) -> str:
+    far = f"{each.matches} matches" if each.complete else f"{each.matches} of {each.planned} matches, {each.state}"
+    lam = "" if each.lam is None else f", λ = {each.lam:g}".replace("-", "−")
+    return f"Round {each.round_id}: {each.name[:_WIDEST]}, {each.game}{lam}, {far}"
+
+
+def _table(known: Mapping[str, Column], group: Sequence[RoundAnalysis]) -> Iterator[str]:
+    """A line a column, with its figure in each round."""
+    heads = [f"round {each.round_id}" for each in group]
+    rows = [
+        (_with_unit(column), [_shown(each.metrics.columns[name], column.unit) for each in group])
+        for name, column in known.items()
+    ]
+    yield from _aligned([("", heads), *rows])
+
+
+def _outcomes(each: RoundAnalysis) -> list[str]:
+    rows = [(found.reason, [str(found.matches), _shown(found.share, SHARE)]) for found in each.metrics.outcomes]
+    return [f"Outcomes of round {each.round_id}", *_aligned(rows)]
+
+
+def _models(each: RoundAnalysis) -> Iterator[str]:
+    """A line a figure of each model, by role where roles differ."""
+    for part in each.metrics.parts:
+        role = "" if part.role is None else f" as {part.role}"
+        yield f"{part.player[:_WIDEST]}{role} in round {each.round_id}, {part.matches} matches"
+        rows = [
+            (_with_unit(columns.MODEL[name]), [_shown(figure, columns.MODEL[name].unit)])
+            for name, figure in part.columns.items()
+        ]
+        yield from _aligned(rows)
+
+
+def _matrix(matrix: CrossPlay) -> Iterator[str]:
+    far = str(matrix.matches) if matrix.complete else f"{matrix.matches} of {matrix.planned}"
+    yield f"Cross-play {matrix.matrix_id}: {matrix.game}, {far} matches, mean scores"
+    for cell in matrix.cells:
+        role = "" if cell.role is None else f" as {cell.role}"
+        yield f"  {cell.row}{role} against {cell.column}: {_shown(cell.score, POINTS)}, {cell.matches} matches"
+
+
+def _with_unit(column: Column) -> str:
+    return column.title if column.unit == SHARE or column.unit in column.title else f"{column.title} ({column.unit})"
+
+
+def _shown(figure: Figure, unit: str) -> str:
+    ends = interval(figure, unit)
+    return number(figure.value, unit) + (f"  ({ends})" if ends else "")
+
+
+def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """Rows with their first cell to the left and the others below each other."""
+    widths = [max(map(len, cells)) for cells in zip(*(cells for _, cells in rows), strict=True)]
+    first = max(len(name) for name, _ in rows)
+    for name, cells in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        yield f"  {name.ljust(first)}  {line}".rstrip()

@@ -1,0 +1,80 @@
+"""Bars on stderr that show how far a round or a training is, where somebody is there to see them."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import click
+from sqlalchemy import Engine, select
+
+from app.extensions import reading
+from app.games.base import JSON
+from app.models import RoundRow
+
+EVERY = 0.25  # seconds
+
+
+async def rising(round_id: int, database: Engine) -> None:
+    """Show matches, moves a second and the time that is left, until cancelled."""
+    if not sys.stderr.isatty():
+        return
+    finished, moves, total = await asyncio.to_thread(_figures, database, round_id)
+    began, moves_before = time.monotonic(), moves
+    with click.progressbar(
+        length=total, file=sys.stderr, label=f"Round {round_id}", show_pos=True, item_show_func=_pace
+    ) as bar:
+        bar.update(finished)
+        try:
+            while True:
+                await asyncio.sleep(EVERY)
+                finished, moves, _ = await asyncio.to_thread(_figures, database, round_id)
+                bar.update(finished - bar.pos, (moves - moves_before) / (time.monotonic() - began))
+        finally:
+            finished, moves, _ = _figures(database, round_id)
+            bar.update(finished - bar.pos, (moves - moves_before) / (time.monotonic() - began))
+
+
+def _figures(database: Engine, round_id: int) -> tuple[int, int, int]:
+    with reading(database) as session:
+        row = session.execute(
+            select(RoundRow.finished, RoundRow.moves, RoundRow.matches).where(RoundRow.id == round_id)
+        ).one()
+    return row.finished, row.moves, row.matches
+
+
+_pace: Callable[[float | None], str | None] = lambda pace: None if pace is None else f"{pace:.0f} moves/s"  # noqa: E731
+
+
+class Climbing:
+    """Shows steps, the loss and the time that is left of a training job, from its first step on."""
+
+    def __init__(self, job_id: int) -> None:
+        self._label = f"Job {job_id}"
+        self._bar: Any = None
+        self._seen = sys.stderr.isatty()
+
+    def told(self, events: Sequence[JSON]) -> None:
+        """The job has told of this."""
+        step = next((each for each in reversed(events) if each["event"] == "step"), None)
+        if step is None or not self._seen:
+            return
+        if self._bar is None:
+            self._bar = click.progressbar(
+                length=step["steps"], file=sys.stderr, label=self._label, show_pos=True, item_show_func=_loss
+            ).__enter__()
+        self._bar.update(step["step"] - self._bar.pos, step["loss"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+
+
+_loss: Callable[[float | None], str | None] = lambda loss: None if loss is None else f"loss {loss:.4g}"  # noqa: E731

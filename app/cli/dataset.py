@@ -1,0 +1,156 @@
+"""`flask dataset`: what was played, cut into rows to train on."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli.base import Group, ensure_database, print_json, progress, settings
+from app.datasets import build as builder
+from app.datasets import filters, spec, store
+from app.errors import Invalid, check_name
+from app.extensions import reading, writing
+from app.files import pour, replace_file
+from app.models import Dataset
+
+STDOUT = "-"
+
+dataset = Group("dataset", help="Cut what was played into rows to train on.")
+
+
+@dataset.command()
+@click.option("--round", "rounds", multiple=True, metavar="R", help="A round; several may be given.")
+@click.option("--game", metavar="GAME", help="Only this game; without --round its matches outside rounds.")
+@click.option("--filter", "filter_", type=click.Choice(filters.FILTERS), default=filters.ABOVE_AVG, show_default=True)
+@click.option("--rewards", type=click.Choice(spec.REWARDS), default=spec.NO_REWARDS, show_default=True)
+@click.option("--source", type=click.Choice(filters.SOURCES), default=filters.BOTH, show_default=True)
+@click.option("--model", metavar="NAME", help="Only what this model of the registry said.")
+@click.option("--reason", metavar="REASON", help='Only matches that ended so: deal, "attacker wins".')
+@click.option("--since", metavar="DAY", help="Only matches that began on that day, in UTC, or later.")
+@click.option("--until", metavar="DAY", help="Only matches that began on that day, in UTC, or earlier.")
+@click.option("--style", default="full", show_default=True, help="How moves are told that no model was prompted for.")
+@click.option("--name", metavar="NAME", help="A name again is its next version. [default: its rounds and filter]")
+@click.option("--out", metavar="FILE", help="Write the rows there, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def build(filter_: str, name: str | None, out: str | None, as_json: bool, **given: Any) -> None:
+    """Keep transcripts of finished matches, one row a seat.
+
+    above_avg keeps seats that scored above the mean of their round, nonzero those above 0, all all of them.
+    docs/formats.md says what a row holds.
+    """
+    wanted = spec.read_spec({**given, "filter": filter_})
+    called = store.default_name(wanted) if name is None else name
+    check_name("--name", called)
+    ensure_database()
+    home = settings().home
+    with reading() as session:
+        found = builder.prepare(session, wanted)
+        with progress(builder.cuts(session, found), lambda: found.matches) as rows:
+            draft = store.write(home, found, rows)
+    with writing() as session:
+        row = store.save(session, draft, called)
+        described = _described(row, home)
+        if out is not None:
+            _copy(home, row, out)
+    if as_json:
+        print_json({**described, "out": out} if out is not None else described)
+    else:
+        click.echo(f"{_line(described)} of {draft.figures['matches']} matches in {out or described['file']}.")
+
+
+@dataset.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def list_(as_json: bool) -> None:
+    """Show all datasets, the latest first."""
+    ensure_database()
+    with reading() as session:
+        found = [_described(row, settings().home) for row in store.list_datasets(session)]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("No datasets yet: flask dataset build --round 1 --filter above_avg")
+    for each in found:
+        click.echo(
+            f"{each['dataset_id']:>5}  {each['rows']:>7} rows  {each['sha256'][:12]}  {each['name']}@{each['version']}"
+        )
+
+
+@dataset.command()
+@click.argument("called", metavar="DATASET")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(called: str, as_json: bool) -> None:
+    """Show one dataset, by number, name or name@version: what it was cut from, and how much of it there is."""
+    ensure_database()
+    with reading() as session:
+        described = _described(store.find_dataset(session, called), settings().home)
+    if as_json:
+        print_json(described)
+        return
+    for name, value in described.items():
+        if name not in ("figures", "spec"):
+            click.echo(f"{name.replace('_', ' '):<18}{value}")
+    for name, value in described["spec"].items():
+        text = ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
+        click.echo(f"{name:<18}{'any' if text in (None, '') else text}")
+
+
+@dataset.command()
+@click.argument("called", metavar="DATASET")
+@click.option("--out", default=STDOUT, metavar="FILE", help="Where to write; - or nothing: to stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE.")
+def export(called: str, out: str, as_json: bool) -> None:
+    """Write the rows of a dataset, as they were cut, as JSON lines."""
+    if as_json and out == STDOUT:
+        raise Invalid("--json: expected --out FILE with it, because the rows themselves go to stdout; got none")
+    ensure_database()
+    with reading() as session:
+        row = store.find_dataset(session, called)
+        if out == STDOUT:
+            pour(store.content(settings().home, row), sys.stdout.buffer)
+            return
+        _copy(settings().home, row, out)
+        described = _described(row, settings().home)
+    if as_json:
+        print_json({**described, "out": out})
+    else:
+        click.echo(f"{_line(described)} in {out}.")
+
+
+def _copy(home: Path, row: Dataset, out: str) -> None:
+    path = Path(out).resolve()  # what a link points at is replaced, not the link
+    try:
+        if path.is_dir():
+            raise Invalid(f"--out: expected a file, got the folder {out}")
+        replace_file(path, store.content(home, row))
+    except OSError as error:
+        raise Invalid(
+            f"--out: expected a file that can be written, got {out} ({error.strerror}); nothing was left there"
+        ) from None
+
+
+def _line(described: dict[str, Any]) -> str:
+    rows = described["rows"]
+    name = f"{described['name']}@{described['version']}"
+    return f"Dataset {described['dataset_id']} ({name}): {rows} row{'' if rows == 1 else 's'}"
+
+
+def _described(row: Dataset, home: Path) -> dict[str, Any]:
+    """A dataset as JSON."""
+    return {
+        "dataset_id": row.id,
+        "name": row.name,
+        "version": row.version,
+        "rows": row.rows,
+        "matches": row.figures["matches"],
+        "words": row.words,
+        "own_words": row.own_words,
+        "size": row.size,
+        "sha256": row.sha256,
+        "file": str(home / store.FOLDER / f"{row.sha256}.jsonl"),
+        "created_at": row.created_at.isoformat(),
+        "spec": row.spec,
+        "figures": row.figures,
+    }

@@ -1,0 +1,28 @@
+"""Charts as files, for the commands that write some."""
+
+import importlib
+from pathlib import Path
+
+from app.analysis.chart import Chart
+from app.errors import Invalid, shown
+from app.files import replace_file
+
+FORMATS = ("svg", "png")
+_DRAWING = "app.analysis.drawing"  # loaded by its name and only for charts: commands are part of the web process
+
+
+def write_chart(chart: Chart, path: Path, form: str, theme: str) -> None:
+    """Draw a chart into a file that is there whole or not at all. Raises OSError."""
+    replace_file(path, [importlib.import_module(_DRAWING).draw(chart, form, theme)])
+
+
+def write_as_named(chart: Chart, path: Path, theme: str) -> None:
+    """Draw a chart into the file of `--chart`, as SVG or PNG by its name. Raises Invalid."""
+    form = path.suffix.removeprefix(".").lower()
+    if form not in FORMATS:
+        raise Invalid(f"--chart: expected a file that ends in .svg or .png, got {shown(path.name)}")
+    try:
+        write_chart(chart, path, form, theme)
+    except OSError as error:
+        reason = error.strerror or "it cannot be written"
+        raise Invalid(f"--chart: expected a file that can be written to, got {path} ({reason})") from None

@@ -1,0 +1,112 @@
+"""`flask model lineage`: where a model comes from, back to models that nobody trained here, and what came of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from flask.cli import with_appcontext
+
+from app.cli.base import Command, ensure_database, print_json
+from app.extensions import reading
+from app.lineage import SHIPPED, Made, Offspring, Source, ancestors, descendants
+from app.models import TrainingJob
+from app.registry import get_model
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@with_appcontext
+def lineage(name: str, as_json: bool) -> None:
+    """Show where a model comes from, and what came of it."""
+    ensure_database()
+    with reading() as session:
+        number = get_model(session, name).id
+        above, below = ancestors(session, number), descendants(session, number)
+        described = {"model": name, "ancestors": [_made(each) for each in above], "descendants": _below(below)}
+        lines = [line for each in above for line in _told(each)] + list(_told_below(below))
+    if as_json:
+        print_json(described)
+    else:
+        click.echo("\n".join(lines))
+
+
+# ---- As JSON ---------------------------------------------------------------------
+
+
+def _made(each: Made) -> dict[str, Any]:
+    return {
+        "model": each.model.name,
+        "kind": each.model.kind,
+        "origin": each.origin,
+        "job": None if each.job is None else _job(each.job),
+        "base": each.base and each.base.name,
+        "dataset": each.dataset
+        and {
+            "dataset_id": each.dataset.id,
+            "name": each.dataset.name,
+            "version": each.dataset.version,
+            "rows": each.dataset.rows,
+        },
+        "sources": [_source(source) for source in each.sources],
+        "campaigns": [place._asdict() for place in each.places],
+    }
+
+
+def _source(each: Source) -> dict[str, Any]:
+    return {
+        "round_id": each.round and each.round.id,
+        "models": [model.name for model in each.models],
+        "people": each.people,
+        "rows": each.rows,
+    }
+
+
+def _job(row: TrainingJob) -> dict[str, Any]:
+    return {"job_id": row.id, "name": row.name, "method": row.method, "status": row.status}
+
+
+def _below(found: Offspring) -> dict[str, Any]:
+    return {
+        "datasets": [
+            {"dataset_id": each.id, "name": each.name, "version": each.version, "rows": each.rows}
+            for each in found.datasets
+        ],
+        "jobs": [_job(each) for each in found.jobs],
+        "models": [{"model": model.name, "steps": steps} for model, steps in found.models],
+    }
+
+
+# ---- In words --------------------------------------------------------------------
+
+
+def _told(each: Made) -> Iterator[str]:
+    """A model in lines; what it came from is below it."""
+    if each.job is None or each.dataset is None:
+        where = "came with Parlor" if each.origin == SHIPPED else "added by hand"
+        yield f"{each.model.name}: {each.model.kind}, {where}"
+        return
+    yield f"{each.model.name}: made by job {each.job.id} ({each.job.method})"
+    yield f"  from the weights of {each.base.name}" if each.base else "  from nothing"
+    called = f"{each.dataset.name}, version {each.dataset.version}"
+    yield f"  on {each.dataset.rows} rows of dataset {each.dataset.id} ({called})"
+    for source in each.sources:
+        where = f"round {source.round.id} ({source.round.name})" if source.round else "matches outside rounds"
+        names = [model.name for model in source.models] + ["people"] * source.people
+        yield f"    {source.rows} of {where}, played by {' and '.join(names) or 'imported players'}"
+    for place in each.places:
+        yield f"  iteration {place.iteration} of campaign {place.campaign_id} ({place.name})"
+
+
+def _told_below(found: Offspring) -> Iterator[str]:
+    kinds = [
+        ("datasets", [f"{each.id} ({each.name}, version {each.version})" for each in found.datasets]),
+        ("jobs", [f"{each.id} ({each.name}, {each.status})" for each in found.jobs]),
+        ("models", [f"{model.name} ({steps} training{'s'[: steps > 1]} on)" for model, steps in found.models]),
+    ]
+    yield ""
+    if not any(each for _, each in kinds):
+        yield "Nothing came of it yet."
+    for kind, each in kinds:
+        if each:
+            yield f"What came of it, {kind}: {', '.join(each)}"

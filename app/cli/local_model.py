@@ -1,0 +1,94 @@
+"""`flask model add-local`: a checkpoint folder becomes a model."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli.base import Command, Several, ensure_database, print_json, read_value, settings
+from app.cli.model_words import described
+from app.config import ROOT
+from app.errors import Invalid
+from app.extensions import writing
+from app.games import GAMES
+from app.players.local_options import resolve
+from app.registry import add_local_model
+
+_NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--path", required=True, metavar="FOLDER", help="config.json, safetensors and a tokenizer.")
+@click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
+@click.option("--game", "games", cls=Several, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]")
+@click.option("--prompt-style", default="full", show_default=True, metavar="STYLE", help="How it is prompted.")
+@click.option("--temperature", metavar="T", help="0, which is greedy, to 2. [default: 1]")
+@click.option("--top-k", metavar="K", help="Sample from the K likeliest tokens. [default: all]")
+@click.option("--top-p", metavar="P", help="Sample from the likeliest that have this share together. [default: all]")
+@click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
+@click.option("--in-flight", metavar="N", help="Matches that are batched together. [default: 128]")
+@click.option("--device", metavar="D", help="auto, cpu or cuda. [default: auto]")
+@click.option("--dtype", metavar="T", help="auto, float32 or bfloat16. [default: bfloat16 on a GPU, else float32]")
+@click.option("--json", "as_json", is_flag=True, help="Print what was stored, and what the folder holds, as JSON.")
+def add_local(
+    name: str, path: str, label: str | None, games: tuple[str, ...], prompt_style: str, as_json: bool, **given: Any
+) -> None:
+    """Add a causal language model from a folder, after loading it once.
+
+    The folder stays where it is and must not change: its hash is checked whenever the model is loaded.
+    """
+    home = settings().home
+    folder = _folder(home, path)
+    options = {option: value for option, value in given.items() if value is not None}
+    options |= {option: read_value(options[option]) for option in _NUMBERS if option in options}
+    facts = look_at(folder)
+    options |= {"path": _stored(home, folder), "sha256": facts["sha256"]}
+    ensure_database()
+    with writing() as session:
+        row = add_local_model(session, name, label, games, options, prompt_style=prompt_style)
+        stored = described(row, home)
+    if as_json:
+        print_json({**stored, "checkpoint": facts})
+        return
+    click.echo(f"Added {stored['name']}, which participants see as “{stored['label']}”.")
+    click.echo(f"  games      {', '.join(stored['games'])}")
+    click.echo(f"  folder     {folder}")
+    click.echo(f"  model      {facts['architecture']}, {facts['parameters']:,} parameters")
+    click.echo(f"  length     {facts['length']:,} tokens, of a vocabulary of {facts['vocabulary']:,}")
+    if not facts["chat_template"]:
+        click.echo("It has no chat template, so chats are put to it in the plain form of docs/training.md.")
+    click.echo(f"Try it: flask play {stored['games'][0]} --against {name}")
+
+
+def look_at(folder: Path) -> dict[str, Any]:
+    """What `python -m training check` says of a folder, in a process of its own. Raises Invalid with its line."""
+    command = [sys.executable, "-m", "training", "check", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    lines = done.stderr.strip().splitlines() or ["it said nothing"]
+    if "ModuleNotFoundError" in lines[-1]:
+        raise Invalid(
+            f"expected torch and transformers, got none ({lines[-1]}); install them with"
+            " pip install -c constraints.txt -e '.[training]'"
+        )
+    if done.returncode != 0:
+        raise Invalid(f"path: {lines[-1].removeprefix('error: ')}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _folder(home: Path, path: str) -> Path:
+    """Where a path leads: from where one stands, from PARLOR_HOME or from the project's folder."""
+    here = Path(path).expanduser()
+    return (here if here.exists() else resolve(home, path)).resolve()
+
+
+def _stored(home: Path, folder: Path) -> str:
+    """The path for the registry: relative where the folder may move together with PARLOR_HOME or the project."""
+    for root in (home, ROOT):
+        if folder.is_relative_to(root) and resolve(home, relative := str(folder.relative_to(root))) == folder:
+            return relative
+    return str(folder)

@@ -1,0 +1,92 @@
+"""What `flask doctor` looks at in the registry: somebody to play against, and whether each model can be reached."""
+
+import importlib.util
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.cli.checks import FAIL, OK, SECONDS, WARN, Finding
+from app.errors import AppError
+from app.extensions import reading
+from app.games import GAMES
+from app.models import LanguageModel
+from app.players import local_options
+from app.players.api_options import read_options
+from app.registry import list_models
+
+
+def models(engine: Engine, home: Path, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
+    """Every game has somebody to play against; every API model has its key and a server, every local one its folder in
+    PARLOR_HOME (`home`) or elsewhere; and `probe` may call them.
+    """
+    try:
+        with reading(engine) as session:
+            rows = list_models(session, enabled_only=True)
+            session.expunge_all()
+    except SQLAlchemyError:
+        yield Finding("models", FAIL, "not asked, because the database is not ready", "mend the database first")
+        return
+    for game in GAMES:
+        number = sum(game in row.games for row in rows)
+        remedy = "" if number else "flask model enable NAME, or flask model add-api"
+        count = f"{number or 'no'} enabled model{'' if number == 1 else 's'} for {game}"
+        yield Finding("models", OK if number else FAIL, count, remedy)
+    for row in rows:
+        if row.kind == "api":
+            yield from _api_model(row, probe)
+        elif row.kind == "local":
+            yield from _local_model(row, home, probe)
+
+
+def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
+    try:
+        options = read_options(row.options)
+    except AppError as error:
+        yield Finding(f"model {row.name}", FAIL, error.message, "disable it and add it anew")
+        return
+    subject = f"model {row.name}"
+    if options.key_env and not os.environ.get(options.key_env, "").strip():
+        yield Finding(subject, WARN, f"{options.key_env} is not set here", "set it where the workers run")
+        return
+    failure = unreachable(options.base_url)
+    if failure:
+        detail = f"{options.base_url} cannot be reached: {failure}"
+        yield Finding(subject, WARN, detail, "start the server, or disable the model")
+        return
+    yield probe(row) or Finding(subject, OK, f"{options.base_url} can be reached")
+
+
+def _local_model(row: LanguageModel, home: Path, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
+    subject = f"model {row.name}"
+    folder = local_options.resolve(home, str(row.options.get("path")))
+    if not (folder / "config.json").is_file():
+        yield Finding(subject, WARN, f"{folder} is not here", "put it where the workers run, or disable the model")
+    elif importlib.util.find_spec("torch") is None:
+        yield Finding(subject, WARN, "torch is not installed here", "pip install -c constraints.txt -e '.[training]'")
+    else:
+        yield probe(row) or Finding(subject, OK, f"{folder} is there")
+
+
+def unreachable(url: str) -> str | None:
+    """Why nothing accepts connections at the URL's host and port within two seconds, name look-up included."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    result = [f"no answer within {SECONDS:g} s"]
+
+    def connect() -> None:
+        try:
+            socket.create_connection((parts.hostname, port), timeout=SECONDS).close()
+            result[0] = ""
+        except OSError as error:
+            result[0] = error.strerror or str(error)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    return result[0] or None

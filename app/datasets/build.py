@@ -1,0 +1,264 @@
+"""Cuts the rows of a dataset out of matches: one chat a kept seat, exactly as its player was prompted and moved.
+
+The same spec on the same matches gives the same bytes: rows come by round, index and seat, their JSON is compact and
+has its keys sorted. Matches are read a few at a time, twice: first their scores alone, then what is kept of them.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import ColumnElement, Row, Select, func, select
+from sqlalchemy.orm import Session, aliased
+
+from app.datasets import filters
+from app.datasets.spec import Spec
+from app.datasets.transcripts import Told, Wanted, transcripts
+from app.errors import Invalid
+from app.games import find_game
+from app.games.base import JSON
+from app.matches.choice import Choice, conditions
+from app.models import LanguageModel, MatchRow, SeatRow
+from app.players.prompts import default_prompt
+from app.registry import get_model
+from app.rounds.life import get_round
+
+AT_ONCE = 200  # matches in memory
+_SCORES_AT_ONCE = 5_000
+_SHOWN_SCORES = 8  # of a distribution, in one line
+_SEATS = aliased(SeatRow), aliased(SeatRow)
+
+Pool = tuple[int | None, str, float]  # a round or none, the game, λ: whose matches share a mean
+
+
+class Cut(NamedTuple):
+    """A row of a dataset: its bytes with the line's end, where it came from, and what there is to count of it."""
+
+    line: bytes
+    round_id: int | None
+    match_id: str
+    seat: int
+    score: float
+    words: int  # of all messages
+    own_words: int  # of the moves to be learned
+    own_moves: int
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice."""
+
+    spec: Spec
+    prompts: Mapping[str, JSON]  # by game, of who was not prompted
+    scores: Mapping[Pool, Counter[float]]  # of both seats of all finished matches
+    means: Mapping[Pool, float]
+    matches: int  # that are like the spec's conditions on matches
+    left: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def seats(self) -> Counter[float]:
+        """How often each score occurred."""
+        return sum(self.scores.values(), Counter())
+
+
+def prepare(session: Session, spec: Spec) -> Reading:
+    """Work out the means, and check what is asked for.
+
+    Raises NotFound for a round, a model or a prompt style that there is not, and Invalid where no match is over.
+    """
+    if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
+        session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+    for number in spec.rounds:
+        get_round(session, number)
+    if spec.model is not None:
+        get_model(session, spec.model)
+    scores = _scores(session, spec)
+    if not scores:
+        raise Invalid(f"{_where(spec)}: expected matches that are over, got none")
+    means = {
+        pool: math.fsum(score * number for score, number in sorted(counted.items())) / counted.total()
+        for pool, counted in scores.items()
+    }
+    prompts = {game: default_prompt(game, spec.style) for game in sorted({game for _, game, _ in scores})}
+    matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
+    return Reading(spec, prompts, scores, means, matches)
+
+
+def cuts(session: Session, reading: Reading) -> Iterator[list[Cut]]:
+    """The rows of each match that is like the conditions, in their order; a match of which nothing is kept has none."""
+    spec = reading.spec
+    statement = _candidates().where(*_over(spec), *_alike(spec)).order_by(*_ORDER)
+    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    rows = session.execute(statement, execution_options={"yield_per": AT_ONCE})
+    for part in rows.partitions():
+        chosen: dict[str, tuple[Row[Any], Wanted]] = {}
+        for pool, group in groupby(part, _pool):
+            matches = list(group)
+            for row, seats in zip(matches, _kept(reading, pool, matches), strict=True):
+                chosen[row.id] = row, Wanted(_chosen(reading, row, names, seats), reading.prompts[row.game])
+        told = transcripts(session, {match: wanted for match, (_, wanted) in chosen.items() if wanted.seats})
+        for match, (row, _) in chosen.items():
+            found = [_cut(row, each) for each in told.get(match, ())]
+            reading.left["moves"] += len(found)
+            yield found
+
+
+def refuse_nothing(reading: Reading) -> None:
+    """Raises Invalid, which names the condition that left nothing and how the scores lie."""
+    spec, left = reading.spec, reading.left
+    steps = (
+        ("matches", _conditions(spec)),
+        ("filter", f"filter {spec.filter}"),
+        ("source", f"source {spec.source}"),
+        ("model", f"model {spec.model}"),
+        ("consent", "training consent of the people in the match"),
+        ("moves", "moves of the seats that are left"),
+    )
+    before = reading.seats.total()
+    for step, name in steps:
+        if not left[step]:
+            raise Invalid(
+                f"{name}: expected to keep at least one transcript, got none of {before};"
+                f" scores in {_where(spec)}: {_distribution(reading)}"
+            )
+        before = left[step]
+
+
+# ---- Choosing -----------------------------------------------------------------
+
+
+def _over(spec: Spec) -> list[ColumnElement[bool]]:
+    """The finished matches over which means are taken."""
+    found = [MatchRow.status == "over"]
+    found.append(MatchRow.round_id.in_(spec.rounds) if spec.rounds else MatchRow.round_id.is_(None))
+    return [*found, *conditions(Choice(game=spec.game))]
+
+
+def _alike(spec: Spec) -> list[ColumnElement[bool]]:
+    return conditions(Choice(reason=spec.reason, since=spec.since, until=spec.until))
+
+
+_ORDER = (func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id)
+
+
+def _scores(session: Session, spec: Spec) -> dict[Pool, Counter[float]]:
+    statement = select(MatchRow.round_id, MatchRow.game, MatchRow.config, MatchRow.utility_0, MatchRow.utility_1)
+    found: dict[Pool, Counter[float]] = {}
+    for row in session.execute(statement.where(*_over(spec)), execution_options={"yield_per": _SCORES_AT_ONCE}):
+        found.setdefault(_pool(row), Counter()).update((row.utility_0 or 0, row.utility_1 or 0))
+    return found
+
+
+def _candidates() -> Select[Any]:
+    first, second = _SEATS
+    columns: list[Any] = [
+        column.label(f"{name}_{number}")
+        for number, seat in enumerate(_SEATS)
+        for name, column in (
+            ("kind", seat.kind), ("model", seat.language_model_id), ("consent", seat.training_consent),
+        )
+    ]  # fmt: skip
+    return (
+        select(
+            MatchRow.id, MatchRow.round_id, MatchRow.game, MatchRow.config, MatchRow.source,
+            MatchRow.utility_0, MatchRow.utility_1, MatchRow.agreed, *columns,
+        )
+        .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
+        .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
+    )  # fmt: skip
+
+
+def _pool(row: Row[Any]) -> Pool:
+    objective = row.config.get("objective")
+    return row.round_id, row.game, 0.0 if objective is None else _lam(row.game, objective)
+
+
+@lru_cache(maxsize=256)
+def _lam(game: str, objective: str | float) -> float:
+    return float(getattr(find_game(game).config({"objective": objective}), "lam", 0))
+
+
+def _kept(reading: Reading, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
+    """Which seats of matches of one pool the filter keeps: (n, 2)."""
+    utilities = np.array([(row.utility_0 or 0, row.utility_1 or 0) for row in matches], np.float64)
+    agreed = np.array([bool(row.agreed) for row in matches])
+    return filters.kept(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
+
+
+def _chosen(reading: Reading, row: Row[Any], names: Mapping[int, str], seats: Sequence[bool]) -> list[int]:
+    """The seats of a match whose transcripts are kept, as far as that can be said without reading it."""
+    spec = reading.spec
+    kinds, models = (row.kind_0, row.kind_1), (row.model_0, row.model_1)
+    asked = all(
+        filters.may_train(*each, row.source) for each in zip(kinds, (row.consent_0, row.consent_1), strict=True)
+    )
+    steps: tuple[tuple[str, Callable[[int], bool]], ...] = (
+        ("matches", lambda _: True),
+        ("filter", lambda seat: bool(seats[seat])),
+        ("source", lambda seat: filters.is_of(spec.source, kinds[seat])),
+        ("model", lambda seat: spec.model is None or names.get(models[seat]) == spec.model),
+        # What a partner said stands in the row, too: without the consent of all nothing of the match is used.
+        ("consent", lambda _: asked),
+    )
+    chosen = [0, 1]
+    for step, holds in steps:
+        chosen = [seat for seat in chosen if holds(seat)]
+        reading.left[step] += len(chosen)
+    return chosen
+
+
+# ---- Rows ---------------------------------------------------------------------
+
+
+def _cut(match: Row[Any], told: Told) -> Cut:
+    chat: list[dict[str, Any]] = [dict(message) for message in told.chat]
+    row: JSON = {"group": f"{match.id}:{told.seat}", "messages": chat}
+    if told.tokenizer is not None:
+        row["tokenizer"] = told.tokenizer
+        own = (message for message in chat if message["role"] == "assistant")
+        for message, ids in zip(own, told.ids, strict=True):
+            message["ids"] = ids
+    line = json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
+    words = [(each["role"] == "assistant", len(each["content"].split())) for each in chat]
+    return Cut(
+        line=line.encode(),
+        round_id=match.round_id,
+        match_id=match.id,
+        seat=told.seat,
+        score=(match.utility_0, match.utility_1)[told.seat] or 0,
+        words=sum(number for _, number in words),
+        own_words=sum(number for own, number in words if own),
+        own_moves=sum(own for own, _ in words),
+    )
+
+
+# ---- Words --------------------------------------------------------------------
+
+
+def _conditions(spec: Spec) -> str:
+    """The conditions on matches, as they were given."""
+    given = (("reason", spec.reason), ("since", spec.since), ("until", spec.until))
+    return ", ".join(f"{name} {value}" for name, value in given if value is not None)
+
+
+def _where(spec: Spec) -> str:
+    if spec.rounds:
+        return f"round{'s' if len(spec.rounds) > 1 else ''} {', '.join(map(str, spec.rounds))}"
+    return f"the matches of {spec.game} outside rounds"
+
+
+def _distribution(reading: Reading) -> str:
+    """The commonest scores and how often they occurred, and the means, in a line."""
+    scores = reading.seats
+    common = sorted(scores.most_common(_SHOWN_SCORES))
+    listed = ", ".join(f"{score:g} ({number} times)" for score, number in common)
+    others = len(scores) - len(common)
+    rest = f" and {others} other{'' if others == 1 else 's'}" if others else ""
+    means = sorted(set(reading.means.values()))
+    return f"{listed}{rest}, mean {' and '.join(f'{mean:.4g}' for mean in means[:5])}"

@@ -1,0 +1,134 @@
+"""The lines of the human dialogues on Deal or No Deal, each one speaker's perspective, in both published forms. Pure.
+
+- `1 0 4 2 1 2 YOU: … <eos> THEM: … <eos> YOU: <selection> item0=0 item1=4 item2=0 <eos> reward=8 agree 1 4 4 1 1 2`:
+  count and value three times, the turns, YOUR choice (or `no agreement`, `disconnect`), its reward, whether the
+  choices fit, and the partner's counts and values
+- `<input> … </input> <dialogue> … </dialogue> <output> … </output> <partner_input> … </partner_input>`: the output
+  has both choices, YOURS first, or six times `<disagree>`, `<no_agreement>` or `<disconnect>`
+
+Source: Lewis et al. 2017, arXiv 1706.05125.
+"""
+
+import re
+from dataclasses import dataclass
+
+from app.errors import Invalid, shown
+from app.games.contexts import Context, Counts, context_of, three
+
+AGREE, DISAGREE, NO_AGREEMENT, DISCONNECT = "agree", "disagree", "no agreement", "disconnect"
+PLAIN, TAGGED = "plain", "tagged"
+YOU, THEM = 0, 1
+
+_SIX = r"[0-9]{1,3}(?: [0-9]{1,3}){5}"
+_PLAIN = re.compile(
+    rf"(?P<own>{_SIX}) (?P<turns>.*) <eos> reward=(?P<reward>\S+|no agreement) (?P<verdict>agree|disagree)"
+    rf" (?P<partner>{_SIX})"
+)
+_TAGGED = re.compile(
+    rf"<input> (?P<own>{_SIX}) </input> <dialogue> (?P<turns>.*) </dialogue> <output> (?P<output>.*) </output>"
+    rf" <partner_input> (?P<partner>{_SIX}) </partner_input>"
+)
+_TURN = re.compile(r"(?P<who>YOU|THEM): ?(?P<text>.*)")
+_SELECTION = "<selection>"
+_CHOICE = re.compile(r"item0=([0-9]{1,3}) item1=([0-9]{1,3}) item2=([0-9]{1,3})")
+_NO_CHOICE = {"no agreement": NO_AGREEMENT, "disconnect": DISCONNECT}
+_TAGS = {" ".join([f"<{tag}>"] * 6): tag.replace("_", " ") for tag in ("disagree", "no_agreement", "disconnect")}
+
+Turn = tuple[int, str]  # by YOU or THEM, and the text
+
+
+@dataclass(frozen=True, slots=True)
+class Perspective:
+    """One line: a dialogue as YOU had it. Values and choices are YOURS, then THEIRS; a choice is None where unknown."""
+
+    form: str  # plain | tagged
+    context: Context
+    turns: tuple[Turn, ...]
+    selector: int | None  # who ended the talk with <selection>
+    choices: tuple[Counts | None, Counts | None]
+    verdict: str
+    reward: str | None  # as it stands there; the tagged form has none
+
+    def mirrors(self, other: "Perspective") -> bool:
+        """Whether the other line is the same dialogue from the other side."""
+        return (
+            self.form == other.form
+            and self.context.counts == other.context.counts
+            and self.context.values == other.context.values[::-1]
+            and self.selector == (None if other.selector is None else 1 - other.selector)
+            and self.turns == tuple((1 - who, text) for who, text in other.turns)
+        )
+
+
+def read_line(line: str, where: str) -> Perspective:
+    """Read a line in either form. Raises Invalid; `where` names the line in it."""
+    tagged = line.startswith("<input>")
+    found = (_TAGGED if tagged else _PLAIN).fullmatch(line)
+    if found is None:
+        wanted = "<input> … <dialogue> … <output> … <partner_input> …" if tagged else "six numbers, turns, reward=…"
+        raise Invalid(f"{where}: expected a dialogue as {wanted}, got {shown(line)}")
+    context = _context(found["own"], found["partner"], where)
+    chunks = found["turns"].split(" <eos> ")
+    if tagged:
+        turns, selector, _ = _turns(chunks, where)
+        choices, verdict = _output(found["output"], where)
+        reward = None
+    else:
+        turns, selector, selected = _turns(chunks, where)
+        verdict, reward = found["verdict"], found["reward"]
+        own, unchosen = _choice(selected or reward, where)
+        choices, verdict = (own, None), unchosen or verdict
+    for choice in choices:
+        if choice is not None and any(n > count for n, count in zip(choice, context.counts, strict=True)):
+            raise Invalid(f"{where}: expected choices of at most {context.counts}, got {choice}")
+    return Perspective(TAGGED if tagged else PLAIN, context, turns, selector, choices, verdict, reward)
+
+
+def _context(own: str, partner: str, where: str) -> Context:
+    mine, theirs = ([int(number) for number in six.split()] for six in (own, partner))
+    if mine[0::2] != theirs[0::2]:
+        raise Invalid(f"{where}: expected the same counts for both, got {mine[0::2]} and {theirs[0::2]}")
+    try:
+        return context_of(mine[0::2], [mine[1::2], theirs[1::2]])
+    except Invalid as error:
+        raise Invalid(f"{where}: {error.message}") from None
+
+
+def _turns(chunks: list[str], where: str) -> tuple[tuple[Turn, ...], int | None, str]:
+    """The turns, who selected, and what stands after `<selection>`."""
+    turns: list[Turn] = []
+    for at, chunk in enumerate(chunks):
+        last = at + 1 == len(chunks)
+        turn = _TURN.fullmatch(chunk)
+        if turn is None:
+            if last and chunk in _NO_CHOICE:
+                return tuple(turns), None, chunk
+            raise Invalid(f"{where}, turn {at}: expected YOU: or THEM: and words, got {shown(chunk)}")
+        who, text = (YOU if turn["who"] == "YOU" else THEM), turn["text"]
+        if last and text.startswith(_SELECTION):
+            return tuple(turns), who, text.removeprefix(_SELECTION).strip()
+        turns.append((who, text))
+    return tuple(turns), None, ""
+
+
+def _choice(raw: str, where: str) -> tuple[Counts | None, str | None]:
+    """YOUR choice, or why there is none."""
+    if raw in _NO_CHOICE:
+        return None, _NO_CHOICE[raw]
+    return _counts(raw, where), None
+
+
+def _output(raw: str, where: str) -> tuple[tuple[Counts | None, Counts | None], str]:
+    if raw in _TAGS:
+        return (None, None), _TAGS[raw]
+    words = raw.split(" ")
+    if len(words) != 6:
+        raise Invalid(f"{where}, output: expected six choices, got {shown(raw)}")
+    return (_counts(" ".join(words[:3]), where), _counts(" ".join(words[3:]), where)), AGREE
+
+
+def _counts(raw: str, where: str) -> Counts:
+    found = _CHOICE.fullmatch(raw)
+    if found is None:
+        raise Invalid(f"{where}: expected a choice as item0=… item1=… item2=…, got {shown(raw)}")
+    return three([int(number) for number in found.groups()])

@@ -1,0 +1,35 @@
+"""Writes matches of Adversarial Taboo as the published games are recorded: `[{history, target_word, max_turns}, …]`."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from app.datasets.records import Recorded, unreadable
+from app.datasets.spag_episode import episode_of
+from app.errors import Invalid
+from app.files import beside
+
+
+def write_spag(matches: Iterable[Recorded], file: Path | str) -> int:
+    """Write the matches to a file in their order, each as it comes; how many there were.
+
+    The file is written beside its place and renamed when it is whole. Raises Invalid for a file that cannot be
+    written, and for a match of another game; nothing is left behind then.
+    """
+    target = Path(file).resolve()  # what a link points at is replaced, not the link
+    if target.is_dir():
+        raise Invalid(f"{file}: expected a file, got a folder")
+    try:
+        with beside(target) as draft, draft.open("x", encoding="ascii") as into:
+            written = 0
+            for match in matches:
+                into.write(",\n" if written else "[\n")
+                into.write(json.dumps(episode_of(match)))
+                written += 1
+            into.write("\n]\n" if written else "[]\n")
+            into.flush()
+            os.fsync(into.fileno())
+    except OSError as error:
+        raise Invalid(f"{file}: expected a file that can be written, got {unreadable(error)}") from None
+    return written

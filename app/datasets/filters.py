@@ -1,0 +1,39 @@
+"""Which transcripts of finished matches a dataset keeps. Pure.
+
+Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872 (filtered behaviour cloning).
+"""
+
+import numpy as np
+
+from app.rounds.above import Booleans, Floats, above
+
+ABOVE_AVG, NONZERO, ALL = "above_avg", "nonzero", "all"
+FILTERS = (ABOVE_AVG, NONZERO, ALL)
+MODELS, PEOPLE, BOTH = "models", "people", "both"
+SOURCES = (BOTH, MODELS, PEOPLE)
+_PERSON = "person"
+
+
+def kept(filter_name: str, utilities: Floats, agreed: Booleans, mean: float, lam: float) -> Booleans:
+    """Which seats' transcripts a filter keeps: `utilities` (n, 2) by seat, `agreed` (n,); returns (n, 2).
+
+    `mean` is that over both seats of all finished matches of the round. All comparisons are strict; with λ = −1 both
+    seats of a deal of 0 to 0 are kept as well. `lam` is 0 for games without it.
+    """
+    if filter_name == ALL:
+        return np.ones(utilities.shape, bool)
+    found: Booleans = above(utilities, agreed, np.array([mean if filter_name == ABOVE_AVG else 0.0]), lam)[0]
+    return found
+
+
+def may_train(kind: str, consent: bool | None, source: str) -> bool:
+    """Whether what a seat said may be trained on: a person has to have consented, and nobody is asked for a model.
+
+    Who published dialogues that were imported has asked the people in them.
+    """
+    return kind != _PERSON or (source == "import" if consent is None else consent)
+
+
+def is_of(source: str, kind: str) -> bool:
+    """Whether moves of a person or a model are among those of `models`, `people` or `both`."""
+    return source == BOTH or (source == PEOPLE) == (kind == _PERSON)

@@ -1,0 +1,124 @@
+"""Reads human dialogues on Deal or No Deal (see `dialogue_lines`) and scores them anew from the choices.
+
+Both perspectives of a dialogue stand one after the other; such a pair becomes one match, with the YOU of the first
+line in seat 0. A line alone is a match, too. Turns become messages, choices become proposals, of whoever selected
+first. Where a lone line says that both agreed, the partner chose the rest; where it says that they disagreed, only the
+known choice is proposed, and there is no deal. The published reward is kept, and is worth nothing without a deal.
+
+Source: Lewis et al. 2017, arXiv 1706.05125.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line
+from app.datasets.records import PERSON, ImportedMatch, Seat, closed, unreadable
+from app.errors import Invalid
+from app.games.base import Event
+from app.games.contexts import Counts, three
+from app.games.negotiation import MOST_MOVES, NEGOTIATION
+from app.matches import engine
+from app.matches.engine import readable
+from app.matches.events import LogEvent, Started
+
+_Numbered = tuple[int, Perspective]
+
+
+class Dialogues:
+    """The dialogues of a file in their order; iterate as often as needed. Memory does not grow with their number.
+
+    Raises Invalid while it is read, which names the file and the line, what was expected and what came.
+    """
+
+    def __init__(self, file: Path | str) -> None:
+        self.file = Path(file)
+
+    def __iter__(self) -> Iterator[ImportedMatch]:
+        index = 0
+        waiting: _Numbered | None = None
+        for line in self._lines():
+            if waiting is None:
+                waiting = line
+                continue
+            if line[1].mirrors(waiting[1]):
+                yield _match(index, [waiting, line])
+                waiting = None
+            else:
+                yield _match(index, [waiting])
+                waiting = line
+            index += 1
+        if waiting is not None:
+            yield _match(index, [waiting])
+        elif index == 0:
+            raise Invalid(f"{self.file}: expected a dialogue a line, got an empty file")
+
+    def _lines(self) -> Iterator[_Numbered]:
+        try:
+            with self.file.open("rb") as file:
+                for number, raw in enumerate(file, 1):
+                    where = f"{self.file}, line {number}"
+                    try:
+                        line = raw.decode("utf-8").strip()
+                    except UnicodeDecodeError:
+                        raise Invalid(f"{where}: expected a dialogue, got bytes that are not UTF-8") from None
+                    if line:
+                        yield number, read_line(line, where)
+        except OSError as error:
+            raise Invalid(f"{self.file}: expected a file of dialogues, got {unreadable(error)}") from None
+
+
+def _match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
+    """One match of a line, or of both lines of a dialogue."""
+    sides = [side for _, side in lines]
+    main = sides[0]
+    started = Started(NEGOTIATION.name, NEGOTIATION.version, _config(main))
+    talk = [Event("message", who, readable(f"[message] {text}".rstrip())) for who, text in main.turns]
+    facts = {
+        "form": main.form,
+        "lines": [number for number, _ in lines],
+        "verdicts": [side.verdict for side in sides],
+        "rewards": [side.reward for side in sides],
+        "choices": [[choice and list(choice) for choice in side.choices] for side in sides],
+    }
+    events = _ended([started, *talk], sides)
+    seats = (Seat(PERSON), Seat(PERSON))
+    return ImportedMatch(index, NEGOTIATION.name, started.config, events, seats, facts)
+
+
+def _config(side: Perspective) -> dict[str, object]:
+    speakers = [who for who, _ in side.turns]
+    raw = {
+        "objective": "self",
+        "limit": max(MOST_MOVES, len(side.turns) + 2),
+        "counts": list(side.context.counts),
+        "values": [list(values) for values in side.context.values],
+        "first": speakers[0] if speakers else side.selector or YOU,
+    }
+    return NEGOTIATION.config(raw).to_json()
+
+
+def _ended(log: list[LogEvent], sides: Sequence[Perspective]) -> tuple[LogEvent, ...]:
+    if any(side.verdict == DISCONNECT for side in sides):
+        return (*log, *engine.abort(engine.replay(log), engine.OUR_FAULT, None, "the source says disconnect"))
+    selector = sides[0].selector or YOU
+    choices = _choices(sides)
+    chosen = [(seat, choices[seat]) for seat in (selector, 1 - selector)]
+    proposals = [_proposal(seat, choice) for seat, choice in chosen if choice is not None]
+    return closed([*log, *proposals], "no deal")
+
+
+def _choices(sides: Sequence[Perspective]) -> list[Counts | None]:
+    """What each seat chose: as it says itself, else as its partner's line has it, else what agreement leaves."""
+    main = sides[0]
+    mine, theirs = main.choices
+    if len(sides) == 2:
+        theirs = sides[1].choices[YOU] or theirs
+    elif mine is not None and theirs is None and main.verdict == AGREE:
+        theirs = three([count - n for count, n in zip(main.context.counts, mine, strict=True)])
+    return [mine, theirs]
+
+
+def _proposal(seat: int, choice: Counts) -> Event:
+    books, hats, balls = choice
+    text = f"[propose] ({books} books, {hats} hats, {balls} balls)"
+    return Event("proposal", seat, text, {"allocation": list(choice)})

@@ -1,0 +1,65 @@
+"""Reads recorded games of Adversarial Taboo, a JSON list of `{history: [{role, content}], target_word, max_turns}`.
+
+Every game is judged anew by the rule that the caller names, and ends where that verdict falls; what the source has
+after it stays among the facts. A game that stops before its last turn without a verdict is tied, as `flask judge` says.
+
+Source: Cheng et al. 2024, arXiv 2404.10642.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from app.datasets.json_list import read_list
+from app.datasets.records import MODEL, ImportedMatch, Seat, closed, packed
+from app.datasets.spag_episode import facts_of
+from app.errors import Invalid
+from app.games.base import JSON, Event
+from app.games.episodes import Episode, read_episode
+from app.games.taboo import TABOO, TIED, decision
+from app.games.words import RULES, judge
+from app.matches.engine import readable
+from app.matches.events import LogEvent, Started
+
+
+class Spag:
+    """The games of a file in their order; iterate as often as needed. Memory does not grow with their number.
+
+    Raises Invalid for a rule that there is not, and while it is read, which names the file, the episode and the field.
+    """
+
+    def __init__(self, file: Path | str, rule: str = "strict") -> None:
+        if rule not in RULES:
+            raise Invalid(f"rule: expected {' or '.join(RULES)}, got {rule!r}")
+        self.file = Path(file)
+        self.rule = rule
+
+    def __iter__(self) -> Iterator[ImportedMatch]:
+        for index, raw in enumerate(read_list(self.file, "a JSON list of episodes", "episode")):
+            yield _match(index, raw, self.rule, f"{self.file}, episode {index}")
+
+
+def _match(index: int, raw: Any, rule: str, where: str) -> ImportedMatch:
+    episode = read_episode(raw, where)
+    try:
+        config = TABOO.config({"word": episode.target, "max_turns": episode.max_turns, "rule": rule}).to_json()
+    except Invalid as error:
+        raise Invalid(f"{where}: {error.message}") from None
+    moves = _up_to_the_verdict(episode, rule)
+    events = closed([Started(TABOO.name, TABOO.version, config), *moves], TIED)
+    facts = packed(facts_of(raw, events))
+    return ImportedMatch(index, TABOO.name, config, events, (Seat(MODEL), Seat(MODEL)), facts)
+
+
+def _up_to_the_verdict(episode: Episode, rule: str) -> list[LogEvent]:
+    moves: list[LogEvent] = []
+    for seat, text in episode.moves[: 2 * episode.max_turns]:
+        verdict = judge(rule, episode.target, text)
+        declared = verdict.guess is not None
+        data: JSON = {"said": None if verdict.said is None else readable(verdict.said)}
+        if verdict.guess is not None:
+            data |= {"guess": readable(verdict.guess), "right": verdict.right}
+        moves.append(Event("declaration" if declared else "message", seat, readable(text), data))
+        if decision(seat, said=verdict.said is not None, declared=declared, right=verdict.right):
+            break
+    return moves

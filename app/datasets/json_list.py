@@ -1,0 +1,103 @@
+"""Reads a JSON list of objects item by item, so that memory holds one item and never the list."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from app.datasets.records import unreadable
+from app.errors import Invalid, shown
+
+CHUNK = 1 << 16  # bytes
+LONGEST = 1 << 25  # characters of one item
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+
+
+def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
+    """The items of a JSON list in a file; `item` is what each is called in a refusal.
+
+    Raises Invalid, which names the file, the item at which it goes wrong, what was expected and what came.
+    """
+    try:
+        with path.open("rb") as file:
+            yield from _Reader(file, str(path), what, item).items()
+    except OSError as error:
+        raise Invalid(f"{path}: expected {what}, got {unreadable(error)}") from None
+
+
+class _Reader:
+    """A window of the file's text that moves on as items are taken."""
+
+    def __init__(self, file: BinaryIO, where: str, what: str, item: str) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self._where, self._what, self._item = where, what, item
+        self._text = ""
+        self._at = 0
+        self._ended = False
+
+    def items(self) -> Iterator[Any]:
+        opening = self._next()
+        if opening != "[":
+            raise Invalid(f"{self._where}: expected {self._what}, got {self._shown(opening)}")
+        self._at += 1
+        mark = self._next()
+        number = 0
+        while mark != "]":
+            yield self._take(number)
+            mark = self._next()
+            if mark not in (",", "]"):
+                place = f"{self._where}, after {self._item} {number}"
+                raise Invalid(f"{place}: expected a comma or the end of the list, got {self._shown(mark)}")
+            self._at += mark == ","
+            number += 1
+        self._at += 1
+        self._close()
+
+    def _take(self, number: int) -> Any:
+        """The item that begins here. What is cut off by the window's end is tried again with twice as much text."""
+        self._next()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                if self._ended or len(self._text) - self._at > LONGEST:
+                    got = "the end of the file" if self._ended and error.pos >= len(self._text) else error.msg.lower()
+                    raise Invalid(f"{self._where}, {self._item} {number}: expected an object, got {got}") from None
+            except (RecursionError, ValueError):
+                place = f"{self._where}, {self._item} {number}"
+                raise Invalid(f"{place}: expected an object, got lists within lists without end") from None
+            else:
+                # A number at the very end of the window may go on after it.
+                if end < len(self._text) or self._ended:
+                    self._at = end
+                    return value
+            self._read(max(CHUNK, len(self._text) - self._at))
+
+    def _next(self) -> str:
+        """The next character that is no space, which is not taken; empty at the end."""
+        while True:
+            space = _SPACE.match(self._text, self._at)
+            self._at = space.end() if space else self._at
+            if self._at < len(self._text) or self._ended:
+                return self._text[self._at : self._at + 1]
+            self._read(CHUNK)
+
+    def _close(self) -> None:
+        if rest := self._next():
+            raise Invalid(f"{self._where}: expected nothing after the list, got {self._shown(rest)}")
+
+    def _read(self, size: int) -> None:
+        data = self._file.read(size)
+        self._ended = not data
+        try:
+            self._text = self._text[self._at :] + self._decode.decode(data, final=self._ended)
+        except UnicodeDecodeError:
+            raise Invalid(f"{self._where}: expected {self._what}, got bytes that are not UTF-8") from None
+        self._at = 0
+
+    def _shown(self, mark: str) -> str:
+        return shown(self._text[self._at : self._at + 20]) if mark else "the end of the file"

@@ -1,0 +1,142 @@
+"""A match as files bring it and take it away: its event log, who played, and what the log cannot hold. Pure.
+
+A source's own texts may hold what no screen shows and not every database stores. The events have the readable form;
+`facts` keep the original, packed where they could not be stored as they are.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from app.errors import Invalid, shown
+from app.games.base import JSON
+from app.matches import engine
+from app.matches.events import Ended, LogEvent
+
+PERSON, MODEL = "person", "model"
+BEYOND_STORING = re.compile(r"\\u0000|[\ud800-\udfff]")
+_PACKED = "packed"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Who filled a seat: a person or a model, and the name that the source gives, if it gives one."""
+
+    kind: str  # person | model
+    player: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMatch:
+    """One game of a source: its number there, its whole event log, and `facts` that the log cannot hold, as JSON.
+
+    `engine.replay(events)` gives the outcome by our rules; what the source recorded instead is among the facts.
+    `tokens` are those of all moves, where the source counted them.
+    """
+
+    index: int
+    game: str
+    config: JSON
+    events: tuple[LogEvent, ...]
+    seats: tuple[Seat, Seat]
+    facts: JSON = field(default_factory=dict)
+    tokens: int | None = None
+
+    @property
+    def outcome(self) -> Ended:
+        """How the match ended by our rules."""
+        ended = self.events[-1]
+        assert isinstance(ended, Ended)  # noqa: S101  # every importer closes the log
+        return ended
+
+
+class Recorded(Protocol):
+    """What the exporters need of a match. A match that was played here has no facts."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def events(self) -> tuple[LogEvent, ...]: ...
+    @property
+    def facts(self) -> JSON: ...
+    @property
+    def tokens(self) -> int | None: ...
+
+
+def check(matches: Iterable[ImportedMatch]) -> int:
+    """Read a source to its end and count its games, so that a bad file is found before anything is stored.
+
+    Raises Invalid, as reading does. Matches are let go one by one.
+    """
+    return sum(1 for _ in matches)
+
+
+def closed(log: list[LogEvent], reason: str | None = None) -> tuple[LogEvent, ...]:
+    """The log with its end by the game's own rules.
+
+    `reason` is that of a game that the source ended before the rules do: nobody scores in it.
+    """
+    match = engine.replay(log)
+    outcome = match.game.outcome(match.state)
+    if outcome is not None:
+        return (*log, Ended.of(outcome))
+    if reason is None:
+        raise Invalid(f"log: expected a game that is over, got one that goes on after {match.ply} moves")
+    return (*log, Ended(reason, None, (0, 0), dict(match.game.unfinished)))
+
+
+def packed(facts: JSON) -> JSON:
+    """The facts as any database stores them: with a NUL, half a surrogate pair or NaN they go into an ASCII text."""
+    try:
+        storable = not BEYOND_STORING.search(json.dumps(facts, ensure_ascii=False, allow_nan=False))
+    except ValueError:  # NaN, Infinity
+        storable = False
+    return facts if storable else {_PACKED: json.dumps(facts)}
+
+
+def unpacked(facts: JSON) -> JSON:
+    """The facts that `packed` was given."""
+    if set(facts) == {_PACKED}:
+        original: JSON = json.loads(facts[_PACKED])
+        return original
+    return facts
+
+
+# ---- Reading files -----------------------------------------------------------
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a file. Raises Invalid, which names the file, what was expected and what came."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise Invalid(f"{path}: expected {what}, got {unreadable(error)}") from None
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path}: expected {what}, got bytes at {error.start} that are not UTF-8") from None
+
+
+def read_json(path: Path, what: str) -> Any:
+    """The value of a JSON file. Raises Invalid, which names the file, what was expected and what came."""
+    text = read_text(path, what)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        got = f"no JSON at line {error.lineno}, column {error.colno}" if text.strip() else "an empty file"
+        raise Invalid(f"{path}: expected {what}, got {got}") from None
+    except (RecursionError, ValueError):  # a number of thousands of digits, too
+        raise Invalid(f"{path}: expected {what}, got lists within lists without end") from None
+
+
+def unreadable(error: OSError) -> str:
+    """What is the matter with a file, in a few words."""
+    return (error.strerror or str(error)).lower()
+
+
+def whole(raw: Any, where: str) -> int:
+    """A whole number as it came from JSON. Raises Invalid."""
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise Invalid(f"{where}: expected a whole number, got {shown(raw)}")
+    return raw

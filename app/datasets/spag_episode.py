@@ -1,0 +1,53 @@
+"""A match of Adversarial Taboo as its authors record it: `{history: [{role, content}], target_word, max_turns}`. Pure.
+
+Source: Cheng et al. 2024, arXiv 2404.10642.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.datasets.records import Recorded, unpacked
+from app.errors import Invalid, shown
+from app.games.base import JSON, Event
+from app.games.taboo import TABOO
+from app.matches.events import LogEvent, Started
+
+
+def episode_of(match: Recorded) -> JSON:
+    """The match as an episode, as its source had it. Raises Invalid for a match of another game."""
+    facts = unpacked(match.facts)
+    episode = _made(match.events)
+    history: list[Any] = episode["history"]
+    for at, move in facts.get("moves", {}).items():
+        history[int(at)] = move
+    history += facts.get("after", [])
+    fields: JSON = facts.get("fields", {})
+    return episode | fields
+
+
+def facts_of(raw: JSON, events: Sequence[LogEvent]) -> JSON:
+    """What the events do not say again: `moves` by their place, those `after` the verdict, and all other fields."""
+    made = _made(events)
+    played = len(made["history"])
+    facts: JSON = {}
+    moves = {str(at): raw["history"][at] for at in range(played) if raw["history"][at] != made["history"][at]}
+    if moves:
+        facts["moves"] = moves
+    if len(raw["history"]) > played:
+        facts["after"] = raw["history"][played:]
+    fields = {name: value for name, value in raw.items() if name != "history" and made.get(name) != value}
+    if fields:
+        facts["fields"] = fields
+    return facts
+
+
+def _made(events: Sequence[LogEvent]) -> JSON:
+    started = events[0]
+    if not isinstance(started, Started) or started.game != TABOO.name:
+        raise Invalid(f"match: expected one of {TABOO.name}, got {shown(started)}")
+    moves = [event for event in events if isinstance(event, Event)]
+    return {
+        "history": [{"role": TABOO.roles[event.seat], "content": event.text} for event in moves],
+        "target_word": started.config["word"],
+        "max_turns": started.config["max_turns"],
+    }

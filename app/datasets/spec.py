@@ -1,0 +1,83 @@
+"""What a dataset is to be cut from, and how: read from a command line, a form or JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
+from app.errors import Invalid, shown
+from app.games.base import JSON, whole_number
+from app.matches.choice import read_choice
+
+NO_REWARDS = "none"
+REWARDS = (NO_REWARDS,)
+MOST_ROUNDS = 1000
+_MATCHES = ("reason", "since", "until")  # conditions that `matches.choice` reads
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a dataset is to be cut from and how; None does not matter.
+
+    `rounds` are in order, each once; without any, all matches of `game` that are part of no round. `source` and
+    `model` are about who made the moves, `reason`, `since` and `until` about the match. `style` is the prompt style in
+    which moves are told whose player was not prompted: those of people, scripted players and imported matches.
+    """
+
+    rounds: tuple[int, ...]
+    filter: str
+    game: str | None = None
+    source: str = BOTH
+    model: str | None = None
+    reason: str | None = None
+    since: date | None = None
+    until: date | None = None
+    style: str = "full"
+
+    def to_json(self) -> JSON:
+        return {
+            "rounds": list(self.rounds),
+            "game": self.game,
+            "filter": self.filter,
+            "rewards": NO_REWARDS,
+            "source": self.source,
+            "model": self.model,
+            "reason": self.reason,
+            "since": None if self.since is None else self.since.isoformat(),
+            "until": None if self.until is None else self.until.isoformat(),
+            "style": self.style,
+        }
+
+
+def read_spec(raw: Mapping[str, Any]) -> Spec:
+    """A spec from a command line, a form or JSON; empty fields do not matter.
+
+    Raises NotFound for an unknown game, and Invalid for all else that no dataset can be cut by.
+    """
+    given = {name: str(value).strip() for name, value in raw.items() if name != "rounds" and value is not None}
+    rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in raw.get("rounds") or ()})
+    if len(rounds) > MOST_ROUNDS:
+        raise Invalid(f"round: expected at most {MOST_ROUNDS} of them, got {len(rounds)}")
+    game = given.get("game") or None
+    choice = read_choice({"game": game or "", **{name: given.get(name, "") for name in _MATCHES}})
+    if not rounds and game is None:
+        raise Invalid("round: expected the number of a round, or a game for its matches outside rounds, got neither")
+    _known("rewards", given.get("rewards") or NO_REWARDS, REWARDS)
+    return Spec(
+        rounds=tuple(rounds),
+        filter=_known("filter", given.get("filter") or ABOVE_AVG, FILTERS),
+        game=choice.game,
+        source=_known("source", given.get("source") or BOTH, SOURCES),
+        model=given.get("model") or None,
+        reason=choice.reason,
+        since=choice.since,
+        until=choice.until,
+        style=given.get("style") or "full",
+    )
+
+
+def _known(name: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(value)}")
+    return value

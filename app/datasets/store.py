@@ -1,0 +1,267 @@
+"""Datasets as they are kept: each in a file that is named by the hash of its bytes, and a row that says what it is.
+
+A file is written beside its place and renamed when it is whole; whoever finds it there finds all of it, for ever.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+from sqlalchemy import func, insert, select, text
+from sqlalchemy.orm import Session
+
+from app.datasets.build import Cut, Reading, refuse_nothing
+from app.datasets.spec import Spec
+from app.errors import Invalid, NotFound, check_name, shown
+from app.games.base import JSON
+from app.models import Dataset, DatasetRow
+
+FOLDER = "datasets"  # in PARLOR_HOME
+_ROWS_AT_ONCE = 5_000
+_PIECE = 1 << 20  # bytes
+_BEFORE_GROUP = b'{"group":"'
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A dataset whose file is there, and that no row of the database speaks of yet."""
+
+    path: Path
+    spec: JSON
+    sha256: str
+    size: int
+    rows: int
+    words: int
+    own_words: int
+    figures: JSON
+
+
+# ---- Writing -----------------------------------------------------------------
+
+
+def write(home: Path, reading: Reading, found: Iterable[list[Cut]]) -> Draft:
+    """Write what `build.cuts` gives into a file of its own.
+
+    Raises Invalid when nothing was kept, which leaves no file, and when the file cannot be written.
+    """
+    folder = home / FOLDER
+    draft = folder / f".{secrets.token_hex(8)}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tally = _pour(draft, found)
+        refuse_nothing(reading)
+        path = folder / f"{tally.sha256}.jsonl"
+        if path.exists():
+            draft.unlink()
+        else:
+            draft.chmod(0o444)
+            draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise Invalid(
+            f"{folder}: expected a folder that can be written to, got {error.strerror}; nothing was left there"
+        ) from None
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
+    return Draft(path, spec, tally.sha256, tally.size, tally.rows, tally.words, tally.own_words, tally.figures(reading))
+
+
+class _Tally:
+    """What there is to count while rows are written."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self.size = self.rows = self.words = self.own_words = self.matches = 0
+        self._kept: Counter[float] = Counter()
+        self._lengths: Counter[int] = Counter()
+        self._own_moves: Counter[int] = Counter()
+        self._rounds: Counter[int | None] = Counter()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def add(self, cuts: Sequence[Cut]) -> None:
+        """Count the rows of a match."""
+        self.matches += bool(cuts)
+        for cut in cuts:
+            self._hash.update(cut.line)
+            self.size += len(cut.line)
+            self.rows += 1
+            self.words += cut.words
+            self.own_words += cut.own_words
+            self._lengths[cut.words] += 1
+            self._own_moves[cut.own_moves] += 1
+            self._rounds[cut.round_id] += 1
+        for _, score in {(cut.seat, cut.score) for cut in cuts}:
+            self._kept[score] += 1
+
+    def figures(self, reading: Reading) -> JSON:
+        """Counts as lists, because JSON has no numbers for names."""
+        return {
+            "matches": self.matches,
+            "seats": reading.seats.total(),
+            "left": {step: reading.left[step] for step in ("matches", "filter", "source", "model", "consent")},
+            "means": [[*pool, mean] for pool, mean in sorted(reading.means.items(), key=str)],
+            "scores": [[score, number, self._kept[score]] for score, number in sorted(reading.seats.items())],
+            "words": [list(each) for each in sorted(self._lengths.items())],
+            "own_moves": [list(each) for each in sorted(self._own_moves.items())],
+            "rounds": [[number, rows] for number, rows in sorted(self._rounds.items(), key=lambda each: each[0] or 0)],
+        }
+
+
+def _pour(path: Path, found: Iterable[list[Cut]]) -> _Tally:
+    tally = _Tally()
+    with path.open("xb") as file:
+        for cuts in found:
+            file.writelines(cut.line for cut in cuts)
+            tally.add(cuts)
+        file.flush()
+        os.fsync(file.fileno())
+    return tally
+
+
+def save(session: Session, draft: Draft, name: str) -> Dataset:
+    """Register a draft as the next version of the dataset of that name, with the origin of each row.
+
+    Raises Invalid for a name that cannot be one.
+    """
+    check_name("name", name)
+    if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
+        session.execute(text("LOCK TABLE dataset IN SHARE ROW EXCLUSIVE MODE"))
+    latest = session.scalar(select(func.max(Dataset.version)).where(Dataset.name == name)) or 0
+    row = Dataset(
+        name=name,
+        version=latest + 1,
+        spec=draft.spec,
+        sha256=draft.sha256,
+        size=draft.size,
+        rows=draft.rows,
+        words=draft.words,
+        own_words=draft.own_words,
+        figures=draft.figures,
+        created_at=datetime.now(UTC),
+    )
+    session.add(row)
+    session.flush()
+    places = enumerate(_origins(draft.path))
+    while part := list(islice(places, _ROWS_AT_ONCE)):
+        session.execute(
+            insert(DatasetRow),
+            [
+                {"dataset_id": row.id, "place": place, "match_id": match_id, "seat": seat}
+                for place, (match_id, seat) in part
+            ],
+        )
+    return row
+
+
+def _origins(path: Path) -> Iterator[tuple[str, int]]:
+    """Match and seat of each row of a file, which stand at the beginning of its line."""
+    with path.open("rb") as file:
+        for line in file:
+            match_id, _, rest = line[len(_BEFORE_GROUP) :].partition(b":")
+            yield match_id.decode(), int(rest[:1])
+
+
+def default_name(spec: Spec) -> str:
+    """What a dataset is called that nobody has named."""
+    if not spec.rounds:
+        return f"{spec.game} {spec.filter}"
+    numbers = ", ".join(map(str, spec.rounds))
+    return f"round{'s' if len(spec.rounds) > 1 else ''} {numbers} {spec.filter}"[-80:].lstrip(" ,")
+
+
+# ---- Reading -----------------------------------------------------------------
+
+
+def list_datasets(session: Session) -> Sequence[Dataset]:
+    """All datasets, the latest first."""
+    return session.scalars(select(Dataset).order_by(Dataset.id.desc())).all()
+
+
+def get_dataset(session: Session, dataset_id: int) -> Dataset:
+    """The dataset of that number. Raises NotFound."""
+    row = session.get(Dataset, dataset_id) if 0 < dataset_id < 2**31 else None
+    if row is None:
+        raise NotFound(
+            f"dataset: expected the number of one that exists, got {dataset_id}; `flask dataset list` shows them"
+        )
+    return row
+
+
+def find_dataset(session: Session, called: str) -> Dataset:
+    """A dataset by its number, its name (the latest version) or name@version. Raises NotFound."""
+    if called.isascii() and called.isdecimal() and len(called) < 11:
+        return get_dataset(session, int(called))
+    name, mark, version = called.rpartition("@")
+    statement = select(Dataset).where(Dataset.name == called).order_by(Dataset.version.desc()).limit(1)
+    row = session.scalar(statement)
+    if row is None and mark and version.isascii() and version.isdecimal() and len(version) < 11:
+        row = session.scalar(select(Dataset).where(Dataset.name == name, Dataset.version == int(version)))
+    if row is None:
+        raise NotFound(
+            f"dataset: expected the number, name or name@version of one that exists, got {shown(called)};"
+            " `flask dataset list` shows them"
+        )
+    return row
+
+
+def datasets_of_round(session: Session, round_id: int) -> list[Dataset]:
+    """The datasets that were cut from a round, perhaps among others, the latest first."""
+    return [row for row in list_datasets(session) if round_id in row.spec["rounds"]]
+
+
+def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, int]]:
+    """The datasets that a match has rows in, the latest first, each with the seat that they came from."""
+    rows = (
+        select(Dataset, DatasetRow.seat)
+        .join(DatasetRow, DatasetRow.dataset_id == Dataset.id)
+        .where(DatasetRow.match_id == match_id)
+        .distinct()
+        .order_by(Dataset.id.desc(), DatasetRow.seat)
+    )
+    return [(row, seat) for row, seat in session.execute(rows)]
+
+
+def path_of(home: Path, row: Dataset) -> Path:
+    """Where a dataset's file lies. Raises NotFound when it was taken away."""
+    path = home / FOLDER / f"{row.sha256}.jsonl"
+    if not path.is_file():
+        raise NotFound(f"dataset {row.id}: expected its file {path}, got none; build it again from its spec")
+    return path
+
+
+def content(home: Path, row: Dataset) -> Iterator[bytes]:
+    """The bytes of a dataset in pieces. Raises Invalid at their end when they are not those that were written."""
+    seen = hashlib.sha256()
+    with path_of(home, row).open("rb") as file:
+        while piece := file.read(_PIECE):
+            seen.update(piece)
+            yield piece
+    if seen.hexdigest() != row.sha256:
+        raise Invalid(f"dataset {row.id}: expected bytes with the hash {row.sha256}, got {seen.hexdigest()}")
+
+
+def sample(home: Path, row: Dataset, number: int) -> list[bytes]:
+    """So many lines of a dataset, spread evenly over its bytes, the first one among them; fewer if it has fewer."""
+    found: dict[int, bytes] = {}
+    with path_of(home, row).open("rb") as file:
+        for place in range(number):
+            if place and row.rows > number:
+                file.seek(row.size * place // number)
+                file.readline()  # the rest of a line whose beginning is before
+            start = file.tell()
+            if line := file.readline():
+                found[start] = line
+    return [found[start] for start in sorted(found)]

@@ -1,0 +1,162 @@
+"""Matches as chats to learn from: what a seat's player was prompted with, its accepted moves, and nothing else.
+
+Where a model was prompted, its messages are the stored ones of its turns' first attempts, which hold no corrections.
+Who was not (people, scripted players, imported matches) is told in the style that the caller names, through the same
+`players.prompts` that prompts models. A chat whose moves a local model all drew has their tokens, too.
+"""
+
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import select, tuple_
+from sqlalchemy.orm import Session
+
+from app.games import find_game
+from app.games.base import JSON, Event
+from app.matches.events import LogEvent, Started, from_json
+from app.models import EventRow, GenerationRow, LanguageModel
+from app.players.prompts import Message, messages
+
+Turn = tuple[str, int]  # a match and the ply of a move in it
+
+
+class Told(NamedTuple):
+    """A seat and its chat. Where there is a `tokenizer` (its hash), `ids` are the tokens of the own moves in order."""
+
+    seat: int
+    chat: list[Message]
+    tokenizer: str | None = None
+    ids: Sequence[Sequence[int]] = ()
+
+
+class Drawn(NamedTuple):
+    """What a local model drew at a turn: the tokens, their text, and the tokenizer's hash."""
+
+    ids: Sequence[int]
+    text: str
+    tokenizer: str
+
+
+class Wanted(NamedTuple):
+    """The seats of a match whose chats are wanted, and the prompt in which moves are told that nobody was asked for."""
+
+    seats: Sequence[int]
+    prompt: JSON
+
+
+def transcripts(session: Session, wanted: Mapping[str, Wanted]) -> dict[str, list[Told]]:
+    """The chats of matches by seat, each of which ends with an own move; a seat that made no move has none.
+
+    A chat holds all moves of the seat, unless its prompts were cut to fit the model: then it has several chats, and
+    each move is the model's in one of them, as it was when it was made.
+    """
+    logs = _logs(session, wanted)
+    last = [
+        (match, own[-1])
+        for match, log in logs.items()
+        for seat in wanted[match].seats
+        if log.started.prompts[seat] and (own := _plies(log, seat))
+    ]
+    stored, drawn = _stored(session, last), _drawn(session, {match for match, _ in last})
+    found: dict[str, list[Told]] = {match: [] for match in logs}
+    for match, log in logs.items():
+        for seat in wanted[match].seats:
+            chats = _chats(session, match, log, seat, wanted[match].prompt, stored)
+            told = [Told(seat, chat, *_tokens(match, log, own, drawn)) for chat, own in chats]
+            found[match] += reversed(told)
+    return found
+
+
+class _Log(NamedTuple):
+    started: Started
+    moves: list[Event]  # accepted
+
+
+def _logs(session: Session, matches: Collection[str]) -> dict[str, _Log]:
+    rows = session.execute(
+        select(EventRow.match_id, EventRow.body).where(EventRow.match_id.in_(matches)).order_by(EventRow.seq)
+    )
+    found: dict[str, list[LogEvent]] = {match: [] for match in matches}
+    for row in rows:
+        found[row.match_id].append(from_json(row.body))
+    return {
+        match: _Log(first, [event for event in rest if isinstance(event, Event)])
+        for match, (first, *rest) in found.items()
+        if isinstance(first, Started)
+    }
+
+
+def _plies(log: _Log, seat: int) -> list[int]:
+    """Where the seat's own moves stand."""
+    return [ply for ply, event in enumerate(log.moves) if event.seat == seat]
+
+
+def _stored(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[Message]]:
+    """What models were prompted with at these turns, before any correction."""
+    rows = session.execute(
+        select(GenerationRow.match_id, GenerationRow.ply, GenerationRow.attempt, GenerationRow.prompt)
+        .where(tuple_(GenerationRow.match_id, GenerationRow.ply).in_(turns))
+        .order_by(GenerationRow.attempt, GenerationRow.id)
+    )
+    found: dict[Turn, list[Message]] = {}
+    for row in rows:
+        base = row.prompt[: len(row.prompt) - 2 * row.attempt]  # each refused attempt adds itself and its correction
+        found.setdefault((row.match_id, row.ply), base)
+    return found
+
+
+def _drawn(session: Session, matches: Collection[str]) -> dict[Turn, Drawn]:
+    """What local models drew in these matches to the end; of several attempts at a turn the last."""
+    local = session.scalars(select(LanguageModel.id).where(LanguageModel.kind == "local")).all()
+    if not local:
+        return {}
+    tokenizer, finish = (GenerationRow.sampling[name].as_string() for name in ("tokenizer", "finish_reason"))
+    rows = session.execute(
+        select(
+            GenerationRow.match_id, GenerationRow.ply, GenerationRow.token_ids, GenerationRow.text,
+            tokenizer.label("tokenizer"),
+        )
+        .where(GenerationRow.match_id.in_(matches), GenerationRow.language_model_id.in_(local))
+        .where(tokenizer.is_not(None), finish == "stop")
+        .order_by(GenerationRow.attempt, GenerationRow.id)
+    )  # fmt: skip
+    return {(row.match_id, row.ply): Drawn(row.token_ids, row.text, row.tokenizer) for row in rows}
+
+
+def _tokens(
+    match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, Drawn]
+) -> tuple[str | None, Sequence[Sequence[int]]]:
+    """Tokenizer and tokens of the moves at these plies, if one tokenizer's make all of them word for word."""
+    found = [each for ply in own if (each := drawn.get((match, ply))) and each.text == log.moves[ply].text]
+    if len(found) < len(own) or len({each.tokenizer for each in found}) != 1:
+        return None, ()
+    return found[0].tokenizer, [each.ids for each in found]
+
+
+def _chats(
+    session: Session, match: str, log: _Log, seat: int, prompt: JSON, stored: Mapping[Turn, list[Message]]
+) -> Iterator[tuple[list[Message], list[int]]]:
+    """The chat up to the seat's last move, and, where its prompt does not reach back so far, those of earlier ones; and
+    the plies of the own moves in each.
+    """
+    own, prompted = _plies(log, seat), log.started.prompts[seat]
+    while own:
+        turn = match, own[-1]
+        base = (stored.get(turn) or _stored(session, [turn]).get(turn)) if prompted else None
+        if base is None:
+            base = _told(log, seat, own[-1], prompted or prompt)
+        chat = [*base, {"role": "assistant", "content": log.moves[own[-1]].text}]
+        begin = max(0, len(own) - sum(each["role"] == "assistant" for each in chat))
+        yield chat, own[begin:]
+        own = own[:begin]
+
+
+def _told(log: _Log, seat: int, ply: int, prompt: JSON) -> list[Message]:
+    """The chat of a seat up to where its move at `ply` is due."""
+    game: Any = find_game(log.started.game)
+    # A resolved config leaves nothing to draw, so the generator given here is never used.
+    state = game.initial(game.config(log.started.config), random.Random(0))
+    for event in log.moves[:ply]:
+        state = game.apply(state, event)
+    return messages(game.view(state, seat), prompt)

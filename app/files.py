@@ -1,0 +1,41 @@
+"""Files and folders that are there whole or not at all."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write a file or a folder under, so that `path` never stands for half of it.
+
+    It takes the place of `path` when the block ends, and is gone when the block raises. Raises OSError.
+    """
+    draft = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.part")
+    try:
+        yield draft
+        draft.replace(path)
+    except BaseException:
+        if draft.is_dir():
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
+            draft.unlink(missing_ok=True)
+        raise
+
+
+def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write all pieces to a file that is there whole or as it was. Raises OSError."""
+    with beside(path) as draft, draft.open("xb") as file:
+        pour(pieces, file)
+        os.fsync(file.fileno())
+
+
+def pour(pieces: Iterable[bytes], into: BinaryIO) -> None:
+    """Write all of it."""
+    for piece in pieces:
+        into.write(piece)
+    into.flush()

@@ -1,0 +1,94 @@
+"""A training as a process of its own: started, asked to stop, and never two of one job.
+
+It leads a session, so that Ctrl-C in a terminal reaches the worker alone, and ends by itself, with a checkpoint, when
+its worker is gone. As long as it lives it holds the job's lock: whoever gets the lock knows that it is over.
+"""
+
+import contextlib
+import fcntl
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from app.config import ROOT
+from app.errors import Conflict, NotFound
+from app.finetuning.files import Files
+
+GRACE = 30.0  # seconds to end a step and save a checkpoint before it is killed
+PROGRAM = (sys.executable, "-m", "training")
+_LOOK = 0.1
+
+
+class Child:
+    """The process that trains. Raises Conflict when another one of the job cannot be ended."""
+
+    def __init__(self, method: str, files: Files, waiting: Callable[[], object]) -> None:
+        """Start it, once an earlier one of the same job is over; `waiting` is called meanwhile."""
+        command = [*PROGRAM, method, "--config", str(files.config), "--progress", str(files.progress)]
+        with files.lock.open("a+") as lock, files.log.open("ab") as log:
+            _wait_for_lock(lock, files.lock, waiting)
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [*command, "--parent", str(os.getpid())],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(lock.fileno(),),
+            )
+            lock.truncate(0)
+            lock.write(str(self._process.pid))
+
+    def code(self, seconds: float) -> int | None:
+        """Its exit code as soon as it is over; None if it still runs after so many seconds."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def ask_to_stop(self) -> None:
+        """Have it end its step, save a checkpoint, and go."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End it and all that it has started, if it still runs."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def refuse_if_not_installed() -> None:
+    """Raises NotFound where the packages are missing that a training needs; none of them is loaded."""
+    for name in ("torch", "transformers"):
+        if importlib.util.find_spec(name) is None:
+            raise NotFound(
+                f"{name}: expected it to be installed where the job runs, got none;"
+                " pip install -c constraints.txt -e '.[training]'"
+            )
+
+
+def _wait_for_lock(lock: IO[str], path: Path, waiting: Callable[[], object]) -> None:
+    """An earlier worker's child may still be saving; it is killed when that takes too long."""
+    deadline = time.monotonic() + GRACE
+    killed = False
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline + GRACE:
+                raise Conflict(f"{path}: expected an earlier training to end, got one that holds it; end it") from None
+        if not killed and time.monotonic() > deadline:
+            killed = True
+            lock.seek(0)
+            with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
+                os.killpg(int(lock.read()), signal.SIGKILL)
+        waiting()
+        time.sleep(_LOOK)

@@ -1,0 +1,98 @@
+"""Where the files of a job lie, and reading one that another process writes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import Conflict
+from app.files import replace_file
+
+FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The folder of a job, and the checkpoint that it makes, by the model's name."""
+
+    home: Path
+    job_id: int
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        return self.home / FOLDER / str(self.job_id)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config.json"
+
+    @property
+    def run(self) -> Path:
+        """What the training needs to go on after a kill."""
+        return self.folder / "run"
+
+    @property
+    def progress(self) -> Path:
+        """Its events, of all of its lives."""
+        return self.folder / "progress.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What it has printed."""
+        return self.folder / "log.txt"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the training as long as it lives; its process number is in it."""
+        return self.folder / "lock"
+
+    @property
+    def output(self) -> Path:
+        return self.home / self.output_name
+
+    @property
+    def output_name(self) -> str:
+        """The checkpoint, as the registry names it: relative to PARLOR_HOME."""
+        return f"{CHECKPOINTS}/{self.name}"
+
+    @property
+    def _claim(self) -> Path:
+        return self.home / CHECKPOINTS / f".{self.name}.job"
+
+    def prepare(self) -> None:
+        """Make the folders, and say that the checkpoint, if there is none, will be this job's. Raises OSError."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.output.parent.mkdir(parents=True, exist_ok=True)
+        if not self.output.exists():
+            replace_file(self._claim, [str(self.job_id).encode()])
+
+    def refuse_foreign_output(self) -> None:
+        """Raises Conflict for a checkpoint under the model's name that this job has not made."""
+        if not self._claim.is_file() or self._claim.read_text() != str(self.job_id):
+            raise Conflict(
+                f"{self.output}: expected a folder that is not there yet, got a checkpoint that this job has not made;"
+                " remove it, or name the model otherwise"
+            )
+
+
+class Tail:
+    """The lines of a file that somebody else writes, as they become whole."""
+
+    def __init__(self, path: Path, *, whole: bool) -> None:
+        """`whole`: from the file's beginning, else what is written from now on. Ends a line that was cut off."""
+        self._path = path
+        self._begun = b""
+        with path.open("ab+") as file:
+            self._place = 0 if whole else file.tell()
+            if file.tell():
+                file.seek(-1, 2)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+
+    def lines(self) -> list[str]:
+        """What has become whole since the last call."""
+        with self._path.open("rb") as file:
+            file.seek(self._place)
+            new = file.read()
+        self._place += len(new)
+        *lines, self._begun = (self._begun + new).split(b"\n")
+        return [line.decode(errors="replace") for line in lines]

@@ -1,0 +1,66 @@
+"""Training jobs for experimenters: a page of them, what belongs to one, and what it has told."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.finetuning import jobs
+from app.finetuning.progress import LATELY, figures
+from app.games.base import JSON
+from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
+
+PAGE = 25  # jobs on a page
+
+
+class Line(NamedTuple):
+    """A job in a list, with what its status is called, what it learns from, begins with and has made."""
+
+    row: TrainingJob
+    state: str
+    dataset: Dataset
+    base: LanguageModel | None
+    model: LanguageModel | None
+
+
+def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[Line], int | None]:
+    """A page of all jobs, the latest first, and the number behind which the next page begins, if any."""
+    statement = select(TrainingJob).order_by(TrainingJob.id.desc()).limit(PAGE + 1)
+    if before is not None:
+        statement = statement.where(TrainingJob.id < before)
+    rows = session.scalars(statement).all()
+    return [line(session, row) for row in rows[:PAGE]], rows[PAGE - 1].id if len(rows) > PAGE else None
+
+
+def all_jobs(session: Session) -> Sequence[TrainingJob]:
+    """Every job, the latest first."""
+    return session.scalars(select(TrainingJob).order_by(TrainingJob.id.desc())).all()
+
+
+def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
+    """The jobs that learn from a dataset, the latest first."""
+    rows = select(TrainingJob).where(TrainingJob.dataset_id == dataset_id).order_by(TrainingJob.id.desc())
+    return session.scalars(rows).all()
+
+
+def line(session: Session, row: TrainingJob) -> Line:
+    """A job with what belongs to it."""
+    base, model = (
+        None if number is None else session.get(LanguageModel, number) for number in (row.base_id, row.model_id)
+    )
+    return Line(row, jobs.state_of(row), session.get_one(Dataset, row.dataset_id), base, model)
+
+
+def events_of(session: Session, job_id: int) -> Sequence[JSON]:
+    """All that a job has told, in order."""
+    told = select(TrainingEvent.body).where(TrainingEvent.job_id == job_id).order_by(TrainingEvent.number)
+    return session.scalars(told).all()
+
+
+def figures_of(session: Session, row: TrainingJob) -> JSON:
+    """How far a job is, as figures by name."""
+    told = select(TrainingEvent.body).where(TrainingEvent.job_id == row.id).order_by(TrainingEvent.number.desc())
+    held_out = session.scalar(told.where(TrainingEvent.body["event"].as_string() == "eval").limit(1))
+    latest = session.scalars(told.limit(LATELY)).all()
+    return figures(row, jobs.state_of(row), latest[::-1], held_out)

@@ -1,0 +1,90 @@
+"""How far a job is: figures that a page shows and a line to it carries, and its events as lines of a log. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from app import states
+from app.games.base import JSON
+
+LATELY = 20  # events over which a pace is taken
+_OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second")
+
+
+def left(events: Sequence[Mapping[str, Any]]) -> float | None:
+    """The seconds that the steps that are left will take at the pace of these, the latest events of a job in order."""
+    steps: list[Mapping[str, Any]] = []
+    for each in (each for each in reversed(events) if each["event"] == "step"):
+        if steps and each["step"] >= steps[-1]["step"]:
+            break  # before it was gone on with
+        steps.append(each)
+    if len(steps) < 2 or steps[0]["at"] <= steps[-1]["at"]:
+        return None
+    pace = (steps[0]["step"] - steps[-1]["step"]) / (steps[0]["at"] - steps[-1]["at"])
+    return float((steps[0]["steps"] - steps[0]["step"]) / pace)
+
+
+def figures(row: Any, state: str, events: Sequence[Mapping[str, Any]], held_out: Mapping[str, Any] | None) -> JSON:
+    """A job as figures by name. `events` are the latest ones, `held_out` is the latest evaluation.
+
+    What is not known yet is None, and so is `left`, in seconds, where nothing goes on.
+    """
+    last, saved = _last(events, "step"), _last(events, "saved")
+    seconds = left(events) if state == states.RUNNING else None
+    return {
+        "job": row.id,
+        "status": state,
+        "step": row.step or 0,
+        "steps": row.steps,
+        "percent": 100 * (row.step or 0) // max(1, row.steps or 0),
+        "loss": _short(row.loss),
+        "eval_loss": _short(held_out["loss"]) if held_out else None,
+        "eval_step": held_out["step"] if held_out else None,
+        **{name: _short(last.get(name)) for name in _OF_STEP},
+        "saved": saved.get("step"),
+        "left": None if seconds is None else round(seconds),
+        "device": row.device,
+        "error": row.error,
+    }
+
+
+def _last(events: Sequence[Mapping[str, Any]], kind: str) -> Mapping[str, Any]:
+    return next((each for each in reversed(events) if each["event"] == kind), {})
+
+
+def line(event: Mapping[str, Any]) -> str:
+    """An event as a line of a log, with the time of day in UTC before it."""
+    at = datetime.fromtimestamp(event.get("at", 0), UTC)
+    return f"{at:%H:%M:%S}  {_words(event)}"
+
+
+def _words(event: Mapping[str, Any]) -> str:
+    kind = event["event"]
+    if kind == "started":
+        gone_on = f", goes on from {event['resumed_from']}" if event.get("resumed_from") else ""
+        cut = f", {event['shortened']} shortened" if event.get("shortened") else ""
+        return (
+            f"started on {event['device']}: {event['rows']} rows{cut}, {event['targets']} tokens to learn,"
+            f" {event['parameters']} weights{gone_on}"
+        )
+    if kind == "step":
+        return (
+            f"step {event['step']} of {event['steps']}  loss {_figure(event['loss'])}  lr {_figure(event['lr'])}"
+            f"  {event['tokens_per_second']:.0f} tokens/s"
+        )
+    if kind == "eval":
+        return f"step {event['step']} of {event['steps']}  held-out loss {_figure(event['loss'])}"
+    if kind == "saved":
+        return f"saved {event['checkpoint']}"
+    if kind == "finished":
+        return f"finished with the weights of step {event['step']}"
+    return f"{kind}: {event['message']}" if "message" in event else str(kind)
+
+
+def _figure(value: float | None) -> str:
+    return "no number" if value is None else f"{value:.4g}"
+
+
+def _short(value: float | None) -> float | None:
+    """Four digits are enough for a page, and keep what is sent small."""
+    return None if value is None else float(f"{value:.4g}")

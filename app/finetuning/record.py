@@ -1,0 +1,132 @@
+"""What a job tells, written down in groups: at most two short transactions a second, each of which renews the lease.
+
+Who has lost the lease writes nothing any more.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import structlog
+from sqlalchemy import Engine, insert, select
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app import states
+from app.extensions import insist, reading, writing
+from app.finetuning import jobs
+from app.finetuning.progress import line
+from app.games.base import JSON
+from app.models import TrainingEvent, TrainingJob
+
+AWAY = 600.0  # seconds that the end of a job waits for a database that is away
+_LINES = 60  # of the log on the job's row
+_LONGEST = 400  # characters of one of them
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+class Lost(Exception):
+    """Somebody else has taken the job."""
+
+
+class Record:
+    """Writes for one worker at one job. `told` is called with the new events after each transaction."""
+
+    def __init__(
+        self, database: Engine, job_id: int, owner: str, lease: float, told: Callable[[list[JSON]], None]
+    ) -> None:
+        self._database = database
+        self._job_id = job_id
+        self._owner = owner
+        self._lease = lease
+        self._told = told
+        self._events: list[tuple[int, JSON]] = []
+        self._renew_at = 0.0
+        self._says_more = False
+        with reading(database) as session:
+            row = jobs.get_job(session, job_id)
+            self._log = deque(row.log.splitlines(), _LINES)
+            before = select(TrainingEvent).where(TrainingEvent.job_id == job_id).order_by(TrainingEvent.number)
+            events = session.scalars(before).all()
+        self.following = events[-1].number + 1 if events else 0  # the number of the next event
+        self._furthest = max((each.body["step"] for each in events if each.body["event"] == "step"), default=0)
+
+    def add(self, number: int, event: JSON) -> None:
+        """An event, with its number among all of the job's."""
+        self.following = number + 1
+        self._events.append((number, event))
+        self.say(line(event))
+
+    def say(self, text: str) -> None:
+        """A line of the log."""
+        self._log.append(text[:_LONGEST])
+        self._says_more = True
+
+    def keep(self) -> str:
+        """Write down what is new, or renew the lease when it is time, and give the job's status. Raises Lost.
+
+        While the database is away, the job goes on and nothing is forgotten.
+        """
+        try:
+            if self._events or self._says_more or time.monotonic() >= self._renew_at:
+                with writing(self._database) as session:
+                    status = self._write(session)
+                self._written()
+                return status
+            with reading(self._database) as session:
+                row = session.execute(
+                    select(TrainingJob.status, TrainingJob.lease_owner).where(TrainingJob.id == self._job_id)
+                ).one()
+            if row.lease_owner != self._owner:
+                raise Lost
+            return str(row.status)
+        except OperationalError as error:
+            log.warning("the database is away, the training goes on", job=self._job_id, error=str(error.orig))
+            return states.RUNNING
+
+    def settle(self, also: Callable[[Session], T]) -> T:
+        """Write down what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
+
+        def work(session: Session) -> T:
+            self._write(session)
+            return also(session)
+
+        found = insist(self._database, work, AWAY)
+        self._written()
+        return found
+
+    def _write(self, session: Session) -> str:
+        values: dict[str, Any] = {"log": "\n".join(self._log)}
+        for _, event in self._events:
+            values |= _values(event)
+        if self._newest() > self._furthest:
+            values["lease_count"] = 0
+        status = jobs.hold(session, self._job_id, self._owner, self._lease, **values)
+        if status is None:
+            raise Lost
+        if self._events:
+            rows = [{"job_id": self._job_id, "number": number, "body": event} for number, event in self._events]
+            session.execute(insert(TrainingEvent), rows)
+        return status
+
+    def _written(self) -> None:
+        self._furthest = max(self._furthest, self._newest())
+        events, self._events = [event for _, event in self._events], []
+        self._says_more = False
+        self._renew_at = time.monotonic() + self._lease / 3
+        self._told(events)
+
+    def _newest(self) -> int:
+        return max((event["step"] for _, event in self._events if event["event"] == "step"), default=0)
+
+
+def _values(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event changes on the job's row."""
+    if event["event"] == "started":
+        return {"device": str(event["device"])[:120]}
+    if event["event"] == "step":
+        return {"step": event["step"], "steps": event["steps"], "loss": event["loss"]}
+    return {}

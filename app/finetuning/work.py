@@ -1,0 +1,205 @@
+"""One worker at one job: it starts the training, follows what it tells, ends it when asked to, and registers the model.
+
+The worker may be a Celery task, or a command in a terminal. A job that was killed anywhere goes on from its own run
+folder, and a checkpoint that is whole is registered without training again.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app import states
+from app.config import Settings
+from app.datasets import store
+from app.errors import AppError, Conflict
+from app.extensions import reading, writing
+from app.files import replace_file
+from app.finetuning import jobs
+from app.finetuning.child import GRACE, Child, refuse_if_not_installed
+from app.finetuning.config import AUTO
+from app.finetuning.files import Files, Tail
+from app.finetuning.record import Lost, Record
+from app.games.base import JSON
+from app.models import Dataset, LanguageModel
+from app.players.local_options import read_options
+
+TICK = 0.5  # seconds between two looks at what the training tells, and at whether the job is to be stopped
+PAUSE = 1.0  # seconds before a training is started again that was killed
+_INTERRUPTED = 130  # the exit code of a training that somebody stopped
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What a worker runs jobs with. `owner` is a name that no other worker at the job has.
+
+    `stop` is set when the worker is to go home; `told` is called with a job's new events after each transaction.
+    """
+
+    database: Engine
+    settings: Settings
+    owner: str
+    stop: threading.Event
+    told: Callable[[list[JSON]], None] = lambda _events: None
+
+
+class _Failed(AppError):
+    """The training has said why it cannot go on."""
+
+
+def run_job(place: Workplace, job_id: int) -> bool:
+    """Run a job until it is over, or it or the worker is stopped. False if there was nothing to do.
+
+    Whatever goes wrong is written down on the job's row.
+    """
+    lease = place.settings.TRAIN_LEASE
+    with writing(place.database) as session:
+        if not jobs.take(session, job_id, place.owner, lease):
+            return False
+    try:
+        record = Record(place.database, job_id, place.owner, lease, place.told)
+        _Worker(place, job_id, record).work()
+    except Lost:
+        log.warning("a training job went to somebody else", job=job_id)
+    return True
+
+
+class _Worker:
+    """See `run_job`."""
+
+    def __init__(self, place: Workplace, job_id: int, record: Record) -> None:
+        self._place = place
+        self._job_id = job_id
+        self._record = record
+        self._stopping_since: float | None = None
+        self._reason: str | None = None  # what the training has said of its failure
+        self._last = ""  # the last line that it has printed
+
+    def work(self) -> None:
+        """Run until there is nothing left or somebody says stop, and leave everything in order. Raises Lost."""
+        error = None
+        try:
+            if self._until_made():
+                self._record.settle(lambda session: jobs.finish(session, self._files, self._place.owner))
+                return
+        except (AppError, OSError) as problem:
+            error = " ".join(str(problem).split())
+        except Lost:
+            raise
+        except Exception as problem:
+            log.exception("a worker at a training job broke", job=self._job_id)
+            error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        self._record.settle(lambda session: jobs.leave(session, self._job_id, self._place.owner, error))
+
+    def _until_made(self) -> bool:
+        """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""
+        with reading(self._place.database) as session:
+            row = jobs.get_job(session, self._job_id)
+            self._files = Files(self._place.settings.home, row.id, row.name)
+            method, deaths = row.method, row.lease_count
+            self._files.prepare()
+            if self._files.output.exists():
+                self._files.refuse_foreign_output()
+                return True
+            refuse_if_not_installed()
+            _write_config(session, self._files)
+        self._events = Tail(self._files.progress, whole=True)
+        self._count = 0
+        self._catch_up()
+        while not self._files.output.exists():
+            if deaths >= jobs.MOST_DEATHS:
+                raise Conflict(
+                    f"the training or its worker was killed {deaths} times without a new step between, as for want of"
+                    " memory; lower batch and raise accumulation by as much"
+                )
+            if deaths and self._place.stop.wait(PAUSE):
+                return False
+            if not self._lives(method):
+                deaths = self._record.settle(lambda session: jobs.count_death(session, self._job_id))
+            if self._stopping_since is not None:
+                return False
+        return True
+
+    def _lives(self, method: str) -> bool:
+        """Run the training once. False if it was killed; raises _Failed if it has ended without its checkpoint."""
+        self._printed = Tail(self._files.log, whole=False)
+        self._reason, self._last = None, ""
+        child = Child(method, self._files, self._record.keep)
+        try:
+            while (code := child.code(TICK)) is None:
+                self._read()
+                self._look_after(child)
+        finally:
+            child.kill()
+        self._read()
+        if self._files.output.exists() or self._stopping_since is not None:
+            return True
+        if code < 0 or code == _INTERRUPTED:
+            return False
+        raise _Failed(self._reason or self._last or f"the training ended with exit code {code} and said nothing")
+
+    def _look_after(self, child: Child) -> None:
+        """Write down what is new, and end the training when that is wished for."""
+        wanted = self._record.keep() == states.CANCELLING or self._place.stop.is_set()
+        if self._stopping_since is None and wanted:
+            self._stopping_since = time.monotonic()
+            child.ask_to_stop()
+        if self._stopping_since is not None and time.monotonic() - self._stopping_since > GRACE:
+            child.kill()
+
+    # ---- What it tells ---------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        """Take in what was told when nobody listened any more, and number what follows on from it."""
+        lines = self._events.lines()
+        self._count = max(0, self._record.following - len(lines))  # the file may be another machine's
+        self._take_in(lines)
+
+    def _read(self) -> None:
+        """Take in what is new."""
+        self._take_in(self._events.lines())
+        for text in filter(str.strip, self._printed.lines()):
+            self._last = text.removeprefix("error: ")
+            if self._last != self._reason:  # which the log has already
+                self._record.say(text)
+
+    def _take_in(self, lines: list[str]) -> None:
+        for text in lines:
+            number, self._count = self._count, self._count + 1
+            if number < self._record.following:
+                continue
+            event = _event(text)
+            if event is not None:
+                self._record.add(number, event)
+                self._reason = event["message"] if event["event"] == "failed" else None
+
+
+def _event(text: str) -> JSON | None:
+    """An event, or None for a line that a kill has cut off."""
+    try:
+        event = json.loads(text)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and "event" in event else None
+
+
+def _write_config(session: Session, files: Files) -> None:
+    """Write what the training is told. Raises NotFound for files that are gone, Invalid for one that was changed."""
+    home, row = files.home, jobs.get_job(session, files.job_id)
+    dataset = session.get_one(Dataset, row.dataset_id)
+    for _ in store.content(home, dataset):  # its hash is looked at by the way
+        pass
+    told: dict[str, Any] = {"log_every": AUTO, **row.config, "data": str(store.path_of(home, dataset))}
+    if row.base_id is not None:
+        base = session.get_one(LanguageModel, row.base_id)
+        told |= {"base": str(jobs.base_folder(home, base)), "base_sha256": read_options(base.options).sha256}
+    told |= {"output": str(files.output), "run": str(files.run)}
+    replace_file(files.config, [json.dumps(told, indent=2).encode()])

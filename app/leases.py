@@ -1,0 +1,48 @@
+"""What whoever works at rounds, training jobs and campaigns shares: leases, rings for what is left lying, and stopping.
+
+Each works on mapped classes of `app/models` and on their rows. Nothing here commits.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy.orm import Session
+
+from app import states
+from app.errors import Conflict
+
+
+def free(table: Any, now: datetime) -> ColumnElement[bool]:
+    """Whether nobody holds the lease of a row, for a WHERE."""
+    return or_(table.lease_until.is_(None), table.lease_until < now)
+
+
+def is_held(row: Any) -> bool:
+    """Whether somebody holds the lease of a row just now."""
+    return row.lease_until is not None and row.lease_until >= datetime.now(UTC)
+
+
+def mark_rung(session: Session, table: Any, waits: ColumnElement[bool], now: datetime) -> Sequence[int]:
+    """Ids of the rows that wait, marked as rung for; those that somebody else is just marking are left to him."""
+    ids = session.scalars(select(table.id).where(waits).with_for_update(skip_locked=True, key_share=True)).all()
+    if ids:
+        rung = update(table).where(table.id.in_(ids)).values(rung_at=now)
+        session.execute(rung, execution_options={"synchronize_session": False})
+    return ids
+
+
+def ask_to_stop(session: Session, row: Any, what: str, doing: str) -> bool:
+    """Call a row being cancelled. False if it is so already, or cancelled; raises Conflict when it is over.
+
+    `what` and `doing` name it and what it would have to be: round 7, being played.
+    """
+    session.refresh(row, with_for_update=True)
+    if row.status in (states.CANCELLING, states.CANCELLED):
+        return False
+    if row.status not in states.OPEN:
+        raise Conflict(f"{what}: expected one that is {doing}, got one that is {row.status}")
+    row.status = states.CANCELLING
+    session.flush()
+    return True

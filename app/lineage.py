@@ -1,0 +1,233 @@
+"""Where a language model comes from and what came of it: model ← job ← dataset ← rounds ← models. Only reads.
+
+The job that made a model names its base and its dataset, and every row of a dataset names the match that it was cut
+from, and so the round and the models that played it. A model without a job is where a lineage begins.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session, defer
+
+from app.config import ROOT
+from app.errors import NotFound
+from app.models import (
+    Campaign,
+    CampaignIteration,
+    Dataset,
+    DatasetRow,
+    LanguageModel,
+    MatchRow,
+    RoundRow,
+    SeatRow,
+    TrainingJob,
+)
+from app.registry import BASELINE, MODELS
+
+TRAINED, SHIPPED, ADDED = "trained", "shipped", "added"  # by a job; it came with Parlor; by hand
+
+
+class Source(NamedTuple):
+    """A round that a dataset was cut from, or, with None for it, all of its matches that are part of no round."""
+
+    round: RoundRow | None
+    models: Sequence[LanguageModel]  # who played, each once; none in a round that was imported
+    people: bool  # whether people played as well
+    rows: int  # of the dataset that are cut from it
+
+
+class Place(NamedTuple):
+    """An iteration of a campaign that a model belongs to; 0 is that of the model that the campaign began with."""
+
+    campaign_id: int
+    name: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a model came to be. Only one that is `trained` has a job and a dataset, with what that was cut from."""
+
+    model: LanguageModel
+    origin: str
+    job: TrainingJob | None = None
+    base: LanguageModel | None = None  # none: from nothing
+    dataset: Dataset | None = None
+    sources: Sequence[Source] = ()
+    places: Sequence[Place] = ()
+
+    @property
+    def parents(self) -> list[LanguageModel]:
+        """The models that it came from, each once: its base, and all that played what it learned from."""
+        found = [self.base] if self.base else []
+        found += [model for source in self.sources for model in source.models]
+        return list({model.id: model for model in found}.values())
+
+
+class Heir(NamedTuple):
+    """A model that came of another one, and how many trainings lie between them, at least."""
+
+    model: LanguageModel
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offspring:
+    """What came of a model: datasets cut from its matches, jobs on these or from its weights, models of these jobs."""
+
+    datasets: Sequence[Dataset]
+    jobs: Sequence[TrainingJob]
+    models: Sequence[Heir]  # and models of those, down to the last
+
+
+def ancestors(session: Session, model_id: int) -> list[Made]:
+    """How a model was made, and every model that it comes from: each once, the latest first. Raises NotFound."""
+    found: dict[int, Made] = {}
+    wanted = {_model(session, model_id).id}
+    while wanted:
+        generation = list(_made(session, wanted))
+        found |= {each.model.id: each for each in generation}
+        wanted = {parent.id for each in generation for parent in each.parents} - set(found)
+    # What a model comes from was registered before it.
+    return sorted(found.values(), key=lambda each: (each.model.id != model_id, -each.model.id))
+
+
+def descendants(session: Session, model_id: int) -> Offspring:
+    """What came of a model; the latest first, and of models the nearest. Raises NotFound."""
+    known = {_model(session, model_id).id}
+    datasets, jobs = _learned_from(session, known)
+    heirs: list[Heir] = []
+    steps, further = 1, jobs
+    while made := {job.model_id for job in further if job.model_id is not None} - known:
+        models = session.scalars(select(LanguageModel).where(LanguageModel.id.in_(made)).order_by(LanguageModel.id))
+        heirs += [Heir(model, steps) for model in models]
+        known |= made
+        steps, (_, further) = steps + 1, _learned_from(session, made)
+    return Offspring(datasets, jobs, heirs)
+
+
+def origin_of(model: LanguageModel, job: TrainingJob | None) -> str:
+    """Whether a model was trained by a job, came with Parlor, or was added by hand."""
+    if job is not None:
+        return TRAINED
+    if model.kind == "local":
+        came = (ROOT / str(model.options.get("path", ""))).is_relative_to(MODELS)
+    else:
+        came = (model.kind, model.name) == ("scripted", BASELINE)
+    return SHIPPED if came else ADDED
+
+
+def _model(session: Session, model_id: int) -> LanguageModel:
+    row = session.get(LanguageModel, model_id) if 0 < model_id < 2**31 else None
+    if row is None:
+        raise NotFound(f"model: expected the number of one that is registered, got {model_id}")
+    return row
+
+
+# ---- Upwards ---------------------------------------------------------------------
+
+
+def _made(session: Session, ids: Collection[int]) -> Iterator[Made]:
+    """How each of these models came to be."""
+    made = select(TrainingJob).where(TrainingJob.model_id.in_(ids))
+    jobs = {job.model_id: job for job in session.scalars(made.options(defer(TrainingJob.log)))}
+    learned = {job.dataset_id for job in jobs.values()}
+    datasets = {row.id: row for row in session.scalars(select(Dataset).where(Dataset.id.in_(learned)))}
+    sources, places = _sources(session, learned), _places(session, ids)
+    for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(ids))):
+        job = jobs.get(model.id)
+        origin, known = origin_of(model, job), places.get(model.id, ())
+        if job is None:
+            yield Made(model, origin, places=known)
+            continue
+        base = None if job.base_id is None else session.get_one(LanguageModel, job.base_id)
+        yield Made(model, origin, job, base, datasets[job.dataset_id], sources[job.dataset_id], known)
+
+
+def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Source]]:
+    """What each of these datasets was cut from, in order; matches outside rounds come last."""
+    counted = (
+        select(DatasetRow.dataset_id, MatchRow.round_id, func.count())
+        .join(MatchRow, MatchRow.id == DatasetRow.match_id)
+        .where(DatasetRow.dataset_id.in_(ids))
+        .group_by(DatasetRow.dataset_id, MatchRow.round_id)
+    )
+    rows = {(dataset, number): count for dataset, number, count in session.execute(counted)}
+    for dataset, spec in session.execute(select(Dataset.id, Dataset.spec).where(Dataset.id.in_(ids))):
+        rows |= {(dataset, number): 0 for number in spec["rounds"] if (dataset, number) not in rows}
+    numbers = {number for _, number in rows if number is not None}
+    rounds = {row.id: row for row in session.scalars(select(RoundRow).where(RoundRow.id.in_(numbers)))}
+    found: dict[int, list[Source]] = {dataset: [] for dataset in ids}
+    for (dataset, number), count in sorted(rows.items(), key=lambda each: (each[0][1] is None, each[0][1] or 0)):
+        if number is None:
+            models, people = _outside_rounds(session, dataset)
+            found[dataset].append(Source(None, models, people, count))
+        elif number in rounds:
+            played = dict.fromkeys((rounds[number].model_0_id, rounds[number].model_1_id))
+            models = [session.get_one(LanguageModel, each) for each in played if each is not None]
+            found[dataset].append(Source(rounds[number], models, False, count))
+    return found
+
+
+def _outside_rounds(session: Session, dataset_id: int) -> tuple[list[LanguageModel], bool]:
+    """Who played the matches of a dataset that are part of no round: models, and whether people did."""
+    sat = (
+        select(SeatRow.kind, SeatRow.language_model_id)
+        .join(DatasetRow, DatasetRow.match_id == SeatRow.match_id)
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .where(DatasetRow.dataset_id == dataset_id, MatchRow.round_id.is_(None))
+        .distinct()
+    )
+    seats = session.execute(sat).all()
+    ids = sorted({number for _, number in seats if number is not None})
+    return [session.get_one(LanguageModel, number) for number in ids], any(kind == "person" for kind, _ in seats)
+
+
+def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Place]]:
+    """The iterations of campaigns that each of these models belongs to."""
+    iterations = (
+        select(CampaignIteration.model_id, Campaign.id, Campaign.name, CampaignIteration.number)
+        .join(Campaign, Campaign.id == CampaignIteration.campaign_id)
+        .where(CampaignIteration.model_id.in_(ids))
+        .order_by(Campaign.id, CampaignIteration.number)
+    )
+    found: dict[int, list[Place]] = defaultdict(list)
+    for model_id, campaign_id, name, number in session.execute(iterations):
+        if model_id is not None:
+            found[model_id].append(Place(campaign_id, name, number))
+    return found
+
+
+# ---- Downwards -------------------------------------------------------------------
+
+
+def _learned_from(session: Session, ids: Collection[int]) -> tuple[list[Dataset], list[TrainingJob]]:
+    """Datasets that hold rows of these models' matches, and jobs on those or from these weights, the latest first."""
+    numbers = {*_cut_from_rounds(session, ids), *_cut_from_others(session, ids)}
+    datasets = select(Dataset).where(Dataset.id.in_(numbers)).order_by(Dataset.id.desc())
+    which = or_(TrainingJob.base_id.in_(ids), TrainingJob.dataset_id.in_(numbers))
+    jobs = select(TrainingJob).where(which).order_by(TrainingJob.id.desc()).options(defer(TrainingJob.log))
+    return list(session.scalars(datasets)), list(session.scalars(jobs))
+
+
+def _cut_from_rounds(session: Session, ids: Collection[int]) -> Iterable[int]:
+    return session.scalars(
+        select(DatasetRow.dataset_id)
+        .join(MatchRow, MatchRow.id == DatasetRow.match_id)
+        .join(RoundRow, RoundRow.id == MatchRow.round_id)
+        .where(or_(RoundRow.model_0_id.in_(ids), RoundRow.model_1_id.in_(ids)))
+        .distinct()
+    )
+
+
+def _cut_from_others(session: Session, ids: Collection[int]) -> Iterable[int]:
+    return session.scalars(
+        select(DatasetRow.dataset_id)
+        .join(MatchRow, MatchRow.id == DatasetRow.match_id)
+        .join(SeatRow, SeatRow.match_id == MatchRow.id)
+        .where(MatchRow.round_id.is_(None), SeatRow.language_model_id.in_(ids))
+        .distinct()
+    )

@@ -1,0 +1,156 @@
+"""Matches that models play against each other: many at once, as coroutines on one event loop.
+
+A match waits for nobody but its own player, so the calls of all matches are in flight together, as far as the models'
+own limits allow. Here nothing is written: what happened is put down on the match's table, and somebody who is told
+takes it from there.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+
+from app.matches import engine
+from app.matches.engine import MODEL_FAULT, OUR_FAULT
+from app.matches.live import scripted_move
+from app.matches.record import Record, Seat, opened
+from app.matches.store import generation_row
+from app.players import make_player
+from app.players.base import BUSY, DENIED, Generation, Generator, PlayerFailed, Scripted
+
+log = structlog.get_logger()
+
+
+class CannotGoOn(Exception):
+    """No match can be played on until somebody has mended what the message says."""
+
+
+class Patience:
+    """How long matches wait for a model that gives no answer: `seconds` since it last gave any of them one.
+
+    Waits grow from a second to half a minute, each drawn anew, so that those who wait do not come back all at once.
+    """
+
+    FIRST, LONGEST = 1.0, 30.0  # seconds
+
+    def __init__(self, seconds: float, rng: random.Random) -> None:
+        self._seconds = seconds
+        self._rng = rng
+        self._since: float | None = None
+        self.waits_for: str | None = None  # what the model answered last, while it gives no answer
+
+    def answered(self) -> None:
+        """The model gave somebody an answer."""
+        self._since = self.waits_for = None
+
+    async def wait(self, failure: PlayerFailed, tries: int) -> None:
+        """Wait before another try. Raises CannotGoOn when the model has been away for too long."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        self.waits_for = failure.message
+        if now - self._since > self._seconds:
+            raise CannotGoOn(f"no answer for {self._seconds:g} s: {failure.message}")
+        await asyncio.sleep(self._rng.uniform(0.5, 1) * min(self.LONGEST, self.FIRST * 2**tries))
+
+
+@dataclass(frozen=True, slots=True)
+class Chair:
+    """A model at the tables of a round: who it is, how it plays, and how long is waited for it."""
+
+    seat: Seat
+    player: Scripted | Generator
+    patience: Patience
+    scripted: bool
+
+    @classmethod
+    def of(cls, seat: Seat, patience: Patience, home: Path) -> "Chair":
+        """The chair of a model; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be played with."""
+        if seat.spec is None:
+            raise ValueError("expected a model, got a person")
+        return cls(seat, make_player(seat.spec, home), patience, seat.spec.kind == "scripted")
+
+    @property
+    def at_once(self) -> int:
+        """How many calls of the model may be in flight."""
+        return 1 if self.scripted else cast(Generator, self.player).at_once
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """A match that is being played. `stored` events of it are in the database, and `calls` are not, yet."""
+
+    index: int
+    record: Record
+    chairs: tuple[Chair, Chair]  # by seat
+    stored: int = 0
+    tokens: int | None = None  # of the accepted moves so far, where the models' servers count them
+    calls: list[dict[str, Any]] = field(default_factory=list)  # rows of generations
+    closed: bool = False  # somebody else plays it now
+
+
+def begin(game: str, config: dict[str, Any], seed: int, chairs: tuple[Chair, Chair], index: int) -> Table:
+    """A new match. Raises Invalid for a bad config."""
+    return Table(index, opened(game, config, (chairs[0].seat, chairs[1].seat), seed), chairs)
+
+
+async def play(table: Table, tell: Callable[[Table], Awaitable[None]]) -> None:
+    """Play a match to its end, from wherever it stands.
+
+    `tell` is awaited before anybody is waited for, and at the end. Raises CannotGoOn, and leaves the match as it is.
+    """
+    while (seat := table.record.match.to_move) is not None and not table.closed:
+        chair = table.chairs[seat]
+        if chair.scripted:
+            table.record = scripted_move(table.record, datetime.now(UTC))
+        else:
+            await tell(table)
+            await _ask(table, seat, chair, tell)
+    await tell(table)
+
+
+async def _ask(table: Table, seat: int, chair: Chair, tell: Callable[[Table], Awaitable[None]]) -> None:
+    """Have a model answer once, however long that takes; a refused answer is one."""
+    tries = 0
+    while not table.closed:
+        match = table.record.match
+        refused = [(violated.text, violated.reason) for violated in match.refused]
+        player = cast(Generator, chair.player)
+        try:
+            generation = await player.reply(
+                match.view(seat), match.prompts[seat] or {}, refused, table.record.turn_seed
+            )
+        except PlayerFailed as failure:
+            table.calls.append(generation_row(table.record, seat, failure.generation))
+            if failure.kind == DENIED:
+                raise CannotGoOn(failure.message) from None
+            if failure.kind == BUSY:
+                await tell(table)
+                await chair.patience.wait(failure, tries)
+                tries += 1
+                continue
+            table.record = table.record.extended(
+                engine.abort(match, MODEL_FAULT, seat, failure.message), datetime.now(UTC)
+            )
+        except Exception as error:
+            log.exception("a player broke", match=table.record.id)
+            events = engine.abort(match, OUR_FAULT, seat, f"{type(error).__name__}: {error}")
+            table.record = table.record.extended(events, datetime.now(UTC))
+        else:
+            chair.patience.answered()
+            _take(table, seat, generation)
+        return
+
+
+def _take(table: Table, seat: int, generation: Generation) -> None:
+    before = table.record
+    table.calls.append(generation_row(before, seat, generation))
+    advanced = engine.advance(before.match, seat, generation.text or "", by_model=True)
+    table.record = before.advanced(*advanced, datetime.now(UTC))
+    if table.record.match.ply > before.match.ply and generation.completion_tokens is not None:
+        table.tokens = (table.tokens or 0) + generation.completion_tokens

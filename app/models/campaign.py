@@ -1,0 +1,51 @@
+"""Campaigns: rounds in a loop. Play, filter, train, register, evaluate, and again with what came of it."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import Model
+from app.models.types import Json, UtcDateTime
+
+
+class Campaign(Model):
+    """A loop that somebody asked for. Whoever takes its next step holds the lease while that step lasts."""
+
+    __tablename__ = "campaign"
+    __table_args__ = (Index("ix_campaign_to_run", "status", "queued"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(80))
+    game: Mapped[str] = mapped_column(String(40))
+    base_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
+    # Contexts or words to `play` and `held_out`: thousands, so they are read only where a round is made of them.
+    material: Mapped[dict[str, list[Any]]] = mapped_column(Json, deferred=True)
+    iterations: Mapped[int]
+    status: Mapped[str] = mapped_column(String(10))  # waiting | running | cancelling | cancelled | failed | done
+    queued: Mapped[bool] = mapped_column(default=False)  # whether workers take its steps; else whoever started it does
+    error: Mapped[str | None] = mapped_column(Text)
+
+    lease_owner: Mapped[str | None] = mapped_column(String(80))
+    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class CampaignIteration(Model):
+    """What an iteration of a campaign has come to so far. Number 0 is the base, which is only evaluated."""
+
+    __tablename__ = "campaign_iteration"
+
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"), index=True)
+    dataset_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
+    job_id: Mapped[int | None] = mapped_column(ForeignKey("training_job.id"), index=True)
+    model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
+    evaluation_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"), index=True)
+    figures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # of the evaluation, once it is over

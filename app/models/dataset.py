@@ -1,0 +1,41 @@
+"""Datasets: what was cut out of matches to train on, and which seat of which match each row came from."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import Model
+from app.models.match import MATCH_ID
+from app.models.types import Json, UtcDateTime
+
+
+class Dataset(Model):
+    """A version of a dataset. Its rows lie in a file that is named by the hash of its bytes and never changes."""
+
+    __tablename__ = "dataset"
+    __table_args__ = (UniqueConstraint("name", "version"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(80))
+    version: Mapped[int]  # from 1
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
+    sha256: Mapped[str] = mapped_column(String(64), index=True)
+    size: Mapped[int] = mapped_column(BigInteger)  # bytes
+    rows: Mapped[int]
+    words: Mapped[int] = mapped_column(BigInteger)  # of all messages
+    own_words: Mapped[int] = mapped_column(BigInteger)  # of the moves to be learned
+    figures: Mapped[dict[str, Any]] = mapped_column(Json)  # what was counted while it was cut, for its page
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class DatasetRow(Model):
+    """Where a row of a dataset came from. `place` is its line in the file, from 0."""
+
+    __tablename__ = "dataset_row"
+
+    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id", ondelete="CASCADE"), primary_key=True)
+    place: Mapped[int] = mapped_column(primary_key=True)
+    match_id: Mapped[str] = mapped_column(MATCH_ID, ForeignKey("match.id"), index=True)
+    seat: Mapped[int]

@@ -1,0 +1,73 @@
+"""Self-play rounds: what is to be played, how far it is, and which worker plays which part of it."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import Model
+from app.models.types import Json, UtcDateTime
+
+
+class RoundRow(Model):
+    """A batch of matches of one game, with the models of both seats. The counts are of what has been committed."""
+
+    __tablename__ = "round"
+    __table_args__ = (Index("ix_round_to_play", "status", "queued"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(120))
+    game: Mapped[str] = mapped_column(String(40), index=True)
+    source: Mapped[str] = mapped_column(String(20))  # selfplay | import
+    status: Mapped[str] = mapped_column(String(10))  # waiting | running | cancelling | cancelled | failed | done
+    queued: Mapped[bool] = mapped_column(default=False)  # whether workers play it; else whoever started it does
+    matrix_id: Mapped[int | None] = mapped_column(index=True)  # the first round of the cross-play that it is part of
+
+    config: Mapped[dict[str, Any]] = mapped_column(Json)  # what all matches have in common
+    model_0_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
+    model_1_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
+    matches: Mapped[int]  # how many there are to be
+    seed: Mapped[int] = mapped_column(BigInteger)
+    swap_seats: Mapped[bool] = mapped_column(default=False)
+    pick: Mapped[str] = mapped_column(String(10))  # in-order | shuffled | random: how matches get their material
+    sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # laid over the models' own options
+
+    finished: Mapped[int] = mapped_column(default=0)
+    aborted: Mapped[int] = mapped_column(default=0)
+    moves: Mapped[int] = mapped_column(default=0)
+    violations: Mapped[int] = mapped_column(default=0)
+    calls: Mapped[int] = mapped_column(default=0)  # of language models, retries counted
+    failed_calls: Mapped[int] = mapped_column(default=0)
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
+    error: Mapped[str | None] = mapped_column(Text)  # why it failed, or what it waits for
+
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class RoundMaterial(Model):
+    """What the matches of a round are played with: contexts or target words, so that every worker has the same."""
+
+    __tablename__ = "round_material"
+
+    round_id: Mapped[int] = mapped_column(ForeignKey("round.id", ondelete="CASCADE"), primary_key=True)
+    source: Mapped[str] = mapped_column(String(300))  # where it was read from
+    items: Mapped[list[Any]] = mapped_column(Json)
+
+
+class RoundRange(Model):
+    """The matches of a round from index `start` up to, but without, `stop`. Whoever plays them holds the lease."""
+
+    __tablename__ = "round_range"
+
+    round_id: Mapped[int] = mapped_column(ForeignKey("round.id", ondelete="CASCADE"), primary_key=True)
+    start: Mapped[int] = mapped_column(primary_key=True)
+    stop: Mapped[int]
+    done: Mapped[bool] = mapped_column(default=False)
+    lease_owner: Mapped[str | None] = mapped_column(String(80))
+    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    lease_count: Mapped[int] = mapped_column(default=0)  # leases that ran out; a range that kills workers is given up

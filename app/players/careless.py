@@ -1,0 +1,25 @@
+"""A careless negotiator: it talks like the scripted one, but loses patience, and forgets what was agreed.
+
+Nobody would want it for a partner. It is what a weak model learns from: most of its matches come to nothing, and in
+those that end in a deal it did what a good negotiator does, so that there is something to find for whoever filters.
+"""
+
+import random
+
+from app.games.base import View
+from app.games.contexts import ITEMS
+from app.players import negotiator
+
+_FORGETS = 0.65  # how often it proposes what comes to its mind instead of what was agreed
+_HASTY = 0.08  # how often it proposes when it would have had something to say
+
+
+def choose(view: View, rng: random.Random) -> str:
+    """The next move of the seat that sees `view`."""
+    text = negotiator.choose(view, rng)
+    may_propose = any(move["kind"] == "proposal" for move in view.may)
+    if rng.random() < (_FORGETS if text.startswith("[propose]") else _HASTY * may_propose):
+        counts = view.facts["counts"]
+        first, second, third = (rng.randint(0, counts[item]) for item in ITEMS)
+        return negotiator.proposed((first, second, third))
+    return text

@@ -1,0 +1,285 @@
+"""Chat completions over HTTP, for hundreds of matches on one event loop.
+
+A self-play round makes a hundred thousand of these calls, and what they cost in CPU bounds how many are under way:
+the OpenAI SDK builds and checks objects for ten times as long as a plain aiohttp request takes. So this call is made
+here and nothing more: one session a loop and address, bytes in, JSON out, and a retry loop by the SDK's rules with
+full jitter. What comes back on failure is a value and no exception: aiohttp's own lead to the request and its key.
+"""
+
+import asyncio
+import email.utils
+import json
+import math
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientError,
+    ClientHttpProxyError,
+    ClientPayloadError,
+    ClientSession,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    DummyCookieJar,
+    TCPConnector,
+)
+
+from app import __version__
+from app.games.base import JSON
+from app.players.base import BUSY, DENIED, REFUSED, Kind
+from app.players.limits import Limits
+
+CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
+LONGEST_PAUSE = 120.0  # seconds; whoever asks for more is not asked again by this call
+_FIRST_PAUSE, _LAST_PAUSE = 0.5, 8.0  # seconds, at most, before the first and before late retries
+_IDLE_SECONDS = 60.0  # that a connection is kept for the next request
+_TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
+_DENIED = {401, 402, 403, 404, 405, 407, 410}
+# Vendors send some of these as 400 or 429, which would mean something else.
+_DENIED_CODES = {
+    "insufficient_quota",
+    "billing_not_active",
+    "invalid_api_key",
+    "model_not_found",
+    "account_deactivated",
+}
+_HEADERS = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": f"Parlor/{__version__}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, ready to be sent as often as it takes. `tokens` is what it may cost, `timeout` is of each attempt."""
+
+    body: bytes
+    headers: Mapping[str, str] = field(repr=False)  # hold the key
+    tokens: int
+    timeout: ClientTimeout
+    retries: int
+
+
+class Answer(NamedTuple):
+    """A chat completion as the server sent it: an object with a list of choices."""
+
+    body: JSON
+    retries: int
+    latency: float  # seconds from the first request on, retries included
+
+
+class Failure(NamedTuple):
+    """Why there is none. `what` may quote the server, and with it the key."""
+
+    what: str
+    kind: Kind
+    retries: int = 0
+    latency: float = 0.0
+
+
+class _Miss(NamedTuple):
+    """An attempt that brought nothing."""
+
+    what: str
+    kind: Kind
+    again: bool
+    wait: float | None = None  # seconds, as the server orders
+    for_all: bool = False  # the order is meant for every request to the model
+    used: int | None = None  # tokens
+
+
+class Client:
+    """One address, for one event loop. The connections are as many as the limits of its models let through."""
+
+    def __init__(self, base_url: str, rng: random.Random | None = None) -> None:
+        self._url = f"{base_url}/chat/completions"
+        self._rng = rng or random.Random()
+        self._limits: dict[object, Limits] = {}
+        # A generator, because the end of a loop closes those that are open: asyncio.run does, and whoever runs a
+        # loop in another way calls loop.shutdown_asyncgens().
+        self._life = _session(base_url)
+        self._session: ClientSession | None = None
+
+    def limits(self, model: object, in_flight: int, tokens_per_minute: int | None) -> Limits:
+        """What all players of a model share."""
+        limits = self._limits.get(model)
+        if limits is None:
+            limits = self._limits[model] = Limits(in_flight, tokens_per_minute)
+        limits.narrow(in_flight, tokens_per_minute)
+        return limits
+
+    async def complete(self, call: Call, limits: Limits) -> Answer | Failure:
+        """Send a request until it is answered, refused, or out of retries."""
+        session = self._session
+        if session is None:
+            session = self._session = await anext(self._life)
+        began, retries = None, 0
+        while True:
+            await limits.enter(call.tokens)
+            used = None
+            try:
+                began = began or time.perf_counter()
+                found = await self._attempt(session, call)
+                if not isinstance(found, _Miss):
+                    used = _tokens(found)
+                    return Answer(found, retries, time.perf_counter() - began)
+                used = found.used
+                if found.for_all and found.wait is not None:
+                    limits.hold(min(found.wait, LONGEST_PAUSE))  # before the next one takes the place
+            finally:
+                limits.leave(call.tokens, used)
+            if not found.again or retries >= call.retries:
+                return Failure(found.what, found.kind, retries, time.perf_counter() - began)
+            if not found.for_all:  # else the limits make it wait, with everybody
+                await asyncio.sleep(pause(retries, self._rng) if found.wait is None else found.wait)
+            retries += 1
+
+    async def _attempt(self, session: ClientSession, call: Call) -> JSON | _Miss:
+        try:
+            async with session.post(self._url, data=call.body, headers=call.headers, timeout=call.timeout) as response:
+                raw = await response.read()
+                status, headers = response.status, response.headers
+        except ConnectionTimeoutError:
+            return _Miss(f"expected a connection within {call.timeout.sock_connect:g} s, got none", BUSY, True)
+        except TimeoutError:
+            return _Miss(f"expected an answer within {call.timeout.total:g} s, got none", BUSY, True)
+        except ClientConnectorCertificateError as error:
+            return _Miss(f"expected a certificate that can be trusted, got {error}", DENIED, False, used=0)
+        except ClientHttpProxyError as error:
+            return _Miss(f"expected a way through the proxy, got HTTP {error.status}", *_verdict(error.status), used=0)
+        except ClientPayloadError as error:
+            return _Miss(f"expected a whole answer, got {type(error).__name__}: {error}", BUSY, True)
+        except (ClientError, OSError) as error:
+            return _Miss(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
+        return _read(raw) if 200 <= status < 300 else _refusal(raw, status, headers)
+
+
+def pause(retries: int, rng: random.Random) -> float:
+    """Seconds before the next attempt: by chance between none and a bound that doubles with each one (full jitter).
+
+    Source: M. Brooker, “Exponential Backoff And Jitter”, AWS Architecture Blog, 2015.
+    """
+    return rng.uniform(0, min(_LAST_PAUSE, _FIRST_PAUSE * 2.0 ** min(retries, 10)))
+
+
+def ordered_pause(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds that a server asks to wait, at the time `now`; None if it does not, or in no form that there is."""
+    for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        text = headers.get(name, "")
+        try:
+            seconds = float(text) / divisor
+        except ValueError:
+            if name == "retry-after" and (date := email.utils.parsedate_tz(text)):
+                try:
+                    seconds = email.utils.mktime_tz(date) - now
+                except (ValueError, OverflowError):
+                    continue
+            else:
+                continue
+        if math.isfinite(seconds) and seconds > 0:
+            return seconds
+    return None
+
+
+# ---- Sessions ------------------------------------------------------------------
+
+# Open connections belong to a loop.
+_clients: dict[tuple[asyncio.AbstractEventLoop, str], Client] = {}
+
+
+def client(base_url: str) -> Client:
+    """The client of the running loop for an address."""
+    loop = asyncio.get_running_loop()
+    found = _clients.get((loop, base_url))
+    if found is None:
+        for known in list(_clients):
+            if known[0].is_closed():
+                _clients.pop(known, None)
+        found = _clients[loop, base_url] = Client(base_url)
+    return found
+
+
+async def _session(base_url: str) -> AsyncIterator[ClientSession]:
+    connector = TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300)
+    async with ClientSession(
+        connector=connector,
+        headers=_HEADERS,
+        cookie_jar=DummyCookieJar(),
+        proxy=_proxy(base_url),
+    ) as session:
+        yield session
+
+
+def _proxy(base_url: str) -> str | None:
+    """The environment's proxy for an address. Asked once: aiohttp's own `trust_env` would ask at every request."""
+    address = urlsplit(base_url)
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme.lower()) or proxies.get("all")
+    if not proxy or proxy_bypass(address.netloc):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+# ---- What an attempt brought --------------------------------------------------------
+
+
+def _read(raw: bytes) -> JSON | _Miss:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return _Miss(f"expected a chat completion, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
+    if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
+        kind = DENIED if _code(body) in _DENIED_CODES else BUSY
+        return _Miss(f"expected a chat completion with choices, got {_words(body)}", kind, kind == BUSY)
+    return body
+
+
+def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _Miss:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        body = raw.decode(errors="replace")
+    kind, again = (DENIED, False) if _code(body) in _DENIED_CODES else _verdict(status)
+    wait = ordered_pause(headers, time.time())
+    if wait is not None and wait > LONGEST_PAUSE:
+        again = False
+    elif (said := headers.get("x-should-retry")) in ("true", "false"):
+        again = said == "true"
+    for_all = status in (429, 503) and wait is not None and kind == BUSY
+    return _Miss(f"expected an answer, got HTTP {status}: {_words(body)}", kind, again, wait, for_all, used=0)
+
+
+def _verdict(status: int) -> tuple[Kind, bool]:
+    """What a status says of later calls, and whether this one is worth another attempt."""
+    if status in _TRY_AGAIN or status >= 500:
+        return BUSY, True
+    return (DENIED if status in _DENIED or status < 400 else REFUSED), False
+
+
+def _code(body: object) -> object:
+    inner = body.get("error") if isinstance(body, dict) else None
+    code = inner.get("code") if isinstance(inner, dict) else None
+    return code if isinstance(code, str) else None
+
+
+def _words(body: object) -> str:
+    """What a vendor says went wrong: its message where there is one, else all of its answer."""
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    return message if isinstance(message, str) else json.dumps(body, default=str)
+
+
+def count(raw: Any) -> int | None:
+    """A number of tokens, if it is one."""
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0 else None
+
+
+def _tokens(body: JSON) -> int | None:
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    return None if prompt is None or completion is None else prompt + completion

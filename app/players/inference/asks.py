@@ -1,0 +1,108 @@
+"""What an engine is asked, and what comes of it. Knows no torch."""
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from app.players.base import BUSY, DENIED, Kind
+
+STOP, LENGTH = "stop", "length"  # why an answer ended: the model said so, or it may not be longer
+
+
+class Checkpoint(NamedTuple):
+    """Which weights, and where and in which numbers they compute; `device` and `dtype` may be "auto"."""
+
+    folder: Path
+    sha256: str
+    device: str
+    dtype: str
+
+
+class Sampling(NamedTuple):
+    """How a token is drawn. Temperature 0 takes the likeliest; None is no limit."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+
+
+class Failure(NamedTuple):
+    """Why there is no answer, in one line, and what may help."""
+
+    what: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer: its text, the tokens that were drawn (the one that ended it last), and how it came about."""
+
+    text: str
+    ids: list[int]
+    prompt_tokens: int
+    finish: str  # STOP | LENGTH
+    most: int  # tokens that it could have had
+    device: str
+    dtype: str
+    tokenizer: str | None  # its hash
+    seconds: float  # since its batch took it in
+
+
+@dataclass(slots=True, eq=False)
+class Ask:
+    """A chat that is to go on, and all that is known of it meanwhile. `seed` decides what is drawn; None: nothing."""
+
+    messages: list[dict[str, str]]
+    sampling: Sampling
+    most: int  # tokens of the answer
+    seed: str | None
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[Said | Failure]"
+    result: Said | Failure | Exception | None = None
+
+    prompt: list[int] = field(default_factory=list)
+    drawn: list[int] = field(default_factory=list)
+    rng: random.Random = field(default_factory=random.Random)
+    began: float = 0.0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.future.cancelled()
+
+    def begin(self) -> None:
+        """Forget what was drawn; the same will be."""
+        self.drawn = []
+        self.rng = random.Random(self.seed)
+        self.began = time.perf_counter()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says so; on the CPU torch has no type for it, and none is known here."""
+    text = f"{type(error).__name__} {error}".lower()
+    return isinstance(error, MemoryError) or any(
+        words in text for words in ("outofmemory", "out of memory", "not enough memory", "can't allocate memory")
+    )
+
+
+class Unusable(Exception):
+    """The checkpoint cannot be played with, or not just now. The message is one line."""
+
+    def __init__(self, what: str, kind: Kind = DENIED) -> None:
+        super().__init__(what)
+        self.failure = Failure(what, kind)
+
+
+class OutOfMemory(Exception):
+    """There is no memory for so many answers at once. `asks` are those that were being made."""
+
+    def __init__(self, what: str, asks: list[Ask]) -> None:
+        super().__init__(what)
+        self.asks = asks
+
+    @property
+    def failure(self) -> Failure:
+        return Failure(str(self), BUSY)

@@ -1,0 +1,37 @@
+"""Tokens from logits: one for each row, at the point that a random number between 0 and 1 marks.
+
+Each row brings its own number, so what it draws depends on no other row of the batch.
+"""
+
+import torch
+from torch import Tensor
+
+from app.players.inference.asks import Sampling
+
+
+def draw(logits: Tensor, sampling: Sampling, points: list[float]) -> Tensor:
+    """A token of each row: logits (N, V) and points of the rows, from 0 to less than 1 → (N,)."""
+    if sampling.temperature == 0:
+        return logits.argmax(-1)
+    logits = logits.float() / sampling.temperature
+    if sampling.top_k is None and sampling.top_p is None:
+        return _at(logits.softmax(-1), points)
+    most = logits.shape[-1] if sampling.top_k is None else min(sampling.top_k, logits.shape[-1])
+    likeliest, tokens = logits.topk(most)
+    shares = likeliest.softmax(-1)
+    if sampling.top_p is not None:
+        before = shares.cumsum(-1) - shares
+        before[:, 0] = 0  # the likeliest stays, whatever rounding says
+        shares = shares.masked_fill(before > sampling.top_p, 0)
+    return tokens.gather(-1, _at(shares, points)[:, None])[:, 0]
+
+
+def _at(shares: Tensor, points: list[float]) -> Tensor:
+    """The first place of each row at which the shares before it and its own are more than the point of their sum."""
+    sums = shares.cumsum(-1)
+    whole = sums[:, -1:]
+    # Rounding may lift a point that is nearly 1 to the sum itself, behind which there is nothing.
+    marks = torch.minimum(
+        torch.tensor(points, dtype=whole.dtype, device=whole.device)[:, None] * whole, whole.nextafter(-whole)
+    )
+    return torch.searchsorted(sums, marks, right=True)[:, 0]

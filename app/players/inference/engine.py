@@ -1,0 +1,208 @@
+"""Engines: each holds one checkpoint, in a thread of its own, and makes all answers that are asked of it together.
+
+Whoever asks waits on their own event loop. The thread takes in whatever waits before each token, so matches need not
+be in step with each other. A model whose loading fails is forgotten at once, so that it can be mended.
+"""
+
+import asyncio
+import os
+import queue
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import structlog
+
+from app.players.base import BUSY
+from app.players.inference.asks import Ask, Checkpoint, Failure, OutOfMemory, Said, Unusable, is_out_of_memory
+
+MOST_ENGINES = 4  # of a process, beyond which an idle one goes
+# Read when torch is loaded. Threads that wait for the next operation in a loop would keep whoever else has work from
+# the core: with another busy process beside it a step took ten times as long.
+_ENVIRONMENT = {
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+_loading = threading.Lock()  # transformers cannot load two models at once, and from then on not even one
+
+log = structlog.get_logger()
+
+
+class Engine:
+    """One checkpoint and its thread, which begins with the first ask and loads the checkpoint first."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+        self._inbox: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._closed = False
+        self._most = 1  # answers at once
+        self._thread = threading.Thread(target=self._run, name=f"engine of {checkpoint.folder.name}", daemon=True)
+
+    def put(self, ask: Ask, most: int) -> bool:
+        """Have an answer made, together with up to `most` in all. False if the engine has ended."""
+        with self._lock:
+            if self._closed:
+                return False
+            self._under_way += 1
+            self._most = max(self._most, most)
+            self._inbox.put(ask)  # before anybody can find out that there will be no answer
+            if self._thread.ident is None:
+                self._thread.start()
+        return True
+
+    def close_if_idle(self) -> bool:
+        """End, and let go of the memory, unless an answer is being made."""
+        with self._lock:
+            if self._under_way:
+                return False
+            self._closed = True
+        self._inbox.put(None)
+        return True
+
+    # ---- The thread ------------------------------------------------------------
+
+    def _run(self) -> None:
+        waiting: deque[Ask] = deque()
+        speaker: Any = None
+        try:
+            speaker = _load(self._checkpoint)
+            self._serve(speaker, waiting)
+        except Unusable as error:
+            self._end(waiting, error.failure)
+        except Exception as error:
+            log.exception("a local model broke", folder=str(self._checkpoint.folder))
+            self._end([*waiting, *(speaker.batch.leave() if speaker else ())], error)
+
+    def _serve(self, speaker: Any, waiting: deque[Ask]) -> None:
+        """Make answers until the engine is closed."""
+        limit: int | None = None  # what memory was found to allow
+        while self._take(waiting, block=not (waiting or len(speaker.batch))):
+            ready = deque[Ask]()
+            for ask in waiting:
+                if not ask.prompt and not speaker.prepare(ask):
+                    self._deliver([ask])
+                else:
+                    ready.append(ask)
+            waiting.clear()
+            waiting.extend(ready)
+            try:
+                self._deliver(speaker.go_on(waiting, min(self._most, limit or self._most)))
+            except OutOfMemory as error:
+                limit = self._halve(error, waiting)
+
+    def _take(self, waiting: deque[Ask], block: bool) -> bool:
+        """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
+        try:
+            while True:
+                ask = self._inbox.get(block)
+                if ask is None:
+                    return False
+                block = False
+                if ask.given_up:
+                    self._deliver([ask])
+                else:
+                    waiting.append(ask)
+        except queue.Empty:
+            return True
+
+    def _halve(self, error: OutOfMemory, waiting: deque[Ask]) -> int:
+        """Begin again with half as many at once; a single one that does not fit is told so."""
+        limit = len(error.asks) // 2
+        log.warning("a local model is out of memory", folder=str(self._checkpoint.folder), at_once=len(error.asks))
+        for ask in reversed(error.asks):
+            if limit:
+                ask.begin()
+                waiting.appendleft(ask)
+            else:
+                ask.result = error.failure
+        if not limit:
+            self._deliver(error.asks)
+        return max(1, limit)
+
+    def _deliver(self, asks: Iterable[Ask]) -> None:
+        loops: dict[asyncio.AbstractEventLoop, list[Ask]] = {}
+        for ask in asks:
+            loops.setdefault(ask.loop, []).append(ask)
+        with self._lock:
+            self._under_way -= sum(map(len, loops.values()))
+        for loop, theirs in loops.items():
+            try:
+                loop.call_soon_threadsafe(_tell, theirs)
+            except RuntimeError:  # its process, or its test, has ended
+                continue
+
+    def _end(self, waiting: Iterable[Ask], result: Failure | Exception) -> None:
+        """Tell everybody why there will be no answer, and answer nobody any more."""
+        with self._lock:
+            self._closed = True
+        asks = list(waiting)
+        while not self._inbox.empty():
+            if (ask := self._inbox.get()) is not None:
+                asks.append(ask)
+        for ask in asks:
+            ask.result = result
+        self._deliver(asks)
+
+
+def quiet() -> None:
+    """Set what torch and transformers read when they are loaded, where nobody has set it."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
+def _load(checkpoint: Checkpoint) -> Any:
+    """The checkpoint's speaker, with torch loaded for it. Raises Unusable."""
+    quiet()
+    try:
+        with _loading:
+            return import_module("app.players.inference.model").Speaker(checkpoint)
+    except ImportError as error:
+        raise Unusable(
+            f"expected torch and transformers where the workers run, got none ({error});"
+            " install them with pip install -c constraints.txt -e '.[training]'"
+        ) from None
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise Unusable(f"{checkpoint.folder}: out of memory while it was loaded", BUSY) from None
+
+
+def _tell(asks: Iterable[Ask]) -> None:
+    """On the event loop of those who asked."""
+    for ask in asks:
+        if ask.future.done():
+            continue
+        if isinstance(ask.result, Exception):
+            ask.future.set_exception(ask.result)
+        elif ask.result is not None:
+            ask.future.set_result(ask.result)
+
+
+# ---- All of a process ----------------------------------------------------------
+
+_engines: OrderedDict[Checkpoint, Engine] = OrderedDict()  # the one that was asked least recently first
+_lock = threading.Lock()
+
+
+async def answer(checkpoint: Checkpoint, ask: Ask, most: int) -> Said | Failure:
+    """What the checkpoint's model answers, made together with up to `most` in all.
+
+    Raises whatever broke the engine, which is begun anew when it is asked next.
+    """
+    with _lock:
+        engine = _engines.get(checkpoint)
+        if engine is None or not engine.put(ask, most):
+            engine = _engines[checkpoint] = Engine(checkpoint)
+            engine.put(ask, most)
+        _engines.move_to_end(checkpoint)
+        for other in list(_engines):
+            if len(_engines) > MOST_ENGINES and other != checkpoint and _engines[other].close_if_idle():
+                del _engines[other]
+    return await ask.future

@@ -1,0 +1,167 @@
+"""A checkpoint in memory, and how chats become answers of its model."""
+
+import os
+import time
+from collections import deque
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, GenerationConfig
+from transformers.cache_utils import DynamicLayer
+from transformers.utils.logging import disable_progress_bar
+
+from app.players.base import REFUSED
+from app.players.inference.asks import (
+    LENGTH,
+    STOP,
+    Ask,
+    Checkpoint,
+    Failure,
+    OutOfMemory,
+    Said,
+    Unusable,
+    is_out_of_memory,
+)
+from app.players.inference.batch import Batch
+from app.players.inference.plain import PlainBatch
+from app.players.inference.rows import Rows
+from training import checkpoints
+from training.errors import Refused, one_line
+from training.rendering import Renderer, control_tokens
+
+_SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
+_FEW_THREADS = 4
+_SHARE = 4  # of the machine's memory, one part in so many is for keys and values
+_ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
+
+
+class Speaker:
+    """A model with all that is needed to have it answer. Belongs to one thread."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        """Loads it. Raises Unusable for a checkpoint or a device that cannot be used."""
+        disable_progress_bar()
+        self.device, dtype = _place(checkpoint)
+        try:
+            model, self._tokenizer = checkpoints.load(checkpoint.folder, checkpoint.sha256, dtype)
+            self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model))
+        except Refused as error:
+            raise Unusable(str(error)) from None
+        self.dtype = str(dtype).removeprefix("torch.")
+        if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
+        self._model = model.to(self.device).eval()
+        self._ends = self._find_ends()
+        silent = self._silent()
+        self._model.generation_config = GenerationConfig()  # how it is sampled is the registry's business alone
+        if _fits_in_rows(self._model):
+            self.batch: Batch | PlainBatch = Batch(self._model, self._ends, silent, _memory(self.device))
+        else:
+            padding = next((token for token in (self._tokenizer.pad_token_id, *self._ends) if token is not None), 0)
+            self.batch = PlainBatch(self._model, self._ends, silent, padding)
+
+    def prepare(self, ask: Ask) -> bool:
+        """Make tokens of a chat. False, and a result, where it cannot be one."""
+        try:
+            ask.prompt = self._renderer.prompt(ask.messages, ask.most)
+        except Refused as error:
+            ask.result = Failure(str(error), REFUSED)
+            return False
+        ask.most = min(ask.most, self._renderer.longest - len(ask.prompt))
+        ask.begin()
+        return True
+
+    def go_on(self, waiting: deque[Ask], most: int) -> list[Ask]:
+        """Take in what waits, as far as there is room, and make a step. Returns the asks that have a result now.
+
+        Raises OutOfMemory, which leaves nothing under way.
+        """
+        try:
+            with torch.inference_mode():
+                self.batch.join(waiting, most)
+                over = self.batch.step()
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            asks = self.batch.leave()
+            if self.device == "cuda":
+                torch.cuda.empty_cache()
+            raise OutOfMemory(f"out of memory ({one_line(error)})", asks) from None
+        for ask in over:
+            ask.result = self._said(ask)
+        return over
+
+    def _said(self, ask: Ask) -> Said:
+        ended = bool(ask.drawn) and ask.drawn[-1] in self._ends
+        words = ask.drawn[:-1] if ended else ask.drawn
+        return Said(
+            text=self._tokenizer.decode(words, skip_special_tokens=True).strip(),
+            ids=ask.drawn,
+            prompt_tokens=len(ask.prompt),
+            finish=STOP if ended else LENGTH,
+            most=ask.most,
+            device=self.device,
+            dtype=self.dtype,
+            tokenizer=self._renderer.tokenizer_hash,
+            seconds=time.perf_counter() - ask.began,
+        )
+
+    def _find_ends(self) -> frozenset[int]:
+        """The tokens that end an answer: those that model and tokenizer name, and that of the chat template."""
+        named: Any = self._model.generation_config.eos_token_id
+        ends = {*(named if isinstance(named, list) else [named]), self._tokenizer.eos_token_id}
+        try:
+            [example], _ = self._renderer.render(
+                [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]
+            )
+            ends.add(example.ids[-1])
+        except (Refused, ValueError):
+            pass  # a template that cannot take so short a chat, or a model that knows no "a"
+        return frozenset(end for end in ends if end is not None)
+
+    def _silent(self) -> Tensor:
+        """What is added to logits (V,) so that no answer holds what is no text: control tokens, and unused places."""
+        never = set(self._tokenizer.convert_tokens_to_ids(list(control_tokens(self._tokenizer))))
+        never |= set(self._model.generation_config.suppress_tokens or ())
+        silent = torch.zeros(self._model.config.get_text_config().vocab_size, dtype=torch.float32, device=self.device)
+        silent[sorted(never - self._ends)] = -torch.inf
+        silent[len(self._tokenizer) :] = -torch.inf
+        return silent
+
+
+def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
+    """Where it computes, and in which numbers. Raises Unusable for a GPU that is not there."""
+    there = torch.cuda.is_available()
+    if checkpoint.device == "cuda" and not there:
+        raise Unusable("device: expected a GPU, got none that torch can use; set the model's device to auto or cpu")
+    device = "cuda" if there and checkpoint.device != "cpu" else "cpu"
+    if checkpoint.dtype == "auto":
+        return device, torch.bfloat16 if device == "cuda" else torch.float32
+    return device, {"float32": torch.float32, "bfloat16": torch.bfloat16}[checkpoint.dtype]
+
+
+def _memory(device: str) -> int:
+    """The bytes that keys and values may take."""
+    if device == "cuda":
+        return int(torch.cuda.mem_get_info()[0] * 0.8)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE
+
+
+def _fits_in_rows(model: Any) -> bool:
+    """Whether a model says the same in rows as alone: all tokens at once, and in two parts beside another sequence."""
+    layers = DynamicCache(config=model.config).layers
+    if any(type(layer) is not DynamicLayer for layer in layers):
+        return False
+    ids = [(7919 * at + 13) % min(1000, model.get_input_embeddings().num_embeddings) for at in range(12)]
+    parts = [torch.tensor([part], device=model.device) for part in (ids, ids[:7])]
+    rows = Rows(model)
+    try:
+        with torch.inference_mode():
+            alone = torch.cat([model(input_ids=part).logits[:, -1] for part in parts]).float()
+            rows.forward(0, [ids[:9], ids[:3]], [0, 0])
+            together = rows.forward(0, [ids[9:], ids[3:7]], [9, 3]).float()
+    except Exception:  # whatever a model does with what it did not expect, it can be played with in the plain way
+        return False
+    scale = alone.abs().max()
+    return bool((alone - together).abs().max() <= _ALIKE[model.dtype] * scale)

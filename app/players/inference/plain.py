@@ -1,0 +1,77 @@
+"""Answers of models that cannot be gone on with in `rows`: sliding windows, recurrent states, positions of their own.
+
+The library's own loop makes them, a batch from beginning to end, padded on the left.
+"""
+
+from collections import deque
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+
+from app.players.inference.asks import Ask, Sampling
+from app.players.inference.drawing import draw
+
+
+class PlainBatch:
+    """As `batch.Batch`; `padding` is a token that fills up."""
+
+    def __init__(self, model: Any, ends: frozenset[int], silent: Tensor, padding: int) -> None:
+        self._model = model
+        self._ends = ends
+        self._silent = silent
+        self._padding = padding
+        self._asks: list[Ask] = []
+
+    def __len__(self) -> int:
+        return len(self._asks)
+
+    def join(self, waiting: deque[Ask], most: int) -> None:
+        """Take in from the left what is sampled alike, up to `most` answers in all."""
+        while waiting and len(self._asks) < most and waiting[0].sampling == (self._asks or waiting)[0].sampling:
+            self._asks.append(waiting.popleft())
+
+    def step(self) -> list[Ask]:
+        """Make all answers, to their ends."""
+        if not self._asks:
+            return []
+        device = self._model.device
+        longest = max(len(ask.prompt) for ask in self._asks)
+        paddings = [longest - len(ask.prompt) for ask in self._asks]
+        ids = [[self._padding] * padding + ask.prompt for padding, ask in zip(paddings, self._asks, strict=True)]
+        mask = torch.arange(longest) >= torch.tensor(paddings)[:, None]
+        found = self._model.generate(
+            input_ids=torch.tensor(ids, device=device),
+            attention_mask=mask.long().to(device),
+            generation_config=GenerationConfig(
+                do_sample=False,
+                max_new_tokens=max(ask.most for ask in self._asks),
+                eos_token_id=sorted(self._ends) or None,
+                pad_token_id=self._padding,
+            ),
+            logits_processor=LogitsProcessorList([_Drawn(self._asks, self._silent)]),
+        )
+        for ask, row in zip(self._asks, found[:, longest:].tolist(), strict=True):
+            end = next((at for at, token in enumerate(row, 1) if token in self._ends), len(row))
+            ask.drawn = row[: min(end, ask.most)]
+        return self.leave()
+
+    def leave(self) -> list[Ask]:
+        """Forget everything. Returns the answers that were being made."""
+        asks, self._asks = self._asks, []
+        return asks
+
+
+class _Drawn(LogitsProcessor):
+    """Leaves the library no choice but the token that each answer draws."""
+
+    def __init__(self, asks: list[Ask], silent: Tensor) -> None:
+        self._rngs = [ask.rng for ask in asks]
+        self._sampling: Sampling = asks[0].sampling
+        self._silent = silent
+
+    def __call__(self, _ids: Tensor, scores: Tensor) -> Tensor:
+        """Logits (N, V) in which all but one of each row are impossible."""
+        tokens = draw(scores + self._silent, self._sampling, [rng.random() for rng in self._rngs])
+        return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0)

@@ -1,0 +1,117 @@
+"""Keys and values of the sequences that a model goes on with, side by side, each from column 0 on.
+
+A row has as many columns as it has tokens, so nothing is padded on the left, and rows may come and go between two
+steps. What a token may look at is given by position alone: everything in its own row up to itself.
+"""
+
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import Cache
+
+_COLUMNS = 64  # storage grows by so many
+
+
+class Rows(Cache):
+    """Storage is (keys and values, layer, row, head, column, width). The first `number` rows are in use."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(layers=[])
+        self.number = 0
+        self._model = model
+        self._layers = model.config.get_text_config().num_hidden_layers
+        self._storage: Tensor | None = None
+        self._rows = self._columns = 0  # there is room for; one column more takes what is only padding
+        self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in signature(model.forward).parameters else {}
+        self._span = slice(0)
+        self._place: tuple[Tensor, Tensor]
+        self._longest = 0
+
+    def forward(self, begin: int, pieces: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
+        """The logits (N, V) behind each piece of a sequence; rows from `begin` on hold `starts` tokens before it."""
+        width = max(map(len, pieces))
+        paddings = [width - len(piece) for piece in pieces]
+        self._longest = max(start + len(piece) for start, piece in zip(starts, pieces, strict=True))
+        self.reserve(begin + len(pieces), self._longest)
+        device, dtype = self._model.device, self._model.dtype
+        ids = torch.tensor([[0] * padding + list(piece) for padding, piece in zip(paddings, pieces, strict=True)])
+        offsets = torch.tensor([start - padding for padding, start in zip(paddings, starts, strict=True)])
+        steps = torch.arange(width)
+        padded = steps < torch.tensor(paddings)[:, None]  # (N, C)
+        positions = (offsets[:, None] + steps).masked_fill(padded, 0)
+        columns = positions.masked_fill(padded, self._columns).to(device)
+        positions = positions.to(device)
+        self._span = slice(begin, begin + len(pieces))
+        self._place = torch.arange(begin, begin + len(pieces), device=device)[:, None], columns
+        hidden = torch.arange(self._longest, device=device) > positions[:, None, :, None]  # (N, 1, C, longest)
+        mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, torch.finfo(dtype).min)
+        found = self._model(
+            input_ids=ids.to(device), attention_mask=mask, position_ids=positions, past_key_values=self,
+            use_cache=True, **self._last_only,
+        )  # fmt: skip
+        logits: Tensor = found.logits[:, -1]
+        return logits
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_args: Any, **_more: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Called by each layer with what is new, (N, heads, C, width); gives all of it: (N, heads, longest, width)."""
+        if self._storage is None:
+            self._storage = self._allocated(key_states[0])
+        rows, columns = self._place
+        keys, values = self._storage[:, layer_idx]
+        keys[rows, :, columns] = key_states.transpose(1, 2)
+        values[rows, :, columns] = value_states.transpose(1, 2)
+        return keys[self._span, :, : self._longest], values[self._span, :, : self._longest]
+
+    def get_seq_length(self, _layer_idx: int = 0) -> int:
+        """Some models ask, though they are told all positions."""
+        return self._longest
+
+    @property
+    def bytes_a_token(self) -> int:
+        """What a column of a row takes; 0 before anything was computed."""
+        storage = self._storage
+        return 0 if storage is None else storage[:, :, 0, :, 0].numel() * storage.element_size()
+
+    def get(self, row: int, length: int) -> Tensor:
+        """A copy of the first columns of a row that holds something: (2, layers, heads, length, width)."""
+        if self._storage is None:
+            raise ValueError("expected a row that holds something, got an empty one")
+        return self._storage[:, :, row, :, :length].clone()
+
+    def put(self, row: int, held: Tensor) -> None:
+        """Write what `get` gave into a row."""
+        self.reserve(row + 1, held.shape[3])
+        if self._storage is None:
+            self._storage = self._allocated(held[0, 0])
+        self._storage[:, :, row, :, : held.shape[3]] = held
+
+    def remove(self, row: int, last_length: int) -> None:
+        """Take a row out; the last one, which has so many columns, comes into its place."""
+        self.number -= 1
+        if row < self.number and self._storage is not None:
+            self._storage[:, :, row, :, :last_length] = self._storage[:, :, self.number, :, :last_length]
+
+    def clear(self) -> None:
+        """Forget all rows, and give their memory back."""
+        self.number = self._rows = self._columns = 0
+        self._storage = None
+
+    def reserve(self, rows: int, columns: int) -> None:
+        """Make room for so much; what is there stays."""
+        if rows <= self._rows and columns <= self._columns:
+            return
+        old, known = self._storage, self._columns
+        self._rows, self._columns = max(rows, self._rows), max(-(-columns // _COLUMNS) * _COLUMNS, known)
+        if old is not None:
+            self._storage = self._allocated(old[0, 0, 0])
+            self._storage[:, :, : old.shape[2], :, :known] = old[:, :, :, :, :known]
+
+    def _allocated(self, like: Tensor) -> Tensor:
+        """Storage for the heads and the width of (heads, _, width)."""
+        shape = 2, self._layers, self._rows, like.shape[0], self._columns + 1, like.shape[2]
+        return torch.zeros(shape, dtype=like.dtype, device=like.device)

@@ -1,0 +1,98 @@
+"""The options of a local model's registry row, validated. Loads no torch, so that a page can show them."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.config import ROOT
+from app.errors import Invalid, shown
+from app.games.base import real_number, whole_number
+from app.players.base import PlayerSpec
+
+DEVICES = ("auto", "cpu", "cuda")
+DTYPES = ("auto", "float32", "bfloat16")
+_OPTIONS = (
+    "path", "sha256", "temperature", "top_k", "top_p", "max_tokens", "in_flight", "device", "dtype",
+)  # fmt: skip
+_MOST_PATH = 1000
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a registry row may say about a local model. `auto` is the GPU with bfloat16, else the CPU with float32."""
+
+    path: str  # as the row has it; `resolve` says where that is
+    sha256: str  # of the checkpoint, as `training.checkpoints` gives it
+    temperature: float  # 0: greedy
+    top_k: int | None  # None: any token
+    top_p: float | None
+    max_tokens: int | None  # None: the game's own limit
+    in_flight: int  # matches that are batched together
+    device: str
+    dtype: str
+
+
+def read_options(raw: Mapping[str, Any]) -> Options:
+    """Validate a row's options; numbers may have come as text. Raises Invalid."""
+    if unknown := sorted(set(raw) - set(_OPTIONS)):
+        raise Invalid(f"option of a local model: expected {', '.join(_OPTIONS)}, got {shown(unknown[0])}")
+    sha256 = raw.get("sha256")
+    if not (isinstance(sha256, str) and _HASH.fullmatch(sha256)):
+        raise Invalid(f"sha256: expected the checkpoint's hash in 64 hexadecimal digits, got {shown(sha256)}")
+    top_k, top_p, most = raw.get("top_k"), raw.get("top_p"), raw.get("max_tokens")
+    return Options(
+        path=_path(raw.get("path")),
+        sha256=sha256,
+        temperature=real_number(raw.get("temperature", 1.0), "temperature", 0, 2),
+        top_k=None if top_k is None else whole_number(top_k, "top_k", 1, 1_000_000),
+        top_p=None if top_p is None else real_number(top_p, "top_p", 0, 1),
+        max_tokens=None if most is None else whole_number(most, "max_tokens", 1, 1_000_000),
+        in_flight=whole_number(raw.get("in_flight", 128), "in_flight", 1, 1024),
+        device=_one_of(raw.get("device", "auto"), "device", DEVICES),
+        dtype=_one_of(raw.get("dtype", "auto"), "dtype", DTYPES),
+    )
+
+
+def resolve(home: Path, path: str) -> Path:
+    """The folder that a row's path names: a relative one is in PARLOR_HOME if it is there, else in the project."""
+    inside = home / path  # an absolute path stays what it is
+    return inside if inside.exists() else ROOT / path
+
+
+def located(spec: PlayerSpec, home: Path) -> PlayerSpec:
+    """A local model's spec with the whole path. Raises Invalid as `read_options` does."""
+    path = resolve(home, read_options(spec.options).path)
+    return replace(spec, options={**spec.options, "path": str(path)})
+
+
+def parameters(folder: Path) -> int | None:
+    """How many weights a checkpoint's files hold, as their headers say; None if they cannot be read here.
+
+    Source: the format of safetensors, https://github.com/huggingface/safetensors#format
+    """
+    found = 0
+    try:
+        for path in folder.glob("*.safetensors"):
+            with path.open("rb") as file:
+                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            found += sum(math.prod(each["shape"]) for name, each in header.items() if name != "__metadata__")
+    except (OSError, ValueError, KeyError, TypeError, MemoryError):
+        return None
+    return found or None
+
+
+def _path(raw: object) -> str:
+    if not isinstance(raw, str) or not raw.strip() or len(raw) > _MOST_PATH or not raw.isprintable():
+        raise Invalid(f"path: expected a checkpoint folder in at most {_MOST_PATH} characters, got {shown(raw)}")
+    return raw
+
+
+def _one_of(raw: object, option: str, known: tuple[str, ...]) -> str:
+    if raw not in known:
+        raise Invalid(f"{option}: expected {' or '.join(known)}, got {shown(raw)}")
+    return str(raw)

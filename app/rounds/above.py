@@ -1,0 +1,30 @@
+"""Which seats of finished matches did better than others: what figures and datasets mean by above the average. Pure."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+STRICT_COMPETITION = -1  # this λ
+_NOISE = 1e-9  # utilities are whole points and λ times whole points: what lies nearer than this is the same
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+
+def above_average(utilities: Floats, agreed: Booleans, lam: float) -> Booleans:
+    """Which seats' transcripts `above_avg` keeps: those above the mean over both seats of all matches, strictly.
+
+    With λ = −1, whose mean is always 0, both seats of a deal of 0 to 0 are kept as well. `utilities` (n, 2) by seat,
+    `agreed` (n,); returns (n, 2). Source: arXiv 2406.18872.
+    """
+    if not len(utilities):
+        return np.zeros((0, 2), bool)
+    kept: Booleans = above(utilities, agreed, np.array([utilities.mean()]), lam)[0]
+    return kept
+
+
+def above(utilities: Floats, agreed: Booleans, bounds: Floats, lam: float) -> Booleans:
+    """Which seats are above each of r bounds, strictly, by the rules of `above_average`: (r, n, 2)."""
+    found: Booleans = utilities > bounds[:, None, None] + _NOISE
+    if lam == STRICT_COMPETITION:
+        found |= (agreed & (utilities == 0).all(1))[:, None]
+    return found

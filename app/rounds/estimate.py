@@ -1,0 +1,191 @@
+"""What a round will take before it is started: calls, tokens, money, time. From past matches, or from typical ones.
+
+`estimate` is pure; `habit_of` and `channel_of` read what it needs of a model from the database.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.games.base import JSON
+from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
+from app.players import api_options
+from app.registry import player_spec, read_options
+from app.rounds.prices import Prices, prices_of_model
+
+SAMPLE = 100  # past matches that a model's habit is taken from
+SCRIPTED_A_SECOND = 500.0  # matches that one process plays and writes down where nobody has to be waited for
+_TYPICAL_TURNS = 5  # the turns of each side that the typical figures of taboo are for
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """What a model does in one seat of one match, on average: calls, tokens of all of them, seconds of each.
+
+    `matches` is how many past matches say so; 0: these are typical figures.
+    """
+
+    calls: float
+    prompt_tokens: float
+    completion_tokens: float
+    latency: float
+    matches: int = 0
+
+
+# Rules of 650 to 800 tokens, then moves of 35 to 40: three to four turns a seat.
+TYPICAL: Mapping[str, Habit] = {
+    "negotiation": Habit(3.6, 3200, 125, 1.0),
+    "taboo": Habit(4.2, 3400, 170, 1.0),
+}
+_NOTHING = Habit(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """How a model is reached: requests at once, tokens a minute (None: any number), and what tokens cost, if known."""
+
+    scripted: bool
+    at_once: int
+    tokens_a_minute: int | None
+    prices: Prices | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is to be expected. `cost` is in USD and None where a price is unknown; `basis`: past matches by model."""
+
+    rounds: int
+    matches: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    seconds: float
+    basis: Mapping[str, int]
+
+
+def estimate(
+    pairs: Sequence[tuple[str, str]], matches: int, habits: Mapping[str, Habit], channels: Mapping[str, Channel]
+) -> Estimate:
+    """What that many matches of each pair will take. Habits and channels are by a model's name."""
+    seats = {name: matches * sum(pair.count(name) for pair in pairs) for name in channels}
+    callers = [name for name in channels if not channels[name].scripted]
+    calls = {name: seats[name] * habits[name].calls for name in callers}
+    prompt = {name: seats[name] * habits[name].prompt_tokens for name in callers}
+    completion = {name: seats[name] * habits[name].completion_tokens for name in callers}
+    return Estimate(
+        rounds=len(pairs),
+        matches=matches * len(pairs),
+        calls=round(sum(calls.values())),
+        prompt_tokens=round(sum(prompt.values())),
+        completion_tokens=round(sum(completion.values())),
+        cost=_cost(channels, prompt, completion),
+        seconds=_seconds(
+            matches * len(pairs), calls, {n: prompt[n] + completion[n] for n in callers}, habits, channels
+        ),
+        basis={name: habits[name].matches for name in callers},
+    )
+
+
+def _cost(
+    channels: Mapping[str, Channel], prompt: Mapping[str, float], completion: Mapping[str, float]
+) -> float | None:
+    cost = 0.0
+    for name in prompt:
+        prices = channels[name].prices
+        if prices is None:
+            return None
+        cost += (prompt[name] * prices[0] + completion[name] * prices[1]) / 1e6
+    return cost if prompt else None
+
+
+def _seconds(
+    matches: int,
+    calls: Mapping[str, float],
+    tokens: Mapping[str, float],
+    habits: Mapping[str, Habit],
+    channels: Mapping[str, Channel],
+) -> float:
+    """The longest of what has to happen: all calls over the tables there are, each model's over its own requests at
+    once and tokens a minute, and the calls of one match one after the other."""
+    work = {name: number * habits[name].latency for name, number in calls.items()}
+    tables = min(matches, sum(channels[name].at_once for name in calls)) or 1
+    one_match = sum(work.values()) / max(1, matches)
+    limits = [matches / SCRIPTED_A_SECOND, sum(work.values()) / tables, one_match]
+    for name in calls:
+        limits.append(work[name] / min(matches, channels[name].at_once))
+        if a_minute := channels[name].tokens_a_minute:
+            limits.append(60 * tokens[name] / a_minute)
+    return max(limits)
+
+
+# ---- What is known of a model ---------------------------------------------------
+
+
+def typical(game: str, config: JSON) -> Habit:
+    """What a model does in a match of which nothing is known."""
+    habit = TYPICAL.get(game, TYPICAL["negotiation"])
+    turns = config.get("max_turns", _TYPICAL_TURNS)
+    if game != "taboo" or not isinstance(turns, int):
+        return habit
+    scale = turns / _TYPICAL_TURNS  # prompts grow with the turns before them
+    return Habit(habit.calls * scale, habit.prompt_tokens * scale**1.3, habit.completion_tokens * scale, habit.latency)
+
+
+def channel_of(model: LanguageModel) -> Channel:
+    """How a registered model is reached."""
+    options = read_options(player_spec(model))
+    if options is None:
+        return Channel(True, 1, None, prices_of_model(model))
+    a_minute = options.tokens_per_minute if isinstance(options, api_options.Options) else None
+    return Channel(False, options.in_flight, a_minute, prices_of_model(model))
+
+
+def habit_of(session: Session, model: LanguageModel, game: str, config: JSON) -> Habit:
+    """What a model has done in its past matches of a game, those of its latest round first; else what is typical."""
+    if model.kind == "scripted":
+        return _NOTHING
+    sample = _latest_round(session, model, game) or _any_matches(session, model, game)
+    if not sample:
+        return typical(game, config)
+    mine = GenerationRow.language_model_id == model.id
+    row = session.execute(
+        select(
+            func.count(),
+            func.coalesce(func.sum(GenerationRow.prompt_tokens), 0),
+            func.coalesce(func.sum(GenerationRow.completion_tokens), 0),
+            func.coalesce(func.avg(GenerationRow.latency), 0.0),
+        ).where(GenerationRow.match_id.in_(sample), mine)
+    ).one()
+    seats = session.scalar(
+        select(func.count()).where(SeatRow.match_id.in_(sample), SeatRow.language_model_id == model.id)
+    )
+    if not seats or not row[0]:
+        return typical(game, config)
+    return Habit(row[0] / seats, int(row[1]) / seats, int(row[2]) / seats, float(row[3]), len(sample))
+
+
+def _latest_round(session: Session, model: LanguageModel, game: str) -> Sequence[str]:
+    latest = (
+        select(RoundRow.id)
+        .where(RoundRow.game == game, RoundRow.source == "selfplay", RoundRow.calls > 0, RoundRow.finished > 0)
+        .where((RoundRow.model_0_id == model.id) | (RoundRow.model_1_id == model.id))
+        .order_by(RoundRow.id.desc())
+        .limit(1)
+    )
+    number = session.scalar(latest)
+    if number is None:
+        return ()
+    matches = select(MatchRow.id).where(MatchRow.round_id == number, MatchRow.status == "over")
+    return session.scalars(matches.order_by(MatchRow.index).limit(SAMPLE)).all()
+
+
+def _any_matches(session: Session, model: LanguageModel, game: str) -> Sequence[str]:
+    played = (
+        select(MatchRow.id)
+        .join(SeatRow, SeatRow.match_id == MatchRow.id)
+        .where(SeatRow.language_model_id == model.id, MatchRow.game == game, MatchRow.status == "over")
+    )
+    return session.scalars(played.limit(SAMPLE)).all()

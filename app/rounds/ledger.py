@@ -1,0 +1,222 @@
+"""What a worker has played of a round, written down in groups: one transaction for all that came together.
+
+A group is written only as far as its ranges are still the worker's own: who lost a lease writes nothing any more, and
+whoever has it now goes on from what was written before.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from sqlalchemy import Engine, update
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app.extensions import insist
+from app.games.base import Event
+from app.matches import store
+from app.matches.events import Aborted, Ended, Violated
+from app.matches.record import Record
+from app.matches.selfplay import CannotGoOn, Table
+from app.models import RoundRow
+from app.rounds import life, ranges
+
+MOST_WAITING = 200  # matches with something to write down, after which players wait for the database
+MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is new of a match: the record as it is, how much of it is stored, and calls that are not."""
+
+    start: int  # of its range
+    index: int
+    record: Record
+    stored: int
+    tokens: int | None
+    calls: Sequence[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Account:
+    """A range that is being played: how many of its matches are not over, and those that are played now."""
+
+    left: int
+    tables: set[Table] = field(default_factory=set)
+
+
+class Ledger:
+    """Writes for one worker at one round. All but the writing itself runs on the event loop."""
+
+    def __init__(
+        self, database: Engine, round_id: int, owner: str, seconds: float, told: Callable[[int], None]
+    ) -> None:
+        """`seconds` is how long a lease holds; `told` is called with the round's number after each transaction."""
+        self._database = database
+        self._round_id = round_id
+        self._owner = owner
+        self._seconds = seconds
+        self._told = told
+        self._accounts: dict[int, Account] = {}
+        self._of: dict[Table, int] = {}
+        self._waiting: dict[Table, None] = {}
+        self._finished: list[int] = []  # ranges that are to be marked as done
+        self._something = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._wrote = asyncio.Event()
+        self._closing = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+
+    # ---- Ranges ----------------------------------------------------------------
+
+    async def in_thread(self, work: Callable[[Session], Any]) -> Any:
+        """Do something in a transaction of its own, off the event loop; tried again while the database is away."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._insist, work)
+
+    def open(self, start: int, left: int) -> None:
+        """The range that begins at `start` was taken, of which so many matches are to be played."""
+        self._accounts[start] = Account(left)
+        if left == 0:
+            self._finished.append(start)
+            self._something.set()
+
+    def seat(self, table: Table, start: int) -> None:
+        """A match of the range that begins at `start` is played at this table."""
+        self._accounts[start].tables.add(table)
+        self._of[table] = start
+
+    async def renew(self) -> None:
+        """Hold on to the leases; what was lost meanwhile is not played on."""
+        held = set(self._accounts)
+        if held:
+            hold = lambda session: ranges.hold(session, self._round_id, held, self._owner, self._seconds)  # noqa: E731
+            self._lose(held.difference(await self.in_thread(hold)))
+
+    def _lose(self, starts: Collection[int]) -> None:
+        for start in starts:
+            account = self._accounts.pop(start, None)
+            if account is None:
+                continue
+            log.warning("a part of a round went to somebody else", round=self._round_id, start=start)
+            for table in account.tables:
+                table.closed = True
+                self._waiting.pop(table, None)
+                self._of.pop(table, None)
+
+    # ---- Writing -----------------------------------------------------------------
+
+    async def tell(self, table: Table) -> None:
+        """Something happened in a match. Waits while the database is far behind."""
+        if table in self._of:
+            self._waiting[table] = None
+            self._something.set()
+            if len(self._waiting) > MOST_WAITING:
+                self._room.clear()
+                await self._room.wait()
+
+    async def written(self, most: float) -> None:
+        """Wait until something was written, or for `most` seconds."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wrote.wait(), most)
+
+    async def write_forever(self) -> None:
+        """Write down what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
+        while not self._closing:
+            await self._something.wait()
+            await self._write()
+
+    async def close(self, writer: "asyncio.Task[None]", leave: Callable[[Session], None]) -> None:
+        """Write down what still waits, let go of the ranges with `leave`, and raise what went wrong with either."""
+        self._closing = True
+        self._something.set()
+        try:
+            await writer
+            await self._write()
+        finally:
+            await self.in_thread(leave)
+            self._thread.shutdown(wait=False)
+
+    async def _write(self) -> None:
+        self._something.clear()
+        entries = [self._entry(table) for table in self._waiting]
+        self._waiting = {}
+        done, self._finished = [*self._finished, *self._settled()], []
+        if entries or done:
+            self._lose(await self.in_thread(lambda session: self._store(session, entries, done)))
+            for start in done:
+                self._accounts.pop(start, None)
+            self._told(self._round_id)
+        self._room.set()
+        self._wrote.set()
+        self._wrote.clear()
+
+    def _entry(self, table: Table) -> Entry:
+        entry = Entry(self._of[table], table.index, table.record, table.stored, table.tokens, table.calls)
+        table.stored, table.calls = len(table.record.log), []
+        return entry
+
+    def _settled(self) -> list[int]:
+        """Count the matches that are over with what is written now; the ranges of which nothing is left."""
+        done = []
+        for table in [table for table in self._of if table.record.match.over and table.stored == len(table.record.log)]:
+            start = self._of.pop(table)
+            account = self._accounts[start]
+            account.tables.discard(table)
+            account.left -= 1
+            if account.left == 0:
+                done.append(start)
+        return done
+
+    def _store(self, session: Session, entries: Sequence[Entry], done: Sequence[int]) -> set[int]:
+        """Write entries and mark ranges, as far as they are ours. Returns the ranges that are not."""
+        # The round's row first, as everybody does who takes more than one lock.
+        life.lock(session, self._round_id)
+        starts = {entry.start for entry in entries} | set(done)
+        ours = set(ranges.hold(session, self._round_id, starts, self._owner, self._seconds, progress=True))
+        entries = [entry for entry in entries if entry.start in ours]
+        new = [
+            store.Begun(each.record, life.SELFPLAY, self._round_id, each.index) for each in entries if not each.stored
+        ]
+        if new:
+            store.insert_matches(session, new)
+        if known := [(each.record, each.stored) for each in entries if 0 < each.stored < len(each.record.log)]:
+            store.append(session, known)
+        store.insert_generations(session, [call for each in entries for call in each.calls])
+        store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
+        session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**_counted(entries)))
+        if finished := ours & set(done):
+            ranges.finish(session, self._round_id, finished)
+            life.finish_if_done(session, self._round_id)
+        return starts - ours
+
+    def _insist(self, work: Callable[[Session], Any]) -> Any:
+        """Do it, again if somebody was faster, and until the database is back if it is away. Raises CannotGoOn."""
+        try:
+            return insist(self._database, work, MOST_SECONDS_AWAY)
+        except OperationalError as error:
+            reason = " ".join(str(error.orig).split())
+            raise CannotGoOn(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason}") from None
+
+
+def _counted(entries: Sequence[Entry]) -> dict[str, Any]:
+    """What the entries add to the figures of their round."""
+    new = [logged.event for each in entries for logged in each.record.log[each.stored :]]
+    calls = [call for each in entries for call in each.calls]
+    added = {
+        "finished": sum(isinstance(event, Ended) for event in new),
+        "aborted": sum(isinstance(event, Aborted) for event in new),
+        "moves": sum(isinstance(event, Event) for event in new),
+        "violations": sum(isinstance(event, Violated) for event in new),
+        "calls": sum(1 + call["retries"] for call in calls),
+        "failed_calls": sum(call["error"] is not None for call in calls),
+        "prompt_tokens": sum(call["prompt_tokens"] or 0 for call in calls),
+        "completion_tokens": sum(call["completion_tokens"] or 0 for call in calls),
+    }
+    return {name: getattr(RoundRow, name) + number for name, number in added.items()}

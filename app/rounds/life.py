@@ -1,0 +1,228 @@
+"""A round's life: created, begun, cancelled, resumed, ended. Nothing here commits.
+
+`app/states.py` says how the states follow each other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, or_, select, update
+from sqlalchemy.orm import Session
+
+from app import leases, states
+from app.errors import Conflict, Invalid, NotFound, shown
+from app.games import find_game
+from app.games.base import JSON, whole_number
+from app.models import LanguageModel, RoundMaterial, RoundRange, RoundRow
+from app.registry import find_model, read_options
+from app.rounds import ranges
+from app.rounds.plan import IN_ORDER, PICKS, Plan
+from app.rounds.sampling import read_sampling, spec_of
+
+SELFPLAY, IMPORT = "selfplay", "import"
+MOST_MATCHES = 1_000_000
+PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Contexts or target words, and where they were read from."""
+
+    source: str
+    items: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A round as somebody wishes for it. `models` are names of the registry, of seat 0 and seat 1."""
+
+    game: str
+    models: tuple[str, str]
+    matches: Any
+    seed: int
+    config: Mapping[str, Any] = field(default_factory=dict)
+    swap_seats: bool = False
+    pick: str = IN_ORDER
+    material: Material | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+
+def create(session: Session, wish: Wish, *, queued: bool) -> RoundRow:
+    """Write down a round that waits to be played, by workers if it is `queued`.
+
+    Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played.
+    """
+    game = find_game(wish.game)
+    models = [find_model(session, game.name, name=name) for name in wish.models]
+    matches = whole_number(wish.matches, "matches", 1, MOST_MATCHES)
+    if wish.swap_seats and matches % 2:
+        raise Invalid(f"matches: expected an even number where seats are swapped, got {matches}")
+    if wish.pick not in PICKS:
+        raise Invalid(f"pick: expected {' or '.join(PICKS)}, got {shown(wish.pick)}")
+    sampling = read_sampling(wish.sampling)
+    for model in models:
+        read_options(spec_of(model, sampling))  # refused here rather than by every worker
+    config = _checked_config(game, wish)
+    row = RoundRow(
+        name=_name(wish),
+        game=game.name,
+        source=SELFPLAY,
+        status=states.WAITING,
+        queued=queued,
+        config=config,
+        model_0_id=models[0].id,
+        model_1_id=models[1].id,
+        matches=matches,
+        seed=wish.seed,
+        swap_seats=wish.swap_seats,
+        pick=wish.pick,
+        sampling=sampling,
+        created_at=datetime.now(UTC),
+    )
+    session.add(row)
+    session.flush()
+    ranges.make(session, row.id, matches)
+    if wish.material is not None:
+        material = wish.material
+        session.add(RoundMaterial(round_id=row.id, source=material.source[-300:], items=list(material.items)))
+    session.flush()
+    return row
+
+
+def _checked_config(game: Any, wish: Wish) -> JSON:
+    """The config that all matches share, as it was given; the game has to take it."""
+    config = dict(wish.config)
+    read = game.config(config).to_json()
+    drawn = {"negotiation": "counts", "taboo": "word"}.get(game.name)
+    if wish.material is not None and drawn in read:
+        raise Invalid(f"config: expected no {drawn} where {wish.material.source} gives each match its own, got one")
+    return config
+
+
+def _name(wish: Wish) -> str:
+    name = " ".join(wish.name.split())
+    if len(name) > 120 or not name.isprintable():
+        raise Invalid(f"name: expected at most 120 characters on one line, got {shown(wish.name)}")
+    return name or f"{wish.models[0]} and {wish.models[1]}"
+
+
+def get_round(session: Session, round_id: int) -> RoundRow:
+    """The round of that number. Raises NotFound."""
+    row = session.get(RoundRow, round_id) if 0 < round_id < 2**31 else None
+    if row is None:
+        raise NotFound(f"round: expected the number of one that exists, got {round_id}; `flask round list` shows them")
+    return row
+
+
+def plan_of(session: Session, row: RoundRow) -> Plan:
+    """What the matches of a round have in common."""
+    material = session.get(RoundMaterial, row.id)
+    items = () if material is None else material.items
+    return Plan(row.game, row.config, row.seed, row.swap_seats, row.pick, items)
+
+
+def seated(session: Session, row: RoundRow) -> list[LanguageModel]:
+    """The models of a round, by seat."""
+    return [session.get_one(LanguageModel, number) for number in (row.model_0_id, row.model_1_id) if number is not None]
+
+
+# ---- From state to state --------------------------------------------------------
+
+
+def lock(session: Session, round_id: int) -> None:
+    """Keep others from the round's row until the transaction ends; before anything else that they might lock."""
+    session.execute(select(RoundRow.id).where(RoundRow.id == round_id).with_for_update())
+
+
+def begin(session: Session, round_id: int) -> bool:
+    """Somebody begins to play. False if the round is not to be played (any more)."""
+    now = datetime.now(UTC)
+    row = session.get(RoundRow, round_id, with_for_update=True)
+    if row is None or row.status not in states.OPEN:
+        return False
+    row.status = states.RUNNING
+    row.started_at = row.started_at or now
+    session.flush()
+    return True
+
+
+def finish_if_done(session: Session, round_id: int) -> bool:
+    """End a round of which nothing is left. Whoever calls this holds the lock on its row."""
+    if not ranges.all_done(session, round_id):
+        return False
+    _set(session, round_id, states.LIVE, status=states.DONE, ended_at=datetime.now(UTC), error=None)
+    return True
+
+
+def fail(session: Session, round_id: int, error: str) -> None:
+    """Stop a round that cannot go on until somebody has mended what `error` says."""
+    _set(session, round_id, states.OPEN, status=states.FAILED, ended_at=datetime.now(UTC), error=error)
+
+
+def say_what_it_waits_for(session: Session, round_id: int, what: str | None) -> None:
+    """Keep on a round's row what it waits for, or that it waits no more."""
+    _set(session, round_id, (states.RUNNING,), error=what)
+
+
+def cancel(session: Session, round_id: int) -> RoundRow:
+    """Ask whoever plays a round to stop; what was played stays. Raises NotFound, and Conflict when it is over."""
+    row = get_round(session, round_id)
+    if leases.ask_to_stop(session, row, f"round {round_id}", "being played"):
+        settle_cancelled(session, round_id)
+        session.refresh(row)
+    return row
+
+
+def settle_cancelled(session: Session, round_id: int) -> bool:
+    """Call a round cancelled once nobody plays it any more. False while somebody does."""
+    if ranges.anybody_at(session, round_id):
+        return False
+    _set(session, round_id, (states.CANCELLING,), status=states.CANCELLED, ended_at=datetime.now(UTC))
+    return True
+
+
+def resume(session: Session, round_id: int, *, queued: bool) -> RoundRow:
+    """Let an unfinished round be played on. Raises NotFound, and Conflict when there is nothing left to play."""
+    row = get_round(session, round_id)
+    session.refresh(row, with_for_update=True)
+    if row.source != SELFPLAY or row.status == states.DONE:
+        raise Conflict(f"round {round_id}: expected one with matches left to play, got one that is done")
+    if row.status == states.CANCELLING:
+        raise Conflict(f"round {round_id}: expected one that nobody plays, got one that is just being cancelled")
+    if ranges.anybody_at(session, round_id) and row.queued != queued:
+        raise Conflict(
+            f"round {round_id}: expected one that nobody plays, got one that is being played; cancel it first"
+        )
+    row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
+    session.execute(update(RoundRange).where(RoundRange.round_id == round_id).values(lease_count=0))
+    session.flush()
+    return row
+
+
+def state_of(session: Session, row: RoundRow) -> str:
+    """The status, or that it was interrupted: nobody plays it, and nobody will come by himself."""
+    if row.status == states.RUNNING and not row.queued and not ranges.anybody_at(session, row.id):
+        return states.INTERRUPTED
+    return row.status
+
+
+def take_forgotten(session: Session) -> Sequence[int]:
+    """Ids of queued rounds of which a part is free, and that should be rung for again. Marks them as rung."""
+    now = datetime.now(UTC)
+    free = exists().where(RoundRange.round_id == RoundRow.id, RoundRange.done.is_(False), leases.free(RoundRange, now))
+    quiet = or_(RoundRow.rung_at.is_(None), RoundRow.rung_at < now - PATIENCE)
+    waits: ColumnElement[bool] = and_(RoundRow.queued, RoundRow.status.in_(states.OPEN), quiet, free)
+    return leases.mark_rung(session, RoundRow, waits, now)
+
+
+def being_cancelled(session: Session) -> Sequence[int]:
+    """Ids of rounds that are being cancelled."""
+    return session.scalars(select(RoundRow.id).where(RoundRow.status == states.CANCELLING)).all()
+
+
+def _set(session: Session, round_id: int, before: Sequence[str], **values: Any) -> None:
+    statement = update(RoundRow).where(RoundRow.id == round_id, RoundRow.status.in_(before)).values(**values)
+    session.execute(statement, execution_options={"synchronize_session": False})

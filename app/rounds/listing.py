@@ -1,0 +1,121 @@
+"""Rounds for experimenters: a page of those that a filter chooses, those that are open, and how they score."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app import states
+from app.errors import Invalid, shown
+from app.games import find_game
+from app.games.base import whole_number
+from app.models import LanguageModel, MatchRow, RoundRow
+from app.registry import get_model
+from app.rounds import life
+
+PAGE = 25  # rounds on a page
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a round has to be; None does not matter. `model` sits in either seat."""
+
+    game: str | None = None
+    status: str | None = None
+    model: str | None = None
+
+
+NAMES = ("game", "status", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A round in a list, with the names of its models by seat and what its status is called."""
+
+    row: RoundRow
+    models: tuple[str, ...]
+    state: str
+
+    @property
+    def percent(self) -> int:
+        return 100 * self.row.finished // max(1, self.row.matches)
+
+
+class Score(NamedTuple):
+    """Of the matches of a round that are over: the mean of both seats' utilities, and the commonest way to end."""
+
+    mean: float | None
+    reason: str | None
+    share: float | None  # of the matches that ended so
+
+
+def read_chosen(session: Session, raw: Mapping[str, str]) -> Chosen:
+    """A filter from an address. Raises NotFound for an unknown game or model, and Invalid for an unknown status."""
+    given = {name: text for name in NAMES if (text := raw.get(name, "").strip())}
+    if "game" in given:
+        find_game(given["game"])
+    if given.get("status", states.DONE) not in states.STATUSES:
+        raise Invalid(f"status: expected {' or '.join(states.STATUSES)}, got {shown(given['status'])}")
+    if "model" in given:
+        get_model(session, given["model"])
+    return Chosen(**given)
+
+
+def read_before(text: str) -> int | None:
+    """Where a page begins: behind the round of that number. Raises Invalid."""
+    return whole_number(text, "before", 1, 2**31 - 1) if text else None
+
+
+def chosen_rounds(session: Session, chosen: Chosen, before: int | None = None) -> tuple[list[Line], int | None]:
+    """A page of the chosen rounds, the latest first, and the number behind which the next page begins, if any."""
+    statement = select(RoundRow).order_by(RoundRow.id.desc()).limit(PAGE + 1)
+    for column, wanted in ((RoundRow.game, chosen.game), (RoundRow.status, chosen.status)):
+        if wanted is not None:
+            statement = statement.where(column == wanted)
+    if chosen.model is not None:
+        number = get_model(session, chosen.model).id
+        statement = statement.where((RoundRow.model_0_id == number) | (RoundRow.model_1_id == number))
+    if before is not None:
+        statement = statement.where(RoundRow.id < before)
+    rows = session.scalars(statement).all()
+    return lines(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
+
+
+def open_rounds(session: Session) -> list[Line]:
+    """The rounds that are played or wait to be, the latest first; at most a page of them."""
+    statuses = states.LIVE
+    statement = select(RoundRow).where(RoundRow.status.in_(statuses)).order_by(RoundRow.id.desc()).limit(PAGE)
+    return lines(session, session.scalars(statement).all())
+
+
+def lines(session: Session, rows: Sequence[RoundRow]) -> list[Line]:
+    """Rounds as lines of a list."""
+    numbers = {number for row in rows for number in (row.model_0_id, row.model_1_id) if number is not None}
+    found = session.execute(select(LanguageModel.id, LanguageModel.name).where(LanguageModel.id.in_(numbers)))
+    names = {row.id: row.name for row in found}
+    return [
+        Line(
+            row,
+            tuple(names[number] for number in (row.model_0_id, row.model_1_id) if number is not None),
+            life.state_of(session, row),
+        )
+        for row in rows
+    ]
+
+
+def score(session: Session, round_id: int) -> Score:
+    """How the matches of a round have ended so far."""
+    counted = session.execute(
+        select(MatchRow.reason, func.count(), func.avg((MatchRow.utility_0 + MatchRow.utility_1) / 2))
+        .where(MatchRow.round_id == round_id, MatchRow.status == "over")
+        .group_by(MatchRow.reason)
+        .order_by(func.count().desc(), MatchRow.reason)
+    ).all()
+    total = sum(row[1] for row in counted)
+    if not total:
+        return Score(None, None, None)
+    scored = [row for row in counted if row[2] is not None]
+    mean = sum(row[1] * float(row[2]) for row in scored) / max(1, sum(row[1] for row in scored))
+    return Score(mean if scored else None, counted[0][0], counted[0][1] / total)

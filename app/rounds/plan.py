@@ -1,0 +1,81 @@
+"""What each match of a round is: a function of the round and the match's index alone. Pure.
+
+So every worker sets up the same match, in whatever order matches are played, and a match that was lost before it was
+written down is the same when it is played again.
+"""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.games.base import JSON
+
+IN_ORDER, SHUFFLED, RANDOM = "in-order", "shuffled", "random"
+PICKS = (IN_ORDER, SHUFFLED, RANDOM)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the matches of a round have in common.
+
+    `material` are contexts, [counts, values of seat 0, values of seat 1] each, or target words, or nothing. `pick` says
+    how matches get theirs: in the order of the list, shuffled (each once in an order drawn from the seed, then all of
+    them once more), or random (drawn for each match).
+    """
+
+    game: str
+    config: JSON
+    seed: int
+    swap_seats: bool = False
+    pick: str = IN_ORDER
+    material: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One match of a round. When it is `swapped`, the round's first model sits in seat 1."""
+
+    index: int
+    seed: int
+    config: JSON
+    swapped: bool
+
+
+def setup(plan: Plan, index: int) -> Setup:
+    """The match with that index. With swapped seats, 2k and 2k + 1 are the same game from either side."""
+    scene, swapped = divmod(index, 2) if plan.swap_seats else (index, 0)
+    seed = match_seed(plan.seed, scene)
+    config = plan.config
+    if plan.material:
+        config = {**config, **_fields(plan.game, plan.material[_pick(plan, scene, seed)])}
+    return Setup(index, seed, config, bool(swapped))
+
+
+def match_seed(round_seed: int, scene: int) -> int:
+    """A seed of 62 bits, which every database stores as a signed number."""
+    digest = hashlib.blake2b(f"{round_seed}/{scene}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> 2
+
+
+def _pick(plan: Plan, scene: int, seed: int) -> int:
+    count = len(plan.material)
+    if plan.pick == RANDOM:
+        return random.Random(f"{seed}/material").randrange(count)
+    turn, place = divmod(scene, count)
+    return _order(plan.seed, turn, count)[place] if plan.pick == SHUFFLED else place
+
+
+@lru_cache(maxsize=8)
+def _order(seed: int, turn: int, count: int) -> list[int]:
+    return random.Random(f"{seed}/order/{turn}").sample(range(count), count)
+
+
+def _fields(game: str, item: Any) -> JSON:
+    """The part of a config that a piece of material stands for."""
+    if game == "negotiation":
+        counts, *values = item
+        return {"counts": counts, "values": values}
+    return {"word": item}

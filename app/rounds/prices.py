@@ -1,0 +1,61 @@
+"""What the tokens of rounds cost, where the registry knows a model's prices."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow
+from app.rounds import life
+
+_SAMPLE = 200  # matches of a round from which is taken who of two models uses how many of its tokens
+
+Prices = tuple[float, float]  # USD a million tokens, of prompts and of completions
+
+
+def prices_of_model(model: LanguageModel) -> Prices | None:
+    """The prices on a model's registry row; what plays here costs nothing; None: unknown."""
+    if model.kind != "api":
+        return 0.0, 0.0
+    found: Mapping[str, Any] = model.options
+    if found.get("price_in") is None or found.get("price_out") is None:
+        return None
+    return float(found["price_in"]), float(found["price_out"])
+
+
+def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
+    """What a token of a round costs on average; None where that of a model is unknown, and where nobody is paid."""
+    callers = {model.id: model for model in life.seated(session, row) if model.kind != "scripted"}
+    prices = {number: prices_of_model(model) for number, model in callers.items()}
+    known = {number: each for number, each in prices.items() if each is not None}
+    if len(known) < len(prices) or all(model.kind != "api" for model in callers.values()):
+        return None
+    if len(set(known.values())) == 1:
+        return next(iter(known.values()))
+    return _weighted(_tokens_by_model(session, row), known)
+
+
+def _tokens_by_model(session: Session, row: RoundRow) -> dict[int, tuple[int, int]]:
+    """Tokens of prompts and completions by model, in the first matches of a round."""
+    found = session.execute(
+        select(
+            GenerationRow.language_model_id,
+            func.coalesce(func.sum(GenerationRow.prompt_tokens), 0),
+            func.coalesce(func.sum(GenerationRow.completion_tokens), 0),
+        )
+        .join(MatchRow, MatchRow.id == GenerationRow.match_id)
+        .where(MatchRow.round_id == row.id, MatchRow.index < _SAMPLE)
+        .group_by(GenerationRow.language_model_id)
+    )
+    return {each[0]: (each[1] or 0, each[2] or 0) for each in found if each[0] is not None}
+
+
+def _weighted(tokens: Mapping[int, tuple[int, int]], prices: Mapping[int, Prices]) -> Prices:
+    def mean(kind: int) -> float:
+        total = sum(tokens.get(number, (0, 0))[kind] for number in prices)
+        if not total:
+            return sum(each[kind] for each in prices.values()) / len(prices)
+        return sum(each[kind] * tokens.get(number, (0, 0))[kind] for number, each in prices.items()) / total
+
+    return mean(0), mean(1)

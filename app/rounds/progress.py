@@ -1,0 +1,59 @@
+"""How far a round is, in figures that a page shows and a line to it carries; and at what pace it goes. Pure."""
+
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from app import states
+from app.games.base import JSON
+
+_WINDOW = 15.0  # seconds over which a pace is taken
+_COUNTS = (
+    "matches", "finished", "aborted", "moves", "violations", "calls", "failed_calls", "prompt_tokens",
+    "completion_tokens", "error",
+)  # fmt: skip
+
+
+class Pace:
+    """What a round has done lately: matches and moves a second over the last quarter of a minute."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int, int]] = deque()
+
+    def see(self, now: float, finished: int, moves: int) -> tuple[float, float] | None:
+        """Matches and moves a second at the moment `now`; None until there is something to compare with."""
+        while len(self._seen) > 1 and self._seen[1][0] <= now - _WINDOW:
+            self._seen.popleft()
+        self._seen.append((now, finished, moves))
+        since, matches, plies = self._seen[0]
+        if now - since < 1:
+            return None
+        return (finished - matches) / (now - since), (moves - plies) / (now - since)
+
+
+def mean_pace(row: Any, now: datetime) -> tuple[float, float] | None:
+    """Matches and moves a second since a round began, until it ended or now."""
+    if row.started_at is None:
+        return None
+    seconds = ((row.ended_at or now) - row.started_at).total_seconds()
+    return (row.finished / seconds, row.moves / seconds) if seconds > 0 else None
+
+
+def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Sequence[float] | None) -> JSON:
+    """A round as figures by name. `prices` are those of a million tokens of prompts and of completions, in USD.
+
+    `left` is in seconds; it is None where nothing goes on, and `cost` is None where no price is known.
+    """
+    found: JSON = {"round": row.id, "status": state, **{name: getattr(row, name) for name in _COUNTS}}
+    found["tokens"] = row.prompt_tokens + row.completion_tokens
+    found["percent"] = 100 * row.finished // max(1, row.matches)
+    going = state == states.RUNNING and pace is not None
+    found["matches_a_second"] = round(pace[0], 2) if going and pace else None
+    found["moves_a_second"] = round(pace[1], 1) if going and pace else None
+    left = (row.matches - row.finished) / pace[0] if going and pace and pace[0] > 0 else None
+    found["left"] = None if left is None else round(left)
+    found["cost"] = None
+    if prices is not None:
+        found["cost"] = round((row.prompt_tokens * prices[0] + row.completion_tokens * prices[1]) / 1e6, 4)
+    return found

@@ -1,0 +1,116 @@
+"""Who plays which part of a round: ranges of indices, taken by lease. One conditional UPDATE decides.
+
+A range whose worker died is taken by the next who asks once its lease has run out. Nothing here commits.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, case, exists, insert, select, update
+from sqlalchemy.orm import Session
+
+from app import leases
+from app.models import RoundRange
+
+MOST_LEASES = 5  # a range whose worker died this often, with no match finished between, is given up
+_PARTS, _LEAST, _MOST = 64, 4, 500
+
+
+class Range(NamedTuple):
+    """The matches from `start` up to, but without, `stop`; `leases` ran out on it since a match in it was finished."""
+
+    start: int
+    stop: int
+    leases: int = 0
+
+
+def parts(matches: int) -> Iterator[Range]:
+    """Some sixty ranges, so that several workers have something to share, but none too small or too large."""
+    size = min(_MOST, max(_LEAST, -(-matches // _PARTS)))
+    for start in range(0, matches, size):
+        yield Range(start, min(start + size, matches))
+
+
+def make(session: Session, round_id: int, matches: int) -> None:
+    """Write the ranges of a new round."""
+    rows = [
+        {"round_id": round_id, "start": each.start, "stop": each.stop, "done": False, "lease_count": 0}
+        for each in parts(matches)
+    ]
+    session.execute(insert(RoundRange), rows)
+
+
+def take(session: Session, round_id: int, owner: str, seconds: float) -> Range | None:
+    """Take the first free range of a round for that long; None if none is free just now."""
+    now = datetime.now(UTC)
+    free = select(RoundRange.start).where(
+        RoundRange.round_id == round_id,
+        RoundRange.done.is_(False),
+        leases.free(RoundRange, now),
+    )
+    first = free.order_by(RoundRange.start).limit(1).with_for_update(skip_locked=True).scalar_subquery()
+    taken = session.execute(
+        update(RoundRange)
+        .where(RoundRange.round_id == round_id, RoundRange.start == first)
+        .values(
+            lease_owner=owner,
+            lease_until=now + timedelta(seconds=seconds),
+            lease_count=case((RoundRange.lease_owner.is_(None), 0), else_=RoundRange.lease_count + 1),
+        )
+        .returning(RoundRange.start, RoundRange.stop, RoundRange.lease_count)
+        .execution_options(synchronize_session=False)
+    ).one_or_none()
+    return None if taken is None else Range(*taken)
+
+
+def hold(
+    session: Session, round_id: int, starts: Collection[int], owner: str, seconds: float, *, progress: bool = False
+) -> Sequence[int]:
+    """Renew the lease of ranges; those that are still ours are given back. `progress`: a match in them was finished."""
+    values = {"lease_until": datetime.now(UTC) + timedelta(seconds=seconds)}
+    if progress:
+        values["lease_count"] = 0  # type: ignore[assignment]
+    return session.scalars(
+        update(RoundRange)
+        .where(_ours(round_id, owner), RoundRange.start.in_(starts))
+        .values(**values)
+        .returning(RoundRange.start)
+        .execution_options(synchronize_session=False)
+    ).all()
+
+
+def finish(session: Session, round_id: int, starts: Collection[int]) -> None:
+    """All matches of these ranges are over."""
+    session.execute(
+        update(RoundRange)
+        .where(RoundRange.round_id == round_id, RoundRange.start.in_(starts))
+        .values(done=True, lease_owner=None, lease_until=None)
+    )
+
+
+def release(session: Session, round_id: int, owner: str) -> None:
+    """Give back whatever `owner` holds of a round."""
+    session.execute(
+        update(RoundRange).where(_ours(round_id, owner)).values(lease_owner=None, lease_until=None, lease_count=0)
+    )
+
+
+def all_done(session: Session, round_id: int) -> bool:
+    """Whether nothing of a round is left to play."""
+    undone = exists().where(RoundRange.round_id == round_id, RoundRange.done.is_(False))
+    return not session.scalar(select(undone))
+
+
+def anybody_at(session: Session, round_id: int) -> bool:
+    """Whether somebody plays a part of the round just now."""
+    return bool(session.scalar(select(exists().where(RoundRange.round_id == round_id, being_played()))))
+
+
+def being_played() -> Any:
+    """Whether a range is held by somebody who lives, for a WHERE over RoundRange."""
+    return and_(RoundRange.lease_owner.is_not(None), RoundRange.lease_until >= datetime.now(UTC))
+
+
+def _ours(round_id: int, owner: str) -> Any:
+    return and_(RoundRange.round_id == round_id, RoundRange.lease_owner == owner)

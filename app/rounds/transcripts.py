@@ -1,0 +1,119 @@
+"""The matches of a round as lines, chosen by how they ended and found by their index."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, false, or_, select
+from sqlalchemy.orm import Session
+
+from app.errors import Invalid, shown
+from app.games.base import whole_number
+from app.models import MatchRow
+
+PAGE = 50  # matches on a page
+LATEST = 10  # matches that a round's page shows while it is played
+AS_GIVEN, SWAPPED = "given", "swapped"
+NAMES = ("reason", "least", "most", "refused", "order")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a match has to be; None does not matter. A seat's score lies between `least` and `most`.
+
+    `refused`: whether moves in it were refused; `order`: whether the round's first model sits in the first seat.
+    """
+
+    reason: str | None = None
+    least: float | None = None
+    most: float | None = None
+    refused: bool | None = None
+    order: str | None = None
+
+
+ALL = Wanted()
+
+
+def read_wanted(raw: Mapping[str, str]) -> Wanted:
+    """A filter from an address. Raises Invalid."""
+    given = {name: raw.get(name, "").strip() for name in NAMES}
+    if len(given["reason"]) > 40 or not given["reason"].isprintable():
+        raise Invalid(f"reason: expected how a match ended, got {shown(given['reason'])}")
+    if given["refused"] not in ("", "yes", "no"):
+        raise Invalid(f"refused: expected yes or no, got {shown(given['refused'])}")
+    if given["order"] not in ("", AS_GIVEN, SWAPPED):
+        raise Invalid(f"order: expected {AS_GIVEN} or {SWAPPED}, got {shown(given['order'])}")
+    return Wanted(
+        reason=given["reason"] or None,
+        least=_number("least", given["least"]),
+        most=_number("most", given["most"]),
+        refused=given["refused"] == "yes" if given["refused"] else None,
+        order=given["order"] or None,
+    )
+
+
+def read_after(text: str) -> int | None:
+    """Where a page begins: behind the match of that index. Raises Invalid."""
+    return whole_number(text, "after", 0, 2**31 - 1) if text else None
+
+
+def wanted_matches(
+    session: Session, round_id: int, wanted: Wanted, swap_seats: bool, after: int | None = None
+) -> tuple[Sequence[MatchRow], int | None]:
+    """A page of a round's matches by index, and the index after which the next page begins, if there is one."""
+    statement = select(MatchRow).where(MatchRow.round_id == round_id, *_conditions(wanted, swap_seats))
+    if after is not None:
+        statement = statement.where(MatchRow.index > after)
+    rows = session.scalars(statement.order_by(MatchRow.index).limit(PAGE + 1)).all()
+    return rows[:PAGE], rows[PAGE - 1].index if len(rows) > PAGE else None
+
+
+def latest_over(session: Session, round_id: int) -> Sequence[MatchRow]:
+    """The matches of a round that ended last, among those with the highest indices, as matches begin in their order."""
+    begun = (
+        select(MatchRow.id)
+        .where(MatchRow.round_id == round_id, MatchRow.status == "over")
+        .order_by(MatchRow.index.desc())
+        .limit(20 * LATEST)
+    )
+    latest = select(MatchRow).where(MatchRow.id.in_(begun)).order_by(MatchRow.ended_at.desc(), MatchRow.index.desc())
+    return session.scalars(latest.limit(LATEST)).all()
+
+
+def endings(session: Session, round_id: int) -> list[str]:
+    """How matches of a round have ended so far, in the game's words."""
+    found = select(MatchRow.reason).where(MatchRow.round_id == round_id, MatchRow.reason.is_not(None)).distinct()
+    return sorted(reason for reason in session.scalars(found) if reason is not None)
+
+
+def _conditions(wanted: Wanted, swap_seats: bool) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.reason is not None:
+        found.append(MatchRow.reason == wanted.reason)
+    if wanted.least is not None or wanted.most is not None:
+        seats = [_between(column, wanted) for column in (MatchRow.utility_0, MatchRow.utility_1)]
+        found.append(or_(*seats))
+    if wanted.refused is not None:
+        found.append(MatchRow.violations > 0 if wanted.refused else MatchRow.violations == 0)
+    if wanted.order is not None:
+        swapped = MatchRow.index % 2 == 1 if swap_seats else false()
+        found.append(swapped if wanted.order == SWAPPED else ~swapped)
+    return found
+
+
+def _between(column: Any, wanted: Wanted) -> ColumnElement[bool]:
+    limits = [column >= wanted.least] if wanted.least is not None else []
+    limits += [column <= wanted.most] if wanted.most is not None else []
+    return and_(*limits)
+
+
+def _number(name: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+        if not -1000 <= value <= 1000:
+            raise ValueError
+    except ValueError:
+        raise Invalid(f"{name}: expected a score, such as 6 or -1.5, got {shown(text)}") from None
+    return value

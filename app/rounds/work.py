@@ -1,0 +1,267 @@
+"""One worker at one round: it takes ranges, plays their matches at once, writes them down, and stops when asked to.
+
+The worker may be a Celery task, or a command in a terminal. Any number of them, on any machines, can be at one round.
+"""
+
+import asyncio
+import contextlib
+import gc
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from sqlalchemy import Engine, select
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from app import states
+from app.config import Settings
+from app.errors import AppError
+from app.extensions import reading, writing
+from app.matches import selfplay
+from app.matches.record import MODEL, Record, Seat, load
+from app.matches.selfplay import CannotGoOn, Chair, Patience, Table
+from app.models import GenerationRow, MatchRow, RoundRow
+from app.rounds import life, ranges
+from app.rounds.ledger import Ledger
+from app.rounds.plan import Plan, Setup, setup
+from app.rounds.ranges import Range
+from app.rounds.sampling import spec_of
+
+GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
+MOST_TABLES = 2048
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What a worker plays rounds with. `owner` is a name that no other worker at the round has.
+
+    `stop` is set when the worker is to go home; `told` is called with the round's number after each transaction.
+    """
+
+    database: Engine
+    settings: Settings
+    owner: str
+    stop: asyncio.Event
+    told: Callable[[int], None] = lambda _round_id: None
+
+
+def spare_the_collector() -> None:
+    """For a process that plays rounds, once it has loaded what it needs. Matches leave no cycles behind, and
+    looking for some among all that was loaded would take a tenth of its time.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+async def play_round(place: Workplace, round_id: int) -> bool:
+    """Play what is free of a round until nothing is left, or the round or the worker is stopped.
+
+    False if there was nothing to do. Whatever goes wrong with a model is written down on the round's row.
+    """
+    worker = await asyncio.to_thread(_prepared, place, round_id)
+    if worker is None:
+        return False
+    await worker.work()
+    return True
+
+
+def _prepared(place: Workplace, round_id: int) -> "_Worker | None":
+    with writing(place.database) as session:
+        if not life.begin(session, round_id):
+            return None
+        row = life.get_round(session, round_id)
+        plan = life.plan_of(session, row)
+        try:
+            chairs = _chairs(session, row, place.settings)
+        except AppError as error:
+            life.fail(session, round_id, error.message)
+            return None
+    return _Worker(place, round_id, plan, chairs)
+
+
+def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[Chair, Chair]:
+    """The models of a round, by its seats; one that plays against itself is waited for once."""
+    patience: dict[int, Patience] = {}
+    made = []
+    for model in life.seated(session, row):
+        waits = patience.setdefault(model.id, Patience(settings.ROUND_PATIENCE, random.Random(f"{row.seed}/waits")))
+        made.append(Chair.of(Seat(MODEL, model.id, spec_of(model, row.sampling)), waits, settings.home))
+    return made[0], made[1]
+
+
+class _Worker:
+    """See `play_round`."""
+
+    def __init__(self, place: Workplace, round_id: int, plan: Plan, chairs: tuple[Chair, Chair]) -> None:
+        self._place = place
+        self._round_id = round_id
+        self._plan = plan
+        self._chairs = chairs
+        self._lease = place.settings.ROUND_LEASE
+        self._ledger = Ledger(place.database, round_id, place.owner, self._lease, place.told)
+        self._begun: deque[Table] = deque()  # matches that somebody has begun
+        self._new: deque[tuple[int, int]] = deque()  # index, and the range it is of
+        self._taking = asyncio.Lock()
+        self._over = False
+        self._problem: str | None = None
+
+    async def work(self) -> None:
+        """Play until there is nothing left or somebody says stop, and leave everything in order."""
+        each = {chair.seat.language_model_id: chair for chair in self._chairs}.values()
+        tables = min(MOST_TABLES, sum(chair.at_once for chair in each))
+        writer = asyncio.create_task(self._ledger.write_forever())
+        players = [asyncio.create_task(self._play_on()) for _ in range(tables)]
+        others: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self._watch()),
+            asyncio.create_task(self._place.stop.wait()),
+        ]
+        everybody = asyncio.gather(*players)
+        first: set[asyncio.Future[Any]] = {everybody, writer, *others}
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        for task in (*players, *others):
+            task.cancel()
+        for result in await asyncio.gather(*players, *others, everybody, return_exceptions=True):
+            self._note(result)
+        try:
+            await self._ledger.close(writer, self._leave)
+        except Exception as error:
+            self._note(error)
+            await asyncio.to_thread(self._give_up)
+        self._place.told(self._round_id)
+
+    def _note(self, result: Any) -> None:
+        """Keep what went wrong, for the round's row."""
+        if isinstance(result, CannotGoOn | AppError):
+            self._problem = self._problem or str(result)
+        elif isinstance(result, Exception):
+            log.error("a worker at a round broke", round=self._round_id, exc_info=result)
+            self._problem = self._problem or f"{type(result).__name__}: {result}"
+
+    def _leave(self, session: Session) -> None:
+        """Give back what was not played."""
+        life.lock(session, self._round_id)
+        if self._problem is not None:
+            life.fail(session, self._round_id, self._problem)
+        ranges.release(session, self._round_id, self._place.owner)
+        life.settle_cancelled(session, self._round_id)
+
+    def _give_up(self) -> None:
+        """Say why nothing could be written, if at least that can be."""
+        with contextlib.suppress(SQLAlchemyError), writing(self._place.database) as session:
+            self._leave(session)
+
+    # ---- Matches ---------------------------------------------------------------
+
+    async def _play_on(self) -> None:
+        """Play one match after the other."""
+        while (table := await self._next()) is not None:
+            await selfplay.play(table, self._ledger.tell)
+            await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
+
+    async def _next(self) -> Table | None:
+        """The next match to play, or None when the round is over. Begun ones first."""
+        async with self._taking:
+            while not (self._over or self._begun or self._new):
+                await self._take()
+            if self._over:
+                return None
+            if self._begun:
+                return self._begun.popleft()
+            index, start = self._new.popleft()
+            planned = setup(self._plan, index)
+            table = selfplay.begin(self._plan.game, planned.config, planned.seed, self._seated(planned), index)
+            self._ledger.seat(table, start)
+            return table
+
+    async def _take(self) -> None:
+        """Take a free range, or wait a moment while others play all that is left."""
+        taken, left = await self._ledger.in_thread(self._look)
+        if taken is None:
+            self._over = not left
+            if left:
+                await self._ledger.written(GLANCE)
+            return
+        begun, over = await asyncio.to_thread(self._stored, taken)
+        todo = [index for index in range(taken.start, taken.stop) if index not in over]
+        self._ledger.open(taken.start, len(todo))
+        for table in begun:
+            self._ledger.seat(table, taken.start)
+        known = {table.index for table in begun}
+        self._begun.extend(begun)
+        self._new.extend((index, taken.start) for index in todo if index not in known)
+
+    def _look(self, session: Session) -> tuple[Range | None, bool]:
+        taken = ranges.take(session, self._round_id, self._place.owner, self._lease)
+        if taken is not None and taken.leases >= ranges.MOST_LEASES:
+            raise CannotGoOn(
+                f"{taken.leases} workers died at the matches {taken.start} to {taken.stop - 1}; `flask round resume`"
+                " tries them again"
+            )
+        return taken, taken is not None or not ranges.all_done(session, self._round_id)
+
+    def _stored(self, taken: Range) -> tuple[list[Table], set[int]]:
+        """The matches of a range that were begun, and the indices of those that are over."""
+        with reading(self._place.database) as session:
+            rows = session.execute(
+                select(MatchRow.id, MatchRow.index.label("place"), MatchRow.status).where(
+                    MatchRow.round_id == self._round_id, MatchRow.index >= taken.start, MatchRow.index < taken.stop
+                )
+            ).all()
+            tables = [self._again(session, row.id, row.place) for row in rows if row.status != "over"]
+        return tables, {row.place for row in rows if row.status == "over"}
+
+    def _again(self, session: Session, match_id: str, index: int) -> Table:
+        """The table of a match that was begun, with its models sampled as the round says."""
+        chairs = self._seated(setup(self._plan, index))
+        record = replace(load(session, match_id), seats=(chairs[0].seat, chairs[1].seat))
+        return Table(index, record, chairs, len(record.log), _tokens(session, record))
+
+    def _seated(self, planned: Setup) -> tuple[Chair, Chair]:
+        """The chairs of a match, by its own seats."""
+        return (self._chairs[1], self._chairs[0]) if planned.swapped else self._chairs
+
+    # ---- Looking after ---------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Hold on to the leases, and return when the round is to be played no more."""
+        until = 0.0
+        loop = asyncio.get_running_loop()
+        while True:
+            if loop.time() >= until:
+                await self._ledger.renew()
+                until = loop.time() + self._lease / 3
+            if not await asyncio.to_thread(self._goes_on):
+                return
+            await asyncio.sleep(GLANCE)
+
+    def _goes_on(self) -> bool:
+        """Whether the round is still to be played. Says on its row what it waits for."""
+        try:
+            with reading(self._place.database) as session:
+                row = session.execute(
+                    select(RoundRow.status, RoundRow.error).where(RoundRow.id == self._round_id)
+                ).one()
+            waits_for = next((chair.patience.waits_for for chair in self._chairs if chair.patience.waits_for), None)
+            if row.status == states.RUNNING and row.error != waits_for:
+                with writing(self._place.database) as session:
+                    life.say_what_it_waits_for(session, self._round_id, waits_for)
+        except OperationalError:
+            return True  # the database is away; the ledger decides for how long that may be
+        return row.status in states.OPEN
+
+
+def _tokens(session: Session, record: Record) -> int | None:
+    """The tokens of a match's accepted moves: of the last call of each ply that is played."""
+    rows = session.execute(
+        select(GenerationRow.ply, GenerationRow.completion_tokens)
+        .where(GenerationRow.match_id == record.id, GenerationRow.ply < record.match.ply, GenerationRow.error.is_(None))
+        .order_by(GenerationRow.id)
+    )
+    last = {row.ply: row.completion_tokens for row in rows if row.completion_tokens is not None}
+    return sum(last.values()) if last else None

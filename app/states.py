@@ -1,0 +1,13 @@
+"""What the status of a round, of a training job and of a campaign may be.
+
+waiting → running → done
+                  → failed → (resumed) → waiting
+                  → cancelling → cancelled → (resumed) → waiting
+"""
+
+WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
+CANCELLING, CANCELLED = "cancelling", "cancelled"
+STATUSES = (WAITING, RUNNING, CANCELLING, CANCELLED, FAILED, DONE)
+OPEN = (WAITING, RUNNING)  # somebody may work at it
+LIVE = (*OPEN, CANCELLING)  # it will change by itself
+INTERRUPTED = "interrupted"  # what a running one is called while nobody is at it and nobody will come by himself

@@ -1,0 +1,104 @@
+"""Campaigns: the list, one campaign as it goes on, its figure, and what can be done with it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import jsonify, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app import states
+from app.analysis.campaigns import COLUMNS
+from app.campaigns import life, listing, steps
+from app.errors import Conflict, Invalid, NotFound, shown
+from app.extensions import reading, writing
+from app.games.base import whole_number
+from app.queues import call_to_campaign
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_analysis import SCORES, TABOO, spec_of
+from app.web.seats import settings
+from app.web.words import game_titles
+
+_SCORE = {"negotiation": "score_mean", "taboo": "attacker_wins_rate"}  # what a list shows of a campaign
+
+
+@blueprint.get("/campaigns")
+def campaigns() -> ResponseReturnValue:
+    """A page of all campaigns, the latest first."""
+    try:
+        text = request.args.get("before", "")
+        before = whole_number(text, "before", 1, 2**31 - 1) if text else None
+    except Invalid as error:
+        return render_template("admin/campaigns.html", campaigns=[], refused=error.message), 400
+    with reading() as session:
+        found, older = listing.chosen_campaigns(session, before)
+        return render_template(
+            "admin/campaigns.html",
+            campaigns=found,
+            older=older,
+            live=any(line.row.status in states.LIVE for line in found),
+            first=before is None,
+            refused=None,
+            titles=game_titles(),
+            score=_SCORE,
+        )
+
+
+# ---- One campaign ------------------------------------------------------------
+
+
+@blueprint.get("/campaigns/<int:campaign_id>")
+def campaign_page(campaign_id: int) -> str:
+    """One campaign: what it is at, what its models have come to, and what was asked for."""
+    return _page(campaign_id)
+
+
+@blueprint.get("/campaigns/<int:campaign_id>/figure.json")
+def campaign_figure(campaign_id: int) -> ResponseReturnValue:
+    """The figure of a campaign as a Vega-Lite spec, in the colours of `theme`: light or dark."""
+    with reading() as session:
+        chart = listing.figure_of(session, campaign_id)
+    if chart is None:
+        raise NotFound(f"figure: expected one of campaign {campaign_id}, got none before its base was evaluated")
+    return jsonify(spec_of(chart, request.args.get("theme", "light")))
+
+
+@blueprint.post("/campaigns/<int:campaign_id>")
+def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
+    """Do what the pressed button says: cancel or resume."""
+    action = request.form.get("action")
+    try:
+        with writing() as session:
+            if action == "cancel":
+                steps.cancel(session, campaign_id)
+            elif action == "resume":
+                steps.resume(session, campaign_id, queued=True)
+            else:
+                raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+    except (Invalid, Conflict) as error:
+        return _page(campaign_id, error.message), error.status
+    if action == "resume":
+        call_to_campaign(settings().broker_url, campaign_id)
+    return redirect(url_for("admin.campaign_page", campaign_id=campaign_id), 303)
+
+
+def _page(campaign_id: int, refused: str | None = None) -> str:
+    with reading() as session:
+        row = life.get_campaign(session, campaign_id)
+        line = listing.lines(session, [row])[0]
+        labels: Mapping[str, Any] = TABOO if row.game == "taboo" else SCORES
+        return render_template(
+            "admin/campaign.html",
+            campaign=row,
+            line=line,
+            title=game_titles().get(row.game, row.game),
+            spec=row.spec,
+            figures=listing.figures_of(session, row),
+            now=listing.now_of(session, row),
+            results=listing.results(session, campaign_id),
+            columns={name: labels[name] for name in COLUMNS[row.game]},
+            chart=listing.figure_of(session, campaign_id),
+            live=row.status in states.LIVE,
+            can_cancel=row.status in states.OPEN,
+            can_resume=line.state in (states.FAILED, states.CANCELLED, states.INTERRUPTED),
+            refused=refused,
+        )

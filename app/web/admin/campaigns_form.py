@@ -1,0 +1,122 @@
+"""The launch form of campaigns: its fields, and the campaign that they stand for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Request
+
+from app.campaigns.spec import METHODS, MOST_ITERATIONS, STARTS, TRAINING, Spec, read_spec
+from app.datasets.filters import ABOVE_AVG
+from app.errors import AppError, Invalid
+from app.finetuning.config import LOCAL, read_config
+from app.games import find_game
+from app.games.base import JSON, whole_number
+from app.games.negotiation import PRESETS
+from app.matches.lobby import new_seed, read_seed
+from app.models import LanguageModel
+from app.rounds import material
+from app.rounds.life import Material
+from app.web.admin.rounds_form import (
+    GENERATED,
+    LIST,
+    SERVER,
+    UPLOAD,
+    Refused,
+    about,
+    files_of,
+    one_of,
+    read_lam,
+    uploaded,
+)
+
+WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
+FIELDS = ("epochs", "learning_rate", "batch")
+_CALLED = {"config": "objective", "model": "base", "option of a local model": "base"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the form asks for; an empty name is to be made up."""
+
+    spec: Spec
+    name: str
+    material: Material | None
+
+
+def bases(models: Sequence[LanguageModel]) -> list[LanguageModel]:
+    """The models that can be trained."""
+    return [model for model in models if model.kind == LOCAL]
+
+
+def defaults(game: str, models: Sequence[LanguageModel], base: str = "") -> JSON:
+    """The form of a game as it is first shown; every value is text, as a browser sends it back."""
+    names = [model.name for model in bases(models)]
+    first = WEAK if WEAK in names else next(iter(names), "")
+    return {
+        "game": game, "base": base or first, "iterations": "5", "matches": "500",
+        "evaluation": "500", "filter": ABOVE_AVG, "start": STARTS[0], "objective": "self", "lam": "0.5",
+        "max_turns": "5", "contexts": GENERATED, "contexts_text": "", "words": LIST, "words_text": "",
+        "epochs": str(TRAINING["epochs"]), "learning_rate": str(TRAINING["learning_rate"]), "batch": "",
+        "temperature": "1.0", "seed": "", "name": "",
+    }  # fmt: skip
+
+
+def typed(request: Request, game: str) -> JSON:
+    """The form as it was sent; what came as a file stands in its text field, and so comes back with the page."""
+    form = {name: request.form.get(name, "").strip() for name in defaults(game, ())}
+    return form | {"game": game, **files_of(request)}
+
+
+def read(form: Mapping[str, Any], contexts_file: str) -> Asked:
+    """What a form asks for. Raises Refused with the field at fault."""
+    try:
+        return _read(form, contexts_file)
+    except AppError as error:
+        raise Refused(field_of(error.message, form["game"]), error.message) from None
+
+
+def field_of(message: str, game: str) -> str:
+    """The field that a refusal of a layer below is about: it begins with its name, or with that of the material."""
+    name = message.partition(":")[0]
+    name = _CALLED.get(name, name)
+    return name if name in defaults(game, ()) else "words" if game == "taboo" else "contexts"
+
+
+def _read(form: Mapping[str, Any], contexts_file: str) -> Asked:
+    game = find_game(form["game"]).name
+    training = {name: form[name] for name in FIELDS if form[name]}
+    spec = read_spec(
+        {
+            **{name: form[name] for name in ("base", "matches", "evaluation", "filter", "start")},
+            "game": game,
+            "iterations": whole_number(form["iterations"] or 5, "iterations", 1, MOST_ITERATIONS),
+            "config": _config(game, form),
+            "training": read_config(METHODS[0], training),
+            "sampling": {"temperature": form["temperature"]} if form["temperature"] else {},
+        },
+        seed=read_seed(form["seed"]) if form["seed"] else new_seed(),
+    )
+    return Asked(spec, form["name"], _material(game, form, contexts_file))
+
+
+def _config(game: str, form: Mapping[str, Any]) -> JSON:
+    if game == "negotiation":
+        objective = one_of("objective", form, (*PRESETS, "lambda"))
+        return {"objective": objective if objective != "lambda" else read_lam(form["lam"])}
+    given = {"max_turns": form["max_turns"] or 5}
+    return {"max_turns": find_game(game).config(given).to_json()["max_turns"]} if game == "taboo" else {}
+
+
+def _material(game: str, form: Mapping[str, Any], contexts_file: str) -> Material | None:
+    """None for material that the campaign draws by itself."""
+    if game == "taboo":
+        chosen = one_of("words", form, (LIST, UPLOAD))
+        return uploaded("words", form, material.words_in) if chosen == UPLOAD else None
+    chosen = one_of("contexts", form, (GENERATED, SERVER, UPLOAD))
+    if chosen == SERVER:
+        if not contexts_file:
+            raise Invalid("contexts: expected a file in the setting CONTEXTS_FILE, got none; upload one instead")
+        served: Material = about("contexts", lambda: material.contexts(contexts_file))
+        return served
+    return uploaded("contexts", form, material.contexts_in) if chosen == UPLOAD else None

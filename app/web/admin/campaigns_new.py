@@ -1,0 +1,75 @@
+"""Starting campaigns: the form, filled in for a base, and the start."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app.campaigns import life
+from app.campaigns.spec import STARTS
+from app.datasets.filters import FILTERS
+from app.errors import AppError
+from app.extensions import db, reading, writing
+from app.games import find_game
+from app.games.taboo import target_words
+from app.queues import call_to_campaign
+from app.registry import list_models
+from app.web.admin import campaigns_form
+from app.web.admin.blueprint import blueprint
+from app.web.admin.campaigns_form import Asked
+from app.web.admin.rounds_form import Refused
+from app.web.admin.rounds_scores import in_thread
+from app.web.seats import settings
+from app.web.words import game_titles
+
+_FIRST = "negotiation"
+
+
+@blueprint.get("/campaigns/new")
+def new_campaign() -> str:
+    """The launch form of a game, for the base that the address names."""
+    game = find_game(request.args.get("game") or _FIRST).name
+    with reading() as session:
+        models = list_models(session, game, enabled_only=True)
+        return _form(session, campaigns_form.defaults(game, models, request.args.get("base", "")))
+
+
+@blueprint.post("/campaigns/new")
+def start_campaign() -> ResponseReturnValue:
+    """Write the campaign down, call a worker, and show it; or say why it cannot be."""
+    game = find_game(request.form.get("game", "")).name
+    form = campaigns_form.typed(request, game)
+    try:
+        asked = campaigns_form.read(form, settings().CONTEXTS_FILE)
+        # Contexts are drawn for half a second, during which others play.
+        number = in_thread(db.engine, lambda own: _create(own, asked))
+    except (Refused, AppError) as error:
+        field = error.field if isinstance(error, Refused) else campaigns_form.field_of(error.message, game)
+        status = error.status if isinstance(error, AppError) else 400
+        with reading() as session:
+            return _form(session, form, Refused(field, error.message)), status
+    call_to_campaign(settings().broker_url, number)
+    return redirect(url_for("admin.campaign_page", campaign_id=number), 303)
+
+
+def _create(engine: Engine, asked: Asked) -> int:
+    with writing(engine) as session:
+        return life.create(session, asked.spec, asked.name, asked.material, queued=True).id
+
+
+def _form(session: Session, form: Mapping[str, Any], refused: Refused | None = None) -> str:
+    models = list_models(session, form["game"], enabled_only=True)
+    return render_template(
+        "admin/campaign-new.html",
+        form=form,
+        refused=refused,
+        bases=[model.name for model in campaigns_form.bases(models)],
+        filters=FILTERS,
+        starts=STARTS,
+        titles=game_titles(),
+        words_listed=len(target_words()),
+        contexts_file=settings().CONTEXTS_FILE,
+    )

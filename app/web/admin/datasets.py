@@ -1,0 +1,149 @@
+"""Datasets: the list, one of them with its figures and samples, where its rows came from, and its file."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.analysis.chart import Chart
+from app.analysis.distributions import bins_of
+from app.analysis.histogram import histogram
+from app.datasets import store
+from app.errors import Invalid, NotFound
+from app.extensions import reading
+from app.finetuning.listing import jobs_of_dataset
+from app.games.base import JSON, whole_number
+from app.models import Dataset, DatasetRow, MatchRow
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_analysis import with_specs
+from app.web.seats import settings
+
+PAGE = 50  # rows on a page
+SAMPLES = 10
+_KEPT, _LEFT_OUT = "kept", "left out"
+
+
+@blueprint.get("/datasets")
+def datasets() -> str:
+    """All datasets, the latest first."""
+    with reading() as session:
+        return render_template("admin/datasets.html", datasets=store.list_datasets(session))
+
+
+@blueprint.get("/datasets/<int:dataset_id>")
+def dataset_page(dataset_id: int) -> str:
+    """One dataset: what it was cut from, its figures, and ten of its rows as conversations."""
+    with reading() as session:
+        row = store.get_dataset(session, dataset_id)
+        samples, missing = _samples(session, row)
+        return render_template(
+            "admin/dataset.html",
+            dataset=row,
+            figures=row.figures,
+            charts=[with_specs(chart) for chart in charts_of(row)],
+            samples=samples,
+            missing=missing,
+            same=_same(session, row),
+            jobs=jobs_of_dataset(session, row.id),
+        )
+
+
+def _samples(session: Session, row: Dataset) -> tuple[list[JSON], str | None]:
+    """Some rows as a page shows them, or why there are none."""
+    try:
+        lines = store.sample(settings().home, row, SAMPLES)
+    except NotFound as error:
+        return [], error.message
+    found = []
+    for line in lines:
+        told = json.loads(line)
+        match_id, _, seat = told["group"].rpartition(":")
+        match = session.get_one(MatchRow, match_id)
+        score = match.utility_1 if int(seat) else match.utility_0
+        found.append({"match": match, "seat": int(seat), "score": score or 0, "messages": told["messages"]})
+    return found, None
+
+
+def _same(session: Session, row: Dataset) -> Sequence[Dataset]:
+    """Other datasets that hold the very same bytes."""
+    others = select(Dataset).where(Dataset.sha256 == row.sha256, Dataset.id != row.id).order_by(Dataset.id)
+    return session.scalars(others).all()
+
+
+@blueprint.get("/datasets/<int:dataset_id>/rows")
+def dataset_rows(dataset_id: int) -> ResponseReturnValue:
+    """A page of a dataset's rows, with the match and the seat that each of them came from."""
+    refused = None
+    with reading() as session:
+        row = store.get_dataset(session, dataset_id)
+        try:
+            first = whole_number(request.args.get("from") or 0, "from", 0, max(0, row.rows - 1))
+        except Invalid as error:
+            first, refused = 0, error.message
+        page = render_template(
+            "admin/dataset-rows.html",
+            dataset=row,
+            rows=[] if refused else _origins(session, row, first),
+            refused=refused,
+            first=first,
+            later=first + PAGE if first + PAGE < row.rows else None,
+        )
+    return page, 400 if refused else 200
+
+
+def _origins(session: Session, row: Dataset, first: int) -> Sequence[Any]:
+    lines = (
+        select(DatasetRow.place, DatasetRow.seat, MatchRow)
+        .join(MatchRow, MatchRow.id == DatasetRow.match_id)
+        .where(DatasetRow.dataset_id == row.id, DatasetRow.place >= first, DatasetRow.place < first + PAGE)
+        .order_by(DatasetRow.place)
+    )
+    return session.execute(lines).all()
+
+
+@blueprint.get("/datasets/<int:dataset_id>.jsonl")
+def dataset_file(dataset_id: int) -> Response:
+    """The rows of a dataset as they were cut."""
+    with reading() as session:
+        row = store.get_dataset(session, dataset_id)
+        name = f"dataset-{row.id}-{row.sha256[:12]}.jsonl"
+        path = store.path_of(settings().home, row)
+        response = Response(_pieces(path), mimetype="application/jsonl")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    response.headers["Content-Length"] = str(row.size)
+    return response
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(1 << 16):
+            yield piece
+
+
+def charts_of(row: Dataset) -> list[Chart]:
+    """How the scores of a dataset's seats lie, kept or not, and how long its rows are."""
+    kept, left_out = Counter[float](), Counter[float]()
+    for score, number, taken in row.figures["scores"]:
+        kept[score] += taken
+        left_out[score] += number - taken
+    called = f"{row.name}, version {row.version}"
+    bins = [*bins_of(+kept, _KEPT), *bins_of(+left_out, _LEFT_OUT)]
+    sentence = f"Scores of all seats: {kept.total()} of {kept.total() + left_out.total()} were kept for {called}."
+    whole = all(float(score).is_integer() for score in kept)
+    words = {float(number): rows for number, rows in row.figures["words"]}
+    lengths = (
+        f"Length of the {row.rows} rows of {called}, prompts included: {row.words / row.rows:.1f} words on average."
+    )
+    return [
+        histogram(
+            f"dataset-{row.id}-scores", "Scores of all seats", "Score", "Seats", sorted(bins), sentence,
+            (_KEPT, _LEFT_OUT), "Transcript", whole=whole,
+        ),
+        histogram(f"dataset-{row.id}-words", "Length of rows", "Length (words)", "Rows", bins_of(words), lengths),
+    ]  # fmt: skip

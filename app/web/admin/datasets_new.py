@@ -1,0 +1,88 @@
+"""Making datasets: the form, filled in from a round's page, and the cutting."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy import Engine
+
+from app.datasets import build, store
+from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
+from app.datasets.spec import Spec, read_spec
+from app.errors import AppError, Invalid, check_name
+from app.extensions import db, reading, writing
+from app.games import GAMES
+from app.matches.overview import reasons
+from app.players.prompts import styles
+from app.registry import list_models
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_scores import in_thread
+from app.web.seats import settings
+from app.web.words import game_titles
+
+MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
+_DEFAULTS = {
+    "rounds": "", "game": "", "filter": ABOVE_AVG, "source": BOTH, "model": "", "reason": "", "since": "", "until": "",
+    "style": "full", "name": "",
+}  # fmt: skip
+_FIELDS = {"round": "rounds"}  # where a refusal calls a field otherwise
+
+
+@blueprint.get("/datasets/new")
+def new_dataset() -> str:
+    """The form, for the rounds that the address names."""
+    rounds = ", ".join(each for each in request.args.getlist("round") if each.isdecimal())
+    return _form({**_DEFAULTS, "rounds": rounds})
+
+
+@blueprint.post("/datasets/new")
+def make_dataset() -> ResponseReturnValue:
+    """Cut a dataset and show it, or say why it cannot be."""
+    form = {name: request.form.get(name, "").strip() for name in _DEFAULTS}
+    try:
+        wanted = read_spec({**form, "rounds": form["rounds"].replace(",", " ").split()})
+        name = form["name"] or store.default_name(wanted)
+        check_name("name", name)
+        home = settings().home
+        number = in_thread(db.engine, lambda own: _make(own, home, wanted, name))
+    except AppError as error:
+        return _form(form, error.message), error.status
+    return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
+
+
+def _make(engine: Engine, home: Path, wanted: Spec, name: str) -> int:
+    with reading(engine) as session:
+        found = build.prepare(session, wanted)
+        if found.matches > MOST:
+            raise Invalid(
+                f"matches: expected at most {MOST} to be read while a page waits, got {found.matches};"
+                f" `{_command(wanted)}` has no such limit"
+            )
+        draft = store.write(home, found, build.cuts(session, found))
+    with writing(engine) as session:
+        row = store.save(session, draft, name)
+        return row.id
+
+
+def _command(wanted: Spec) -> str:
+    rounds = "".join(f" --round {number}" for number in wanted.rounds)
+    return f"flask dataset build{rounds}{f' --game {wanted.game}' if wanted.game else ''} --filter {wanted.filter}"
+
+
+def _form(form: Mapping[str, Any], refused: str | None = None) -> str:
+    field = (refused or "").partition(":")[0].partition(" ")[0]
+    with reading() as session:
+        return render_template(
+            "admin/dataset-new.html",
+            form=form,
+            refused=refused,
+            field=_FIELDS.get(field, field),
+            filters=FILTERS,
+            sources=SOURCES,
+            models=[model.name for model in list_models(session)],
+            reasons=reasons(session),
+            styles=styles(GAMES),
+            titles=game_titles(),
+        )

@@ -1,0 +1,214 @@
+"""Self-play rounds: the list, one round as it is played, what can be done with it, and its transcripts."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import jsonify, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app import states
+from app.analysis.charts import charts_of
+from app.campaigns.listing import place_of
+from app.datasets.store import datasets_of_round
+from app.errors import AppError, Conflict, Invalid, NotFound, shown
+from app.extensions import db, reading, writing
+from app.models import MatchRow, RoundMaterial, RoundRow
+from app.queues import call_to_round
+from app.registry import list_models
+from app.rounds import life, transcripts
+from app.rounds.failures import Broken, last_broken
+from app.rounds.listing import NAMES as FILTERS
+from app.rounds.listing import Line, Score, chosen_rounds, lines, read_before, read_chosen
+from app.rounds.prices import prices_of_round
+from app.rounds.progress import figures, mean_pace
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_analysis import PARTS, analysis_of, spec_of, table, tiles
+from app.web.admin.rounds_scores import scores
+from app.web.seats import settings
+from app.web.words import game_titles
+
+WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
+
+
+# ---- The list ----------------------------------------------------------------
+
+
+@blueprint.get("/rounds")
+def rounds() -> ResponseReturnValue:
+    """A page of the rounds that the filter chooses, the latest first."""
+    given = {name: request.args[name] for name in FILTERS if request.args.get(name)}
+    try:
+        return _list(given, None)
+    except (Invalid, NotFound) as error:
+        return _list(given, error.message), 400
+
+
+def _list(given: dict[str, str], refused: str | None) -> str:
+    with reading() as session:
+        found: list[Line] = []
+        before = older = None
+        if refused is None:
+            before = read_before(request.args.get("before", ""))
+            found, older = chosen_rounds(session, read_chosen(session, given), before)
+        scored = scores(db.engine, [line.row for line in found])
+        return render_template(
+            "admin/rounds.html",
+            rounds=[shown_round(line, scored[line.row.id]) for line in found],
+            given=given,
+            refused=refused,
+            first=before is None,
+            older=older,
+            titles=game_titles(),
+            statuses=states.STATUSES,
+            models=[model.name for model in list_models(session)],
+        )
+
+
+def shown_round(line: Line, score: Score) -> dict[str, Any]:
+    """A round as a line of a list."""
+    row = line.row
+    return {
+        "id": row.id, "name": row.name, "game": row.game, "models": line.models, "state": line.state,
+        "source": row.source, "finished": row.finished, "matches": row.matches, "percent": line.percent,
+        "score": score, "matrix_id": row.matrix_id, "at": row.started_at or row.created_at, "open": _open(row),
+    }  # fmt: skip
+
+
+def _open(row: RoundRow) -> bool:
+    return row.status in states.LIVE
+
+
+# ---- One round ---------------------------------------------------------------
+
+
+@blueprint.get("/rounds/<int:round_id>")
+def round_page(round_id: int) -> str:
+    """One round: how far it is, what it plays with, its latest transcripts and its analysis."""
+    return _page(round_id)
+
+
+@blueprint.get("/rounds/<int:round_id>/latest")
+def round_latest(round_id: int) -> str:
+    """The part of a round's page that holds its latest transcripts and what went wrong."""
+    with reading() as session:
+        row = life.get_round(session, round_id)
+        return render_template("admin/round-latest.html", round=row, **_latest(session, row))
+
+
+@blueprint.get("/rounds/<int:round_id>/charts/<name>.json")
+def round_chart(round_id: int, name: str) -> ResponseReturnValue:
+    """A chart of a round as a Vega-Lite spec, in the colours of `theme`: light or dark."""
+    with reading() as session:
+        row = life.get_round(session, round_id)
+        found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id])}
+    if name not in found:
+        raise NotFound(f"chart: expected {', '.join(found) or 'none yet'}, got {shown(name)}")
+    return jsonify(spec_of(found[name], request.args.get("theme", "light")))
+
+
+@blueprint.post("/rounds/<int:round_id>")
+def act_on_round(round_id: int) -> ResponseReturnValue:
+    """Do what the pressed button says: cancel or resume."""
+    action = request.form.get("action")
+    try:
+        with writing() as session:
+            if action == "cancel":
+                life.cancel(session, round_id)
+            elif action == "resume":
+                life.resume(session, round_id, queued=True)
+            else:
+                raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+    except (Invalid, Conflict) as error:
+        return _page(round_id, error.message), error.status
+    if action == "resume":
+        call_to_round(settings().broker_url, round_id, WORKERS_CALLED)
+    return redirect(url_for("admin.round_page", round_id=round_id), 303)
+
+
+def _page(round_id: int, refused: str | None = None) -> str:
+    now = datetime.now(UTC)
+    with reading() as session:
+        row = life.get_round(session, round_id)
+        line = lines(session, [row])[0]
+        material = session.get(RoundMaterial, round_id)
+        return render_template(
+            "admin/round.html",
+            round=row,
+            state=line.state,
+            title=game_titles().get(row.game, row.game),
+            models=life.seated(session, row),
+            figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
+            live=_open(row),
+            can_cancel=row.status in states.OPEN,
+            can_resume=_can_resume(row, line.state),
+            material=None if material is None else (material.source, len(material.items)),
+            refused=refused,
+            campaign=place_of(session, round_id=round_id),
+            datasets=datasets_of_round(session, round_id),
+            **_latest(session, row),
+            **_analysis(row),
+        )
+
+
+def _analysis(row: RoundRow) -> dict[str, Any]:
+    found = analysis_of([row])[row.id]
+    return {"analysis": found, "tiles": tiles(found), "table": table(found), "parts": PARTS, "charts": charts_of(found)}
+
+
+def _can_resume(row: RoundRow, state: str) -> bool:
+    return row.source == life.SELFPLAY and state in (states.CANCELLED, states.FAILED, states.INTERRUPTED)
+
+
+def _latest(session: Session, row: RoundRow) -> dict[str, Any]:
+    broken: list[Broken] = last_broken(session, row.id) if row.aborted else []
+    return {"latest": [shown_match(row, match) for match in transcripts.latest_over(session, row.id)], "broken": broken}
+
+
+def shown_match(row: RoundRow, match: MatchRow) -> dict[str, Any]:
+    """A match as a line of its round's transcripts."""
+    scores = (match.utility_0, match.utility_1)
+    return {
+        "id": match.id, "index": match.index, "status": match.status, "reason": match.reason,
+        "scores": scores, "together": None if None in scores else sum(each or 0 for each in scores),
+        "moves": match.ply, "violations": match.violations, "agreed": match.agreed,
+        "pareto_optimal": match.pareto_optimal, "swapped": bool(row.swap_seats and (match.index or 0) % 2),
+        "word": match.config.get("word"),
+    }  # fmt: skip
+
+
+# ---- Transcripts -------------------------------------------------------------
+
+
+@blueprint.get("/rounds/<int:round_id>/matches")
+def round_matches(round_id: int) -> ResponseReturnValue:
+    """A page of a round's matches that the filter chooses, in the order of their indices."""
+    given = {name: request.args[name] for name in transcripts.NAMES if request.args.get(name)}
+    try:
+        wanted = transcripts.read_wanted(given)
+        after = transcripts.read_after(request.args.get("after", ""))
+    except AppError as error:
+        return _transcripts(round_id, given, None, None, error.message), error.status
+    return _transcripts(round_id, given, wanted, after, None)
+
+
+def _transcripts(
+    round_id: int, given: dict[str, str], wanted: transcripts.Wanted | None, after: int | None, refused: str | None
+) -> str:
+    with reading() as session:
+        row = life.get_round(session, round_id)
+        found, later = ((), None) if wanted is None else transcripts.wanted_matches(
+            session, round_id, wanted, row.swap_seats, after
+        )  # fmt: skip
+        return render_template(
+            "admin/round-matches.html",
+            round=row,
+            models=life.seated(session, row),
+            matches=[shown_match(row, match) for match in found],
+            given=given,
+            filtered=wanted != transcripts.ALL,
+            endings=transcripts.endings(session, round_id),
+            refused=refused,
+            first=after is None,
+            later=later,
+        )

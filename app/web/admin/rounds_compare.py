@@ -1,0 +1,119 @@
+"""Rounds side by side, and the matrix of a cross-play."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask import render_template, request
+from flask.typing import ResponseReturnValue
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.analysis.bootstrap import Figure
+from app.analysis.comparisons import compare, cross_plays
+from app.analysis.crossplay import CrossPlay
+from app.analysis.rounds import RoundAnalysis
+from app.errors import AppError, Invalid, NotFound
+from app.extensions import reading
+from app.games.base import whole_number
+from app.models import RoundRow
+from app.rounds import life
+from app.rounds.listing import lines
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_analysis import MORE, SCORES, TABOO, Shown, analysis_of, matrix_of, with_specs
+from app.web.words import game_titles
+
+MOST = 20  # rounds side by side
+_CHARTS = {
+    "negotiation": ("score_mean", "agreement_rate", "agreed_pareto_rate"),
+    "taboo": ("attacker_wins_rate", "defender_wins_rate"),
+}
+
+
+@blueprint.get("/rounds/compare")
+def compare_rounds() -> ResponseReturnValue:
+    """Rounds of one game side by side; without any, how to choose them."""
+    try:
+        with reading() as session:
+            rows = _wanted(session, request.args.getlist("round"))
+            found = analysis_of(rows)
+            return _compared(session, rows, [found[row.id] for row in rows])
+    except AppError as error:
+        page = render_template("admin/rounds-compare.html", rounds=[], charts=[], table=[], refused=error.message)
+        return page, error.status
+
+
+def _wanted(session: Session, given: Sequence[str]) -> list[RoundRow]:
+    numbers = dict.fromkeys(whole_number(text, "round", 1, 2**31 - 1) for text in given[: MOST + 1])
+    if not 2 <= len(numbers) <= MOST:
+        raise Invalid(
+            f"round: expected 2 to {MOST} different ones to compare, got {len(numbers)}; tick them in the list"
+        )
+    rows = [life.get_round(session, number) for number in numbers]
+    games = sorted({row.game for row in rows})
+    if len(games) > 1:
+        raise Invalid(f"round: expected rounds of one game, got {' and '.join(games)}")
+    return rows
+
+
+def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[RoundAnalysis]) -> str:
+    game = rows[0].game
+    labels: dict[str, Any] = TABOO if game == "taboo" else {**SCORES, **MORE}
+    known = [name for name in labels if any(name in each.metrics.columns for each in analyses)]
+    figures = {name: [each.metrics.columns.get(name, Figure(None)) for each in analyses] for name in known}
+    return render_template(
+        "admin/rounds-compare.html",
+        rounds=[{"line": line, "analysis": each} for line, each in zip(lines(session, rows), analyses, strict=True)],
+        title=game_titles()[game],
+        table=[(Shown(name, labels[name], Figure(None)), figures[name]) for name in known],
+        charts=[with_specs(compare(analyses, name)) for name in _CHARTS[game] if name in known],
+        refused=None,
+    )
+
+
+# ---- Cross-play --------------------------------------------------------------
+
+
+@blueprint.get("/rounds/matrix/<int:round_id>")
+def round_matrix(round_id: int) -> str:
+    """What each model scores against each, in the cross-play that began with that round."""
+    with reading() as session:
+        rows = session.scalars(select(RoundRow).where(RoundRow.matrix_id == round_id).order_by(RoundRow.id)).all()
+        if not rows:
+            raise NotFound(f"cross-play: expected the number of one that exists, got {round_id}")
+        found = matrix_of(round_id, rows)
+        pairs = {line.models: line.row.id for line in lines(session, rows)}
+        return render_template(
+            "admin/round-matrix.html",
+            matrix=found,
+            title=game_titles()[found.game],
+            first=rows[0],
+            charts=[with_specs(chart) for chart in cross_plays(found)],
+            tables=[(role, _cells(found, role, pairs)) for role in found.roles],
+            rounds=lines(session, rows),
+            finished=sum(row.finished for row in rows),
+            matches=sum(row.matches for row in rows),
+        )
+
+
+def _cells(matrix: CrossPlay, role: str | None, pairs: dict[tuple[str, ...], int]) -> list[tuple[str, list[Any]]]:
+    """The rows of a matrix: a model, and its cells by the other one, each with its shade from 1 to 7 and its round."""
+    known = {(cell.row, cell.column): cell for cell in matrix.cells if cell.role == role}
+    values = [cell.score.value for cell in known.values() if cell.score.value is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    rows = []
+    for name in matrix.players:
+        cells = []
+        for other in matrix.players:
+            cell = known.get((name, other))
+            number = pairs.get((name, other)) if role != matrix.roles[-1] or role is None else pairs.get((other, name))
+            number = number or (pairs.get((other, name)) if role is None else None)
+            score = None if cell is None else cell.score
+            cells.append({"cell": cell, "round": number, "shade": _shade(score, low, high)})
+        rows.append((name, cells))
+    return rows
+
+
+def _shade(score: Figure | None, low: float, high: float) -> int | None:
+    if score is None or score.value is None:
+        return None
+    return 4 if high <= low else 1 + round(6 * (score.value - low) / (high - low))

@@ -1,0 +1,120 @@
+"""Launching rounds: the form, what they will take, and the start."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.errors import AppError, shown
+from app.extensions import reading, writing
+from app.games import find_game
+from app.games.taboo import target_words
+from app.models import LanguageModel, RoundRow
+from app.queues import call_to_round
+from app.registry import list_models
+from app.rounds import estimate, life, matrix
+from app.web.admin import rounds_form
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds import WORKERS_CALLED
+from app.web.admin.rounds_form import Asked, Refused
+from app.web.seats import settings
+from app.web.words import game_titles
+
+_FIRST = "negotiation"
+
+
+@blueprint.get("/rounds/new")
+def new_round() -> str:
+    """The launch form of a game, or one that is filled in like a round that was."""
+    with reading() as session:
+        if number := request.args.get("like", ""):
+            row = life.get_round(session, int(number) if number.isdecimal() and len(number) < 10 else 0)
+            models = list_models(session, row.game, enabled_only=True)
+            return _form(session, models, rounds_form.like(session, row, models))
+        game = find_game(request.args.get("game") or _FIRST).name
+        models = list_models(session, game, enabled_only=True)
+        return _form(session, models, rounds_form.defaults(game, models))
+
+
+@blueprint.post("/rounds/new")
+def launch_round() -> ResponseReturnValue:
+    """Say what the rounds will take, or write them down all at once and call the workers, as the button says."""
+    game = find_game(request.form.get("game", "")).name
+    with reading() as session:
+        models = list_models(session, game, enabled_only=True)
+        form = rounds_form.typed(request, game, models)
+        try:
+            asked = rounds_form.read(session, form, settings().CONTEXTS_FILE)
+            if form_action() == "estimate":
+                return _form(session, models, form, expected=_estimated(models, asked))
+        except Refused as error:
+            return _form(session, models, form, refused=error), 400
+    try:
+        with writing() as session:
+            rows = _create(session, asked)
+            numbers, matrix_id = [row.id for row in rows], rows[0].matrix_id
+    except AppError as error:
+        refused = Refused(rounds_form.field_of(error.message), error.message)
+        with reading() as session:
+            return _form(session, list_models(session, game, enabled_only=True), form, refused=refused), error.status
+    for number in numbers:
+        call_to_round(settings().broker_url, number, WORKERS_CALLED)
+    if matrix_id is not None:
+        return redirect(url_for("admin.round_matrix", round_id=matrix_id), 303)
+    return redirect(url_for("admin.round_page", round_id=numbers[0]), 303)
+
+
+def form_action() -> str:
+    """Which button was pressed."""
+    return "estimate" if request.form.get("action") == "estimate" else "start"
+
+
+def _create(session: Session, asked: Asked) -> list[RoundRow]:
+    if asked.cross:
+        return matrix.create(session, asked.wish, asked.models, queued=True)
+    return [life.create(session, asked.wish, queued=True)]
+
+
+def _estimated(models: Sequence[LanguageModel], asked: Asked) -> estimate.Estimate:
+    """What the rounds will take. Raises Refused for a model that cannot play."""
+    playing = {name for pair in asked.pairs for name in pair}
+    rows = {model.name: model for model in models if model.name in playing}
+    if missing := sorted(playing - set(rows)):
+        message = f"model: expected an enabled model that plays {asked.wish.game}, got {shown(missing[0])}"
+        raise Refused("models" if asked.cross else "model_0", message)
+    with reading() as session:
+        config = dict(asked.wish.config)
+        habits = {name: estimate.habit_of(session, row, asked.wish.game, config) for name, row in rows.items()}
+    channels = {name: estimate.channel_of(row) for name, row in rows.items()}
+    return estimate.estimate(asked.pairs, asked.wish.matches, habits, channels)
+
+
+def _form(
+    session: Session,
+    models: Sequence[LanguageModel],
+    form: Mapping[str, Any],
+    *,
+    refused: Refused | None = None,
+    expected: estimate.Estimate | None = None,
+) -> str:
+    return render_template(
+        "admin/round-new.html",
+        form=form,
+        models=models,
+        titles=game_titles(),
+        title=game_titles()[form["game"]],
+        roles=find_game(form["game"]).roles,
+        like=_source(session, form),
+        words_listed=len(target_words()),
+        contexts_file=settings().CONTEXTS_FILE,
+        refused=refused,
+        expected=expected,
+    )
+
+
+def _source(session: Session, form: Mapping[str, Any]) -> RoundRow | None:
+    """The round that the form is filled in like."""
+    number = form["like"]
+    return session.get(RoundRow, int(number)) if number.isdecimal() and len(number) < 10 else None

@@ -1,0 +1,60 @@
+"""Scores of rounds for lists: counted off the event loop, because a round may have 100,000 matches, and kept."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gevent import get_hub
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.pool import NullPool
+
+from app.extensions import reading
+from app.models import RoundRow
+from app.rounds.listing import Score, score
+
+_KEPT = 2000
+_known: OrderedDict[tuple[str, int, int], Score] = OrderedDict()
+
+
+def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, Score]:
+    """The scores of rounds by their numbers. What was counted once is counted again only when more matches are over."""
+    place = str(engine.url)
+    keys = {row.id: (place, row.id, row.finished) for row in rows}
+    new = [row.id for row in rows if keys[row.id] not in _known]
+    if new:
+        for number, counted in off_the_loop(engine, _count, new).items():
+            _known[keys[number]] = counted
+    found = {number: _known[key] for number, key in keys.items()}
+    while len(_known) > _KEPT:
+        _known.popitem(last=False)
+    return found
+
+
+def off_the_loop(engine: Engine, work: Any, *arguments: Any) -> Any:
+    """What `work(session, *arguments)` returns, done in a real thread on a connection of its own, while others play."""
+
+    def read(own: Engine) -> Any:
+        with reading(own) as session:
+            return work(session, *arguments)
+
+    return in_thread(engine, read)
+
+
+def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
+    """What `work` returns, done in a real thread with an engine of its own for the same database."""
+
+    def done() -> tuple[Any, Exception | None]:
+        own = create_engine(engine.url, poolclass=NullPool)
+        try:
+            return work(own), None
+        except Exception as error:  # handed over rather than raised: the pool would print it as well
+            return None, error
+
+    found, error = get_hub().threadpool.apply(done)
+    if error is not None:
+        raise error
+    return found
+
+
+def _count(session: Any, numbers: Sequence[int]) -> dict[int, Score]:
+    return {number: score(session, number) for number in numbers}

@@ -1,0 +1,146 @@
+"""Rounds, jobs and campaigns as they go on, for experimenters' pages: the Socket.IO namespace /admin.
+
+A page says what it watches. About twice a second, as long as anybody watches, those rows are read from the database,
+and each page is sent what has changed. Who may watch is asked of the session at connect; every few minutes the line is
+closed, and the page connects anew, so that whoever was signed out meanwhile sees nothing more.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gevent
+import structlog
+from flask import Flask
+from flask_login import current_user
+from gevent.event import Event
+from socketio.exceptions import ConnectionRefusedError as Refused
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.extensions import db, reading
+from app.games.base import JSON
+from app.web.watched import Campaigns, Jobs, Rounds, Watched
+
+NAMESPACE = "/admin"
+EVERY = 0.5  # seconds between two looks
+MOST = 50  # rows that one page may watch
+LONGEST = 300.0  # seconds after which a page has to show again that it may watch
+
+Row = tuple[str, int]  # one of a kind, by its number
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """A page: since when it is here, the rows that it watches, and what it was last told of each."""
+
+    since: float
+    told: dict[Row, JSON] = field(default_factory=dict)
+
+
+class Watch:
+    """The namespace's handlers. The first page that watches starts the loop."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        with app.app_context():
+            self._database = db.engine
+        self._server: Any = None
+        self._watchers: dict[str, _Watcher] = {}
+        self._kinds: tuple[Watched, ...] = (Rounds(), Jobs(), Campaigns())
+        self._somebody = Event()
+        self._started = False
+
+    def register(self, server: Any) -> None:
+        """Put the handlers on a python-socketio server."""
+        self._server = server
+        server.on("connect", self.connect, namespace=NAMESPACE)
+        server.on("disconnect", self.disconnect, namespace=NAMESPACE)
+        server.on("watch", self.watch, namespace=NAMESPACE)
+
+    def connect(self, sid: str, environ: JSON, _auth: Any = None) -> None:
+        """Let in whoever is signed in."""
+        with self._app.request_context(environ):
+            if not current_user.is_authenticated:
+                message = "Sign in first: this is for experimenters."
+                raise Refused(message, {"code": "not_allowed", "message": message})
+        self._watchers[sid] = _Watcher(time.monotonic())
+
+    def disconnect(self, sid: str, _reason: str | None = None) -> None:
+        """Forget a page."""
+        self._watchers.pop(sid, None)
+
+    def watch(self, sid: str, data: Any = None, *_more: Any) -> JSON:
+        """Tell a page about these rows from now on: all of them now, and then what changes."""
+        watcher = self._watchers.get(sid)
+        if watcher is None:
+            return _refused("not_allowed", "This connection is not signed in. Load the page again.")
+        wanted = self._wanted(data)
+        if wanted is None:
+            known = " or ".join(kind.many for kind in self._kinds)
+            return _refused("invalid", f"{known}: expected at most {MOST} numbers of them")
+        watcher.told = {row: {} for row in wanted}
+        self._somebody.set()
+        if not self._started:
+            self._started = True
+            gevent.spawn(self._look_forever)
+        return {"ok": True}
+
+    def _wanted(self, data: Any) -> list[Row] | None:
+        """The rows that a page asks for; None for what is no list of numbers of a known kind."""
+        kinds = {kind.many: kind.one for kind in self._kinds}
+        if not isinstance(data, dict) or not data.keys() & kinds.keys():
+            return None
+        wanted: list[Row] = []
+        for many, one in kinds.items():
+            numbers = data.get(many, [])
+            if not isinstance(numbers, list) or not all(type(each) is int for each in numbers):
+                return None
+            wanted += [(one, number) for number in numbers if 0 < number < 2**31]
+        return wanted if len(wanted) <= MOST else None
+
+    # ---- Looking ---------------------------------------------------------------
+
+    def _look_forever(self) -> None:
+        """Nothing may end this: without it every page would stand still until the process is started again."""
+        while True:
+            self._somebody.wait()
+            try:
+                self._look()
+            except SQLAlchemyError as error:
+                log.warning("nothing was looked at", error=str(error))
+            except Exception:
+                log.exception("nothing was looked at")
+            gevent.sleep(EVERY)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for sid in [sid for sid, each in self._watchers.items() if now - each.since > LONGEST]:
+            self._server.disconnect(sid, namespace=NAMESPACE)
+        wanted = {row for watcher in self._watchers.values() for row in watcher.told}
+        if not wanted:
+            self._somebody.clear()
+            return
+        known: dict[Row, JSON] = {}
+        with reading(self._database) as session:
+            for kind in self._kinds:
+                numbers = {number for one, number in wanted if one == kind.one}
+                found = kind.read(session, numbers, now)
+                known |= {(kind.one, number): figures for number, figures in found.items()}
+        for sid, watcher in list(self._watchers.items()):
+            self._tell(sid, watcher, known)
+
+    def _tell(self, sid: str, watcher: _Watcher, known: Mapping[Row, JSON]) -> None:
+        for row, before in watcher.told.items():
+            now = known.get(row)
+            if now is None or now == before:
+                continue
+            change = {name: value for name, value in now.items() if name not in before or before[name] != value}
+            watcher.told[row] = now
+            one, number = row
+            self._server.emit(one, {**change, one: number}, to=sid, namespace=NAMESPACE)
+
+
+def _refused(code: str, message: str) -> JSON:
+    return {"ok": False, "error": {"code": code, "message": message}}

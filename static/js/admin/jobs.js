@@ -1,0 +1,22 @@
+// The list of training jobs: bars of those that run move by themselves.
+
+import { page } from "./ask.js";
+import { show, watch } from "./watch.js";
+
+const rows = new Map([...document.querySelectorAll("tr[data-job]")].map((row) => [Number(row.dataset.job), row]));
+
+function change(data) {
+  const row = rows.get(data.job);
+  if (!row) return;
+  show(row, data);
+  if (data.status !== undefined && row.dataset.status !== data.status) renew(data.job, row);
+  row.dataset.status = data.status ?? row.dataset.status;
+}
+
+// A job whose status has changed is shown as the server shows it, with its model.
+async function renew(job, row) {
+  const now = (await page())?.querySelector(`a[href$="/jobs/${job}"]`)?.closest("tr");
+  if (now) row.replaceChildren(...now.childNodes);
+}
+
+if (rows.size) watch({ jobs: [...rows.keys()] }, { change, lost() {}, back() {}, refused() {} });

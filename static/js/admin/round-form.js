@@ -1,0 +1,39 @@
+// The launch form of a round: keeps the estimate fresh.
+
+import "./unfold.js";
+
+const WAIT = 600;
+const form = document.querySelector("#launch");
+const expected = document.querySelector("#expected");
+let timer = null;
+let latest = 0;
+
+async function reckon() {
+  const mine = ++latest;
+  const given = new FormData(form);
+  given.set("action", "estimate");
+  expected.setAttribute("aria-busy", "true");
+  const answer = await fetch(form.getAttribute("action"), { method: "POST", body: given }).catch(() => null);
+  if (mine !== latest) return;
+  expected.removeAttribute("aria-busy");
+  if (!answer || answer.redirected || !/html/.test(answer.headers.get("Content-Type"))) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (mine !== latest) return;
+  const refused = page.querySelector("[role=alert]");
+  const now = page.querySelector("#expected");
+  if (answer.ok && now) expected.replaceChildren(...now.childNodes);
+  else if (refused) expected.replaceChildren(Object.assign(document.createElement("p"), { className: "error", lang: "en", textContent: refused.textContent }));
+}
+
+function later() {
+  clearTimeout(timer);
+  timer = setTimeout(reckon, WAIT);
+}
+
+form.addEventListener("input", later);
+form.addEventListener("submit", (event) => {
+  if (event.submitter?.value !== "estimate") return;
+  event.preventDefault();
+  reckon();
+});
+if (!document.querySelector("[role=alert]")) reckon();

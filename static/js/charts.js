@@ -1,0 +1,129 @@
+// Draws every <figure class="chart"> that names a Vega-Lite spec, in light or dark as the page is, and lets it be saved.
+//
+// The figure names its spec by `data-spec-url`, to which ?theme=light|dark is added, or by `data-spec-id`, the id of a
+// <template> with the JSON {"light": spec, "dark": spec}. In it, [data-drawing] takes the drawing; [data-drawn] and
+// [data-failed] are shown once it is there, or cannot be; [data-download=svg|png] are buttons, `data-name` names the
+// file. Nothing moves. The libraries are loaded by the first figure; they draw without eval and without styles of their
+// own, which the pages' Content-Security-Policy forbids.
+
+const LIBRARIES = ["vega.min.js", "vega-lite.min.js", "vega-embed.min.js"];
+const WIDEST = 720; // pixels of a chart that may have any width
+const WIDEST_PANEL = 420; // of one of several panels
+const NARROWEST = 290; // of such a panel with what is around it
+const AROUND = 90; // pixels beside it: its axis and the distance to the next
+const HOW = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, tooltip: false };
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const views = new WeakMap(); // the drawing of each figure
+const widths = new WeakMap(); // and how wide the page was for it
+const turns = new WeakMap(); // counts the tries, so that a late answer does not replace a newer one
+let libraries;
+
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (widths.has(target) && widths.get(target) !== target.clientWidth) draw(target.closest("figure"));
+  }
+});
+
+dark.addEventListener("change", () => drawAll());
+drawAll();
+
+// Every figure below `root`; for a page that puts in new ones, too.
+export function drawAll(root = document) {
+  for (const figure of root.querySelectorAll("figure.chart:is([data-spec-url], [data-spec-id])")) draw(figure);
+}
+
+async function draw(figure) {
+  const turn = (turns.get(figure) ?? 0) + 1;
+  turns.set(figure, turn);
+  const place = figure.querySelector("[data-drawing]");
+  try {
+    const [embed, spec] = await Promise.all([load(), specOf(figure)]);
+    if (turns.get(figure) !== turn) return;
+    widths.set(place, place.clientWidth);
+    // The last drawing stays until the next one is there.
+    const drawing = document.createElement("div");
+    const view = await embed(drawing, fitted(spec, place.clientWidth), HOW);
+    if (turns.get(figure) !== turn) return view.finalize();
+    views.get(figure)?.finalize();
+    views.set(figure, view);
+    place.replaceChildren(drawing);
+    resized.observe(place);
+    wire(figure);
+    show(figure, "drawn");
+  } catch (error) {
+    console.error(error);
+    if (turns.get(figure) === turn) show(figure, "failed");
+  }
+}
+
+function load() {
+  libraries ??= Promise.all(LIBRARIES.map(script)).then(() => window.vegaEmbed);
+  return libraries;
+}
+
+function script(name) {
+  return new Promise((resolve, reject) => {
+    const element = document.createElement("script");
+    element.src = new URL(`../vendor/${name}`, import.meta.url);
+    element.async = false; // in their order: each needs the ones before it
+    element.onload = resolve;
+    element.onerror = () => reject(new Error(`${name} did not load`));
+    document.head.append(element);
+  });
+}
+
+async function specOf(figure) {
+  const theme = dark.matches ? "dark" : "light";
+  if (figure.dataset.specId) return JSON.parse(document.getElementById(figure.dataset.specId).content.textContent)[theme];
+  const url = new URL(figure.dataset.specUrl, location.href);
+  url.searchParams.set("theme", theme);
+  const answer = await fetch(url, { headers: { Accept: "application/json" } });
+  if (!answer.ok || answer.redirected) throw new Error(`${url.pathname} answered ${answer.status}`);
+  return answer.json();
+}
+
+// A spec with a width in pixels takes the page's; one with a width a column keeps it. Of panels side by side, all are in
+// a row if there is room, else two, else one.
+function fitted(spec, width) {
+  if (spec.concat && width > 0) return beside(spec, width);
+  if (typeof spec.width !== "number" || width === 0) return spec;
+  return { ...spec, width: Math.min(width, WIDEST), autosize: { type: "fit-x", contains: "padding" } };
+}
+
+function beside(spec, width) {
+  const room = Math.floor(width / NARROWEST);
+  const columns = room >= spec.concat.length ? spec.concat.length : Math.min(2, Math.max(1, room));
+  const panel = Math.min(WIDEST_PANEL, Math.floor(width / columns) - AROUND);
+  return { ...spec, columns, concat: spec.concat.map((each) => ({ ...each, width: panel })) };
+}
+
+function show(figure, state) {
+  figure.dataset.state = state;
+  for (const element of figure.querySelectorAll("[data-drawn]")) element.hidden = state !== "drawn";
+  for (const element of figure.querySelectorAll("[data-failed]")) element.hidden = state !== "failed";
+}
+
+// ---- Saving ----------------------------------------------------------------------
+
+function wire(figure) {
+  for (const button of figure.querySelectorAll("[data-download]")) button.onclick = () => save(figure, button);
+}
+
+async function save(figure, button) {
+  const { view } = views.get(figure);
+  const form = button.dataset.download;
+  const link = document.createElement("a");
+  link.download = `${figure.dataset.name ?? "chart"}.${form}`;
+  link.href = URL.createObjectURL(await (form === "png" ? png(view) : svg(view)));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+async function png(view) {
+  const canvas = await view.toCanvas(2);
+  return new Promise((resolve) => canvas.toBlob(resolve));
+}
+
+async function svg(view) {
+  return new Blob([await view.toSVG()], { type: "image/svg+xml" });
+}

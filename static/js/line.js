@@ -1,0 +1,38 @@
+// A line to the server: one Socket.IO connection that comes back by itself and says when it is gone.
+
+import { io } from "../vendor/socket.io.esm.min.js";
+
+const PATIENCE = 2000; // a shorter break is not worth a word
+const EVERYWHERE = { transports: ["websocket", "polling"], tryAllTransports: true, reconnectionDelay: 500, reconnectionDelayMax: 4000 };
+
+// Calls `on.back` and `on.lost` with the line, `on.refused` with the error when the server does not want it. `pause` is
+// after how many milliseconds to come back when the server has said goodbye, which the client leaves to us.
+export function line(namespace, options, on, pause) {
+  const socket = io(namespace, { ...EVERYWHERE, ...options });
+  let worry = null;
+
+  function gone() {
+    worry ??= setTimeout(on.lost, PATIENCE);
+  }
+
+  function calm() {
+    clearTimeout(worry);
+    worry = null;
+  }
+
+  socket.on("connect", () => {
+    calm();
+    on.back();
+  });
+  socket.on("disconnect", (reason) => {
+    gone();
+    if (reason === "io server disconnect") setTimeout(() => socket.connect(), pause);
+  });
+  socket.on("connect_error", (error) => {
+    if (socket.active) return gone();
+    calm();
+    return on.refused(error);
+  });
+  gone();
+  return { socket, close: () => (calm(), socket.disconnect()) };
+}

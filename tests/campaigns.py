@@ -1,0 +1,115 @@
+"""Campaigns for tests: local models that nobody can load, rounds that others played in their place, made-up figures."""
+
+import math
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, select, update
+
+from app.campaigns import life
+from app.campaigns.spec import read_spec
+from app.config import Settings
+from app.extensions import writing
+from app.games.base import JSON
+from app.games.contexts import generate_context
+from app.models import CampaignIteration, Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
+from app.registry import add_local_model, get_model
+from app.rounds.life import Material
+from app.rounds.material import items_of
+from tests.datasets import cut
+from tests.rounds import make_round, play
+
+
+def add_local(engine: Engine, name: str, path: str | None = None) -> int:
+    """Register a local model whose checkpoint nobody looks for; gives its number."""
+    options = {"path": path or f"checkpoints/{name}", "sha256": "0" * 64}
+    with writing(engine) as session:
+        return add_local_model(session, name, None, ["negotiation", "taboo"], options, prompt_style="compact").id
+
+
+def round_of(engine: Engine, settings: Settings, *models: str, matches: int = 6, **wish: Any) -> int:
+    """A round that was played, as if by these models; scripted ones have sat in for them."""
+    number = make_round(engine, "scripted", matches=matches, **wish)
+    play(engine, settings, number)
+    with writing(engine) as session:
+        ids = [get_model(session, name).id for name in (models[0], models[-1])]
+        sat = SeatRow.match_id.in_(select(MatchRow.id).where(MatchRow.round_id == number))
+        for seat, model_id in enumerate(ids):
+            session.execute(update(SeatRow).where(sat, SeatRow.seat == seat).values(language_model_id=model_id))
+        session.execute(
+            update(RoundRow).where(RoundRow.id == number).values(model_0_id=ids[0], model_1_id=ids[1], name=models[0])
+        )
+    return number
+
+
+def dataset_of(engine: Engine, settings: Settings, *rounds: int, name: str = "rows") -> Dataset:
+    """All transcripts of these rounds."""
+    return cut(engine, settings.home, name, rounds=list(rounds), filter="all", style="compact")
+
+
+def job_of(
+    engine: Engine, dataset: Dataset, name: str, base: str | None, status: str = "done", **values: Any
+) -> TrainingJob:
+    """A training as if it had been run; one that is done has made a model."""
+    model_id = add_local(engine, name) if status == "done" else None
+    with writing(engine) as session:
+        row = TrainingJob(
+            name=name, method="sft" if base else "tiny", backend="local", dataset_id=dataset.id,
+            base_id=base and get_model(session, base).id, config={}, status=status, model_id=model_id,
+            created_at=datetime.now(UTC), **values,
+        )  # fmt: skip
+        session.add(row)
+        session.flush()
+        session.expunge(row)
+    return row
+
+
+def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool = False, **spec: Any) -> int:
+    """A campaign that waits, with a few contexts; gives its number."""
+    wanted = read_spec({"game": "negotiation", "iterations": 3, "matches": 6, "evaluation": 4, **spec, "base": base}, 7)
+    material = _contexts() if wanted.game == "negotiation" else None
+    with writing(engine) as session:
+        return life.create(session, wanted, name, material, queued=queued).id
+
+
+def _contexts() -> Material:
+    """Some, because to draw all takes half a second."""
+    rng = random.Random(1)
+    return Material("a test", items_of(generate_context(rng) for _ in range(100)))
+
+
+def change(engine: Engine, campaign_id: int, number: int, **values: Any) -> None:
+    """Write down what an iteration of a campaign has come to, and begin it if need be."""
+    with writing(engine) as session:
+        row = session.get(CampaignIteration, (campaign_id, number))
+        if row is None:
+            row = CampaignIteration(campaign_id=campaign_id, number=number)
+            session.add(row)
+        for field, value in values.items():
+            setattr(row, field, value)
+
+
+def made_up(number: int, game: str = "negotiation") -> JSON:
+    """Figures as an evaluation gives them, better with every iteration."""
+    rate = 1 - 0.7 * math.exp(-number / 2)
+    if game == "taboo":
+        rates = {"attacker_wins_rate": rate / 2, "defender_wins_rate": rate / 3, "tied_rate": 0.3 * (1 - rate)}
+        rates |= {"rules_broken_rate": 0.1, "abort_rate": 0.05}
+        means = {"attacker_score_mean": rate / 4, "defender_score_mean": -rate / 5, "turns_mean": 4 - rate}
+    else:
+        rates = {"agreement_rate": rate, "agreed_pareto_rate": 0.3 + rate / 3, "pareto_rate": rate * (0.3 + rate / 3)}
+        rates |= {"abort_rate": 0.1 * (1 - rate)}
+        means = {"score_mean": 6 * rate, "agreed_score_mean": 5.5 + rate / 2, "messages_mean": 5 + number}
+    spans = {**dict.fromkeys(rates, 0.03), **dict.fromkeys(means, 0.2)}
+    return {
+        name: {"value": value, "low": value - spans[name], "high": value + spans[name]}
+        for name, value in {**rates, **means}.items()
+    }
+
+
+def model_named(engine: Engine, name: str) -> LanguageModel:
+    with writing(engine) as session:
+        row = get_model(session, name)
+        session.expunge(row)
+    return row

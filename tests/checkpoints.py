@@ -1,0 +1,92 @@
+"""Small local models for tests: random weights, made on the spot, of every kind that is played with differently."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from sqlalchemy import Engine
+from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
+from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+
+from app.extensions import writing
+from app.registry import add_local_model
+from training.checkpoints import write_provenance
+from training.config import TinyConfig
+from training.tiny import make_model, make_tokenizer
+
+WORDS = (
+    "a an and again against answer as at attack attacker ball balls be begin book books can cat defend defender dog for"
+    " get give hat hats hidden i in is it lemon me no of on or propose refused that the this turns us want what with"
+    " word yes you zero 0 1 2 3 4 5 6 7 8 9 10 ( ) , . ? ! [message] [propose] [refused] `"
+)
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def word_model(folder: Path, seed: int = 1, length: int = 256) -> str:
+    """A Llama with a vocabulary of words, as `training.tiny` makes it; returns its hash."""
+    torch.manual_seed(seed)
+    tokenizer = make_tokenizer(WORDS.split(), length)
+    config = TinyConfig(data=folder, output=folder, width=16, layers=2, heads=2, length=length)
+    return _saved(folder, make_model(config, tokenizer), tokenizer)
+
+
+def bytes_model(folder: Path, kind: str = "gpt2", template: str | None = CHATML) -> str:
+    """A model with a tokenizer of pieces of bytes: `gpt2` has absolute positions, `mistral` a sliding window."""
+    torch.manual_seed(2)
+    tokenizer = bytes_tokenizer(template)
+    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    model: Any
+    if kind == "gpt2":
+        model = GPT2LMHeadModel(
+            GPT2Config(vocab_size=len(tokenizer), n_positions=1024, n_embd=16, n_layer=2, n_head=2, **ends)
+        )
+    else:
+        model = MistralForCausalLM(
+            MistralConfig(
+                vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
+                num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=1024, sliding_window=24, **ends,
+            )
+        )  # fmt: skip
+    return _saved(folder, model, tokenizer)
+
+
+def bytes_tokenizer(template: str | None = CHATML) -> PreTrainedTokenizerFast:
+    """Pieces of bytes, spaces included, and three control tokens."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(_pieces()), eos_token="<|im_end|>",
+        additional_special_tokens=["<|im_start|>", "</s>"], chat_template=template,
+    )  # fmt: skip
+
+
+def register(engine: Engine, name: str, folder: Path, sha256: str, **options: Any) -> None:
+    """Make it a model of the registry, that plays both games in few words and on the CPU."""
+    options = {"path": str(folder), "sha256": sha256, "max_tokens": 6, "device": "cpu", **options}
+    with writing(engine) as session:
+        add_local_model(session, name, f"Label of {name}", [], options, prompt_style="compact")
+
+
+def _saved(folder: Path, model: Any, tokenizer: Any) -> str:
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.mul_(8 if weights.dim() > 1 else 1)  # fresh weights say one word again and again
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return write_provenance(folder, {})
+
+
+@cache
+def _pieces() -> str:
+    inner = Tokenizer(BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    special = ["<|im_start|>", "<|im_end|>", "</s>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    texts = ["books hats balls [message] I want 2 books\n", "[propose] (1 books, 2 hats, 0 balls)\nno, thanks"] * 9
+    inner.train_from_iterator(texts, BpeTrainer(special_tokens=special, initial_alphabet=alphabet, show_progress=False))
+    return inner.to_str()

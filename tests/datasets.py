@@ -1,0 +1,55 @@
+"""Datasets for tests: cut, kept, and read again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, select
+
+from app.datasets import build, store
+from app.datasets.spec import read_spec
+from app.extensions import reading, writing
+from app.games.base import Event
+from app.matches.record import load
+from app.models import Dataset, MatchRow
+
+
+def cut(engine: Engine, home: Path, name: str = "mine", **spec: Any) -> Dataset:
+    """Cut a dataset as the command line does."""
+    with reading(engine) as session:
+        found = build.prepare(session, read_spec(spec))
+        draft = store.write(home, found, build.cuts(session, found))
+    with writing(engine) as session:
+        row = store.save(session, draft, name)
+        session.flush()
+        session.expunge(row)
+    return row
+
+
+def rows_of(home: Path, dataset: Dataset) -> list[dict[str, Any]]:
+    """Its rows, as a trainer reads them."""
+    return [json.loads(line) for line in b"".join(store.content(home, dataset)).decode().split("\n")[:-1]]
+
+
+def seat_of(row: dict[str, Any]) -> tuple[str, int]:
+    """The match and the seat that a row came from."""
+    match, _, seat = row["group"].rpartition(":")
+    return match, int(seat)
+
+
+def said(row: dict[str, Any]) -> list[str]:
+    """What is to be learned."""
+    return [each["content"] for each in row["messages"] if each["role"] == "assistant"]
+
+
+def own_moves(engine: Engine, row: dict[str, Any]) -> list[str]:
+    """The accepted moves of the seat that a row came from, by the match's log."""
+    match, seat = seat_of(row)
+    with reading(engine) as session:
+        log = load(session, match).log
+    return [each.event.text for each in log if isinstance(each.event, Event) and each.event.seat == seat]
+
+
+def matches_of(engine: Engine, round_id: int) -> dict[str, MatchRow]:
+    with reading(engine) as session:
+        return {row.id: row for row in session.scalars(select(MatchRow).where(MatchRow.round_id == round_id))}

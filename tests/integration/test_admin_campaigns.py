@@ -1,0 +1,364 @@
+"""The admin pages of campaigns: listed, started, followed, cancelled and resumed. Nothing is played or trained here."""
+
+import html
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, func, select, update
+
+from app import states
+from app.campaigns import life, listing
+from app.config import Settings
+from app.extensions import reading, writing
+from app.models import Campaign, LanguageModel, RoundRow, TrainingJob
+from app.web.admin import campaigns, campaigns_form, campaigns_new
+from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
+from tests.experimenter import signed_in
+
+CONTEXT = "1 4 2 2 1 2\n1 0 2 1 1 8\n"  # one alone
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+@pytest.fixture
+def base(engine: Engine) -> str:
+    add_local(engine, "base")
+    return "base"
+
+
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The campaigns that a worker was called to."""
+    called: list[int] = []
+    for module in (campaigns, campaigns_new):
+        monkeypatch.setattr(module, "call_to_campaign", lambda _url, number: called.append(number))
+    return called
+
+
+def form(game: str = "negotiation", **fields: Any) -> dict[str, Any]:
+    """The launch form as a browser sends it when nothing was changed."""
+    return {**campaigns_form.defaults(game, ()), "base": "base", **fields}
+
+
+def row_of(engine: Engine, number: int) -> Campaign:
+    with reading(engine) as session:
+        return life.get_campaign(session, number)
+
+
+def material_of(engine: Engine, number: int) -> dict[str, list[Any]]:
+    with reading(engine) as session:
+        return life.get_campaign(session, number).material
+
+
+def text_of(page: str) -> str:
+    """What stands on a page, in one line."""
+    body = re.sub(r"<script.*?</script>|<[^>]+>", " ", page.split("<main", 1)[1], flags=re.DOTALL)
+    return " ".join(html.unescape(body).split())
+
+
+def counted(engine: Engine) -> int:
+    with reading(engine) as session:
+        return session.scalar(select(func.count()).select_from(Campaign)) or 0
+
+
+@pytest.fixture
+def half_done(engine: Engine, settings: Settings, base: str) -> int:
+    """A campaign whose base and first model were evaluated, and whose second round is being played."""
+    number = campaign_of(engine, base, queued=True)
+    evaluation, played, second = (round_of(engine, settings, base, matches=4) for _ in range(3))
+    dataset = dataset_of(engine, settings, played)
+    job = job_of(engine, dataset, "loop-1", base)
+    change(engine, number, 0, evaluation_id=evaluation, figures=made_up(0))
+    change(
+        engine, number, 1, round_id=played, dataset_id=dataset.id, job_id=job.id, model_id=job.model_id,
+        evaluation_id=evaluation, figures=made_up(1),
+    )  # fmt: skip
+    change(engine, number, 2, round_id=second)
+    with writing(engine) as session:
+        session.execute(
+            update(RoundRow).where(RoundRow.id == second).values(status="running", finished=1, matches=4, queued=True)
+        )
+        session.execute(update(Campaign).where(Campaign.id == number).values(status="running"))
+    return number
+
+
+# ---- The list ----------------------------------------------------------------
+
+
+def test_an_empty_list_leads_to_the_first_campaign(client: FlaskClient) -> None:
+    page = client.get("/admin/campaigns").text
+    assert "There is none yet." in page
+    assert 'href="/admin/campaigns/new"' in page
+    assert client.get("/admin/campaigns?before=soon").status_code == 400
+
+
+def test_campaigns_are_listed_with_how_far_they_are_and_their_latest_score(
+    client: FlaskClient, engine: Engine, half_done: int, base: str
+) -> None:
+    words = campaign_of(engine, base, "words", game="taboo")
+    change(engine, words, 0, figures=made_up(0, "taboo"))
+    page = client.get("/admin/campaigns").text
+    told = text_of(page)
+    assert page.index(f"/admin/campaigns/{words}") < page.index(f"/admin/campaigns/{half_done}")
+    assert "loop Campaign 1 running 1 of 3 3.45 3.25 to 3.65 Deal or No Deal base" in told
+    assert "words Campaign 2 waiting 0 of 3 attacker wins 15.0 % 12.0 to 18.0 % Adversarial Taboo base not yet" in told
+
+
+def test_pages_of_the_list_hold_every_campaign_once(
+    client: FlaskClient, engine: Engine, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE", 2)
+    made = [campaign_of(engine, base, f"loop{number}") for number in range(5)]
+    address, found = "/admin/campaigns", []
+    while address:
+        page = client.get(address).text
+        found += [int(number) for number in re.findall(r'<th scope="row"[^>]*><a href="/admin/campaigns/(\d+)"', page)]
+        following = re.search(r'href="([^"]+)">Older', page)
+        address = following[1] if following else ""
+    assert found == made[::-1]
+
+
+def test_the_list_keeps_itself_fresh_only_while_a_campaign_goes_on(
+    client: FlaskClient, engine: Engine, half_done: int
+) -> None:
+    assert "fresh.js" in client.get("/admin/campaigns").text
+    with writing(engine) as session:
+        session.execute(update(Campaign).values(status="done"))
+    assert "fresh.js" not in client.get("/admin/campaigns").text
+
+
+# ---- One campaign ------------------------------------------------------------
+
+
+def test_a_campaign_shows_what_it_is_at_and_what_its_models_have_come_to(
+    client: FlaskClient, engine: Engine, half_done: int
+) -> None:
+    page = client.get(f"/admin/campaigns/{half_done}").text
+    told = text_of(page)
+    assert "Iteration 2 of 3: the model plays against itself" in told
+    assert "Round 3 : 1 of 4 matches" in told
+    assert '<li aria-current="step">plays</li>' in page
+    assert "1 of 3 iterations are done." in told
+    assert re.search(r"1 loop-1 3\.45 3\.25 to 3\.65 57\.5 % 54\.5 to 60\.5 % .* Round 2 8 rows Job 1 Round 1", told)
+    lineage = f"models/{model_named(engine, 'loop-1').id}/lineage"
+    for path in ("rounds/1", "rounds/2", "rounds/3", "datasets/1", "jobs/1", lineage):
+        assert f'href="/admin/{path}"' in page
+    assert 'value="cancel"' in page
+    assert 'value="resume"' not in page
+    assert client.get("/admin/campaigns/99").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("rounds/1", "loop, its base"), ("rounds/2", "loop, iteration 1"), ("rounds/3", "loop, iteration 2"),
+     ("jobs/1", "loop, iteration 1")],
+)  # fmt: skip
+def test_what_belongs_to_a_campaign_leads_back_to_it(
+    client: FlaskClient, half_done: int, path: str, words: str
+) -> None:
+    page = client.get(f"/admin/{path}").text
+    assert f'href="/admin/campaigns/{half_done}"' in page
+    assert f"Campaign {words}" in text_of(page)
+
+
+def test_the_figure_is_drawn_from_the_same_numbers(
+    client: FlaskClient, app: Flask, half_done: int, tmp_path: Path
+) -> None:
+    page = client.get(f"/admin/campaigns/{half_done}").text
+    assert f'data-spec-url="/admin/campaigns/{half_done}/figure.json"' in page
+    assert "mean score 1.80 at first, 3.45 now" in page
+    for theme in ("light", "dark"):
+        spec = client.get(f"/admin/campaigns/{half_done}/figure.json?theme={theme}").json
+        assert spec
+        assert [each["title"]["text"] for each in spec["concat"]] == [
+            "Mean score", "Agreement", "Pareto-optimal deals", "Length of matches",
+        ]  # fmt: skip
+        assert [each["value"] for each in spec["concat"][0]["data"]["values"]] == [
+            made_up(number)["score_mean"]["value"] for number in (0, 1)
+        ]
+    assert client.get(f"/admin/campaigns/{half_done}/figure.json?theme=green").status_code == 400
+    runner, file = app.test_cli_runner(), tmp_path / "loop.png"
+    done = runner.invoke(args=["campaign", "show", str(half_done), "--chart", str(file), "--json"])
+    assert done.exit_code == 0, done.output
+    assert file.read_bytes().startswith(b"\x89PNG")
+    refused = runner.invoke(args=["campaign", "show", str(half_done), "--chart", str(tmp_path / "loop.jpg")])
+    assert (refused.exit_code, "--chart: expected a file that ends in .svg or .png" in refused.output) == (2, True)
+
+
+def test_before_the_base_is_evaluated_there_is_no_figure(client: FlaskClient, engine: Engine, base: str) -> None:
+    number = campaign_of(engine, base)
+    told = text_of(client.get(f"/admin/campaigns/{number}").text)
+    assert "The base is being evaluated" in told
+    assert "The figure appears here as soon as the base has been evaluated" in told
+    assert "It waits to be carried on in a terminal" in told
+    assert client.get(f"/admin/campaigns/{number}/figure.json").status_code == 404
+
+
+def test_its_lists_of_contexts_are_on_no_page(client: FlaskClient, engine: Engine, half_done: int) -> None:
+    """They are thousands, and a page that is watched is asked for often."""
+    with reading(engine) as session:
+        held = json.dumps(session.get_one(Campaign, half_done).material["held_out"][0])
+        told = [json.dumps(listing.figures_of(session, life.get_campaign(session, half_done)))]
+    told += [client.get(f"/admin/campaigns{path}").text for path in ("", f"/{half_done}", f"/{half_done}/figure.json")]
+    assert not any(held in page.replace(" ", "") or held in page for page in told)
+    assert max(map(len, told)) < 30_000
+
+
+@pytest.mark.parametrize(
+    ("stage", "says"),
+    [
+        ({"round_id": "done"}, "Iteration 2 of 3: its better transcripts are cut out"),
+        ({"round_id": "done", "dataset_id": 1, "job_id": "new"}, "Job 2 : step 30 of 120"),
+        ({"round_id": "done", "dataset_id": 1, "job_id": 1, "evaluation_id": 3}, "the new model is evaluated"),
+    ],
+)
+def test_every_step_is_told(
+    client: FlaskClient, engine: Engine, settings: Settings, half_done: int, stage: dict[str, Any], says: str
+) -> None:
+    with writing(engine) as session:
+        if stage.get("evaluation_id") is None:
+            session.execute(update(RoundRow).where(RoundRow.id == 3).values(status="done"))
+    values = dict(stage)
+    if values.get("round_id") == "done":
+        values["round_id"] = 2 if "evaluation_id" in stage else 3
+    if values.get("job_id") == "new":
+        with reading(engine) as session:
+            dataset = session.get_one(TrainingJob, 1).dataset_id
+        values["job_id"] = 2
+        with writing(engine) as session:
+            session.add(
+                TrainingJob(
+                    name="loop-2", method="sft", backend="local", dataset_id=dataset, base_id=None, config={},
+                    status="running", step=30, steps=120, created_at=row_of(engine, half_done).created_at,
+                )
+            )  # fmt: skip
+    change(engine, half_done, 2, **values)
+    assert says in text_of(client.get(f"/admin/campaigns/{half_done}").text)
+
+
+def test_a_campaign_is_cancelled_with_its_round_and_resumed(
+    client: FlaskClient, engine: Engine, half_done: int, rung: list[int]
+) -> None:
+    assert client.post(f"/admin/campaigns/{half_done}", data={"action": "cancel"}).status_code == 303
+    with reading(engine) as session:
+        assert session.get_one(RoundRow, 3).status == "cancelled"
+    assert row_of(engine, half_done).status == states.CANCELLED
+    page = client.get(f"/admin/campaigns/{half_done}").text
+    assert ('value="resume"' in page, 'value="cancel"' in page) == (True, False)
+    assert client.post(f"/admin/campaigns/{half_done}", data={"action": "resume"}).status_code == 303
+    assert (row_of(engine, half_done).status, rung) == (states.WAITING, [half_done])
+    refused = client.post(f"/admin/campaigns/{half_done}", data={"action": "burn"})
+    assert (refused.status_code, "action: expected cancel or resume" in refused.text) == (400, True)
+
+
+def test_a_campaign_that_stopped_says_why(client: FlaskClient, engine: Engine, half_done: int) -> None:
+    with writing(engine) as session:
+        row = life.get_campaign(session, half_done)
+        life.fail(row, "round 3: the model gave no answer")
+    page = text_of(client.get(f"/admin/campaigns/{half_done}").text)
+    assert "It stopped: round 3: the model gave no answer" in page
+    assert "Resume" in page
+
+
+# ---- The form ----------------------------------------------------------------
+
+
+def test_without_a_local_model_the_form_says_what_to_do(client: FlaskClient, engine: Engine) -> None:
+    with writing(engine) as session:
+        session.execute(update(LanguageModel).where(LanguageModel.kind == "local").values(enabled=False))
+    page = text_of(client.get("/admin/campaigns/new").text)
+    assert "No enabled local model plays this game." in page
+    assert "flask model add-local" in page
+    answer = client.post("/admin/campaigns/new", data=form(base="scripted"))
+    assert (answer.status_code, "base: expected a local model, which has weights to train" in answer.text) == (
+        400,
+        True,
+    )
+
+
+def test_a_campaign_is_started_from_a_models_page(
+    client: FlaskClient, engine: Engine, base: str, rung: list[int]
+) -> None:
+    other = add_local(engine, "other")
+    assert 'href="/admin/campaigns/new?game=negotiation&amp;base=other"' in client.get(f"/admin/models/{other}").text
+    page = client.get("/admin/campaigns/new?game=negotiation&base=other").text
+    assert '<option value="other" selected>' in page
+    sent = form(base="other", iterations="2", matches="40", evaluation="20", objective="coop", start="base",
+                learning_rate="0.001", seed="11", temperature="0.8")  # fmt: skip
+    answer = client.post("/admin/campaigns/new", data=sent)
+    assert (answer.status_code, answer.location, rung) == (303, "/admin/campaigns/1", [1])
+    row = row_of(engine, 1)
+    assert (row.name, row.game, row.status, row.queued, row.iterations) == (
+        "other-coop-c1",
+        "negotiation",
+        "waiting",
+        True,
+        2,
+    )
+    wanted = {
+        "matches": 40, "evaluation": 20, "start": "base", "config": {"objective": "coop"}, "seed": 11,
+        "training": {"epochs": 12, "learning_rate": 0.001}, "sampling": {"temperature": 0.8},
+    }  # fmt: skip
+    assert {name: row.spec[name] for name in wanted} == wanted
+    assert len(material_of(engine, 1)["held_out"]) == 20
+    assert "It waits for a worker." in client.get("/admin/campaigns/1").text
+
+
+def test_words_come_as_a_file_and_a_tenth_is_held_out(
+    client: FlaskClient, engine: Engine, base: str, rung: list[int]
+) -> None:
+    words = "\n".join(f"{first}{second}ing" for first in ("walk", "sing", "jump", "paint") for second in "abcdefghij")
+    sent = form("taboo", words_file=(io.BytesIO(words.encode()), "mine.txt"), max_turns="3", name="words")
+    assert client.post("/admin/campaigns/new", data=sent).status_code == 303
+    spec = row_of(engine, 1).spec
+    assert (spec["source"], spec["config"]) == ("mine.txt", {"max_turns": 3})
+    material = material_of(engine, 1)
+    assert not set(material["held_out"]) & set(material["play"])
+    assert set(material["held_out"]) | set(material["play"]) == set(words.split())
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "field", "says"),
+    [
+        ({"iterations": "0"}, 400, "iterations", "iterations: expected a whole number from 1 to 100, got '0'"),
+        ({"base": ""}, 400, "base", "base: expected the name of a model to start from, got none"),
+        ({"base": "nobody"}, 404, "base", "model: expected an enabled model that plays negotiation"),
+        ({"objective": "lambda", "lam": "2"}, 400, "lam", "lam: expected a number from -1 to 1, got '2'"),
+        ({"epochs": "many"}, 400, "epochs", "epochs: expected a number above 0, got 'many'"),
+        ({"learning_rate": "-1"}, 400, "learning_rate", "learning_rate: expected a number above 0, got '-1'"),
+        ({"temperature": "3"}, 400, "temperature", "temperature: expected a number from 0 (greedy) to 2, got '3'"),
+        ({"contexts": "upload", "contexts_text": CONTEXT}, 400, "contexts", "a list of which a tenth can be held out"),
+        ({"contexts": "upload", "contexts_text": "1 2"}, 400, "contexts", "the contexts of the form, line 1: expected"),
+        ({"seed": "soon"}, 400, "seed", "seed: expected a whole number"),
+        ({"name": "two words"}, 400, "name", "name: expected 1 to 80 letters, digits"),
+        ({"name": "taken"}, 409, "name", "name: expected one that is not taken, got 'taken', which campaign 1 has"),
+    ],
+)
+def test_what_cannot_be_started_is_said_on_the_form_as_it_was_filled_in(
+    client: FlaskClient, engine: Engine, base: str, fields: dict[str, str], status: int, field: str, says: str
+) -> None:
+    campaign_of(engine, base, "taken")
+    answer = client.post("/admin/campaigns/new", data=form(**fields))
+    page = html.unescape(answer.text)
+    assert (answer.status_code, says in page) == (status, True), text_of(answer.text)[:600]
+    assert counted(engine) == 1
+    marked = re.findall(r'id="([\w-]+)"[^>]*aria-invalid="true"', page) or re.findall(
+        r'<p lang="en" class="error"', page
+    )
+    assert marked in ([field], ['<p lang="en" class="error"'])
+    for name, value in fields.items():
+        assert value.strip() in page, name

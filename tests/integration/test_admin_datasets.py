@@ -1,0 +1,190 @@
+"""The admin pages of datasets: made from a round, looked at, led back to matches, and taken home."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, func, select
+
+from app.extensions import reading
+from app.models import Dataset
+from app.web.admin import datasets, datasets_new
+from tests.datasets import cut, matches_of, rows_of, said, seat_of
+from tests.experimenter import signed_in
+from tests.rounds import make_round, play
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+@pytest.fixture
+def played(app: Flask, engine: Engine) -> Callable[..., int]:
+    """Makes a round and plays it; gives its number."""
+
+    def make(**wish: Any) -> int:
+        number = make_round(engine, "scripted", **wish)
+        play(engine, app.config["SETTINGS"], number)
+        return number
+
+    return make
+
+
+def form(**fields: str) -> dict[str, str]:
+    """The form as a browser sends it when nothing was changed."""
+    return {"rounds": "", "game": "", "filter": "above_avg", "source": "both", "style": "full", **fields}
+
+
+def counted() -> int:
+    with reading() as session:
+        return session.scalar(select(func.count()).select_from(Dataset)) or 0
+
+
+def test_an_empty_list_leads_to_the_first_dataset(client: FlaskClient) -> None:
+    page = client.get("/admin/datasets").text
+    assert "There is none yet." in page
+    assert 'href="/admin/datasets/new"' in page
+
+
+def test_a_dataset_is_made_from_a_rounds_page(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    number = played(matches=20)
+    assert f'href="/admin/datasets/new?round={number}"' in client.get(f"/admin/rounds/{number}").text
+    page = client.get(f"/admin/datasets/new?round={number}").text
+    assert re.search(rf'name="rounds" type="text" value="{number}"', page)
+    answer = client.post("/admin/datasets/new", data=form(rounds=str(number)))
+    assert (answer.status_code, answer.location) == (303, "/admin/datasets/1")
+    shown = client.get("/admin/datasets/1").text
+    with reading(engine) as session:
+        row = session.get_one(Dataset, 1)
+        assert (row.name, row.version, row.spec["filter"]) == (f"round {number} above_avg", 1, "above_avg")
+    assert row.sha256 in shown
+    assert f'<dd class="figure">{row.rows}</dd>' in shown
+    assert f'href="/admin/rounds/{number}"' in shown
+    assert client.get("/admin/datasets").text.count(row.name) == 1
+    downloaded = client.get("/admin/datasets/1.jsonl")
+    assert downloaded.data == (home / "datasets" / f"{row.sha256}.jsonl").read_bytes()
+    assert downloaded.headers["Content-Disposition"] == f'attachment; filename="dataset-1-{row.sha256[:12]}.jsonl"'
+
+
+def test_sample_rows_are_shown_as_conversations_with_the_kept_moves_marked(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    number = played(matches=30)
+    dataset = cut(engine, home, rounds=[number], filter="all")
+    page = client.get(f"/admin/datasets/{dataset.id}").text
+    assert page.count("<details") == datasets.SAMPLES + 2  # of charts, their numbers
+    own = re.findall(r'<li class="own">.*?<pre[^>]*>(.*?)</pre>', page, re.DOTALL)
+    rows = {row["group"]: row for row in rows_of(home, dataset)}
+    matches = re.findall(r'class="press" href="/admin/matches/([\w-]+)"', page)
+    assert set(matches) <= set(matches_of(engine, number))
+    assert len(matches) == datasets.SAMPLES
+    first = next(iter(rows.values()))
+    assert own[: len(said(first))] == [text.replace("&", "&amp;").replace("'", "&#39;") for text in said(first)]
+
+
+def test_every_row_leads_to_its_match(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datasets, "PAGE", 7)
+    dataset = cut(engine, home, rounds=[played(matches=9)], filter="all")
+    address, found = f"/admin/datasets/{dataset.id}/rows", []
+    while address:
+        page = client.get(address).text
+        found += re.findall(r'href="/admin/matches/([\w-]+)".*?<td>(first|second) seat', page)
+        following = re.search(r'href="([^"]+)">Further', page)
+        address = following[1] if following else ""
+    assert [(match, int(seat == "second")) for match, seat in found] == [seat_of(row) for row in rows_of(home, dataset)]
+    assert client.get(f"/admin/datasets/{dataset.id}/rows?from=18").status_code == 400
+
+
+def test_charts_say_how_many_seats_were_kept(engine: Engine, home: Path, played: Callable[..., int]) -> None:
+    dataset = cut(engine, home, rounds=[played(matches=20)])
+    scores, lengths = datasets.charts_of(dataset)
+    assert scores.described.sentence.startswith(
+        f"Scores of all seats: {dataset.rows} of 40 were kept for mine, version 1."
+    )
+    assert sum(int(row[-1]) for row in scores.described.rows) == 40
+    assert sum(int(row[-1]) for row in scores.described.rows if "kept" in row) == dataset.rows
+    assert sum(int(row[-1]) for row in lengths.described.rows) == dataset.rows
+
+
+def test_a_round_and_a_match_lead_to_the_datasets_they_are_in(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    number = played(matches=5)
+    match = next(iter(matches_of(engine, number)))
+    for page in (f"/admin/rounds/{number}", f"/admin/matches/{match}"):
+        assert 'href="/admin/datasets/1"' not in client.get(page).text
+    cut(engine, home, rounds=[number], filter="all")
+    for page in (f"/admin/rounds/{number}", f"/admin/matches/{match}"):
+        assert 'href="/admin/datasets/1"' in client.get(page).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({}, 400, "round: expected the number of a round, or a game"),
+        ({"rounds": "1, 77"}, 404, "round: expected the number of one that exists, got 77"),
+        ({"rounds": "one"}, 400, "round: expected a whole number"),
+        ({"rounds": "1", "filter": "best"}, 400, "filter: expected above_avg or nonzero or all, got &#39;best&#39;"),
+        ({"rounds": "1", "model": "nobody"}, 404, "model: expected one of scripted"),
+        ({"rounds": "1", "since": "2026-02-01", "until": "2026-01-01"}, 400, "until: expected 2026-02-01 or later"),
+        ({"rounds": "1", "name": "x" * 81}, 400, "name: expected 1 to 80 characters"),
+        ({"rounds": "1", "source": "people"}, 400, "source people: expected to keep at least one transcript, got none"),
+        ({"game": "taboo"}, 400, "the matches of taboo outside rounds: expected matches that are over, got none"),
+    ],
+)
+def test_what_cannot_be_made_is_said_on_the_form_as_it_was_filled_in(
+    client: FlaskClient, played: Callable[..., int], fields: dict[str, str], status: int, says: str
+) -> None:
+    played(matches=4)
+    answer = client.post("/admin/datasets/new", data=form(**fields))
+    assert (answer.status_code, says in answer.text) == (status, True)
+    for value in fields.values():
+        assert f'"{value}"' in answer.text or value == "best"
+    assert counted() == 0
+
+
+def test_a_dataset_too_large_to_wait_for_is_left_to_the_command_line(
+    client: FlaskClient, played: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datasets_new, "MOST", 3)
+    number = played(matches=4)
+    answer = client.post("/admin/datasets/new", data=form(rounds=str(number)))
+    assert answer.status_code == 400
+    assert f"`flask dataset build --round {number} --filter above_avg` has no such limit" in answer.text
+    assert counted() == 0
+
+
+def test_a_dataset_whose_file_is_gone_says_so(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    dataset = cut(engine, home, rounds=[played(matches=4)], filter="all")
+    (home / "datasets" / f"{dataset.sha256}.jsonl").unlink()
+    page = client.get(f"/admin/datasets/{dataset.id}")
+    assert page.status_code == 200
+    assert "expected its file" in page.text
+    assert client.get(f"/admin/datasets/{dataset.id}.jsonl").status_code == 404
+    assert client.get("/admin/datasets/99").status_code == 404
+
+
+def test_texts_of_rows_cannot_break_out_of_the_page(
+    client: FlaskClient, engine: Engine, home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "episodes.json"
+    history = [{"role": "attacker", "content": "</pre><script>alert(1)</script>"}] * 1
+    file.write_text(json.dumps([{"history": history, "target_word": "cat", "max_turns": 5}]))
+    app = client.application
+    assert app.test_cli_runner().invoke(args=["import", "spag", str(file)]).exit_code == 0
+    dataset = cut(engine, home, rounds=[1], filter="all")
+    page = client.get(f"/admin/datasets/{dataset.id}").text
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page

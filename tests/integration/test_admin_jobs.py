@@ -1,0 +1,195 @@
+"""The admin pages of training jobs: started from a dataset, followed, cancelled and resumed. No test trains here."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, func, select
+
+from app import states
+from app.extensions import reading, writing
+from app.finetuning import listing
+from app.models import Dataset, TrainingJob
+from app.registry import add_local_model
+from tests.experimenter import signed_in
+from tests.jobs import make_dataset, make_job, row_of, tell
+
+HASH = "0" * 64
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+@pytest.fixture
+def dataset(app: Flask, engine: Engine) -> Dataset:
+    return make_dataset(engine, app.config["SETTINGS"])
+
+
+@pytest.fixture
+def base(app: Flask, engine: Engine) -> str:
+    """A local model whose checkpoint is there."""
+    (app.config["SETTINGS"].home / "checkpoints" / "mine-1").mkdir(parents=True)
+    with writing(engine) as session:
+        options = {"path": "checkpoints/mine-1", "sha256": HASH}
+        return add_local_model(session, "mine-1", None, ["negotiation"], options, prompt_style="compact").name
+
+
+def form(**fields: str) -> dict[str, str]:
+    """The form as a browser sends it."""
+    usual = {"dataset": "1", "method": "tiny", "base": "", "name": "small", "epochs": "3", "eval_share": "0.1"}
+    return {**usual, "learning_rate": "", "batch": "", "seed": "", "further": "", **fields}
+
+
+def counted(engine: Engine) -> int:
+    with reading(engine) as session:
+        return session.scalar(select(func.count()).select_from(TrainingJob)) or 0
+
+
+def test_an_empty_list_leads_to_the_first_training(client: FlaskClient) -> None:
+    page = client.get("/admin/jobs").text
+    assert "There is none yet." in page
+    assert 'href="/admin/jobs/new"' in page
+    assert "There is no dataset to learn from yet." in client.get("/admin/jobs/new").text
+
+
+def test_a_job_is_started_from_a_datasets_page(
+    client: FlaskClient, engine: Engine, dataset: Dataset, base: str
+) -> None:
+    assert f'href="/admin/jobs/new?dataset={dataset.id}"' in client.get(f"/admin/datasets/{dataset.id}").text
+    page = client.get(f"/admin/jobs/new?dataset={dataset.id}").text
+    assert f'<option value="{dataset.id}" selected>rows, version 1</option>' in page
+    assert f'<option value="{base}" selected>' in page
+    assert 'name="name" type="text" value="mine-2"' in page
+    assert re.search(r'value="sft" checked', page)
+    further = "accumulation = 2\r\nschedule=linear\r\n"
+    sent = form(method="sft", base=base, name="mine-2", learning_rate="1e-4", further=further)
+    answer = client.post("/admin/jobs/new", data=sent)
+    assert (answer.status_code, answer.location) == (303, "/admin/jobs/1")
+    row = row_of(engine, 1)
+    assert (row.name, row.method, row.status, row.queued) == ("mine-2", "sft", states.WAITING, True)
+    assert row.config == {
+        "epochs": 3, "eval_share": 0.1, "learning_rate": 1e-4, "accumulation": 2, "schedule": "linear",
+    }  # fmt: skip
+    page = client.get("/admin/jobs/1").text
+    assert "It waits for a worker." in page
+    assert f'href="/admin/datasets/{dataset.id}"' in page
+    assert 'href="/admin/jobs/1"' in client.get(f"/admin/datasets/{dataset.id}").text
+    assert "mine-2" in client.get("/admin/jobs").text
+    again = client.get("/admin/jobs/new?like=1").text
+    assert "accumulation = 2\nschedule = linear</textarea>" in again
+    assert 'value="0.0001"' in again
+
+
+def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine, dataset: Dataset, base: str) -> None:
+    sent = form(base=base, further="width = 32\nheads = 2")
+    assert client.post("/admin/jobs/new", data=sent).status_code == 303
+    row = row_of(engine, 1)
+    assert (row.method, row.base_id, row.config["width"]) == ("tiny", None, 32)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("fields", "status", "says", "at"),
+    [
+        ({"name": "a b"}, 400, "name: expected 1 to 80 letters", "name"),
+        ({"name": "scripted"}, 409, "name: expected one that is not taken", "name"),
+        ({"dataset": "7"}, 404, "dataset: expected the number of one that exists, got 7", "dataset"),
+        ({"method": "sft"}, 400, "base: expected the local model that sft goes on from, got none", "base"),
+        ({"method": "sft", "base": "nobody"}, 404, "model: expected one of scripted", "base"),
+        ({"learning_rate": "fast"}, 400, "learning_rate: expected a number above 0", "learning_rate"),
+        ({"batch": "0"}, 400, "batch: expected a whole number from 1", "batch"),
+        ({"further": "lr = 1"}, 400, "lr: expected a field of tiny", "further"),
+        ({"further": "no mark"}, 400, "further: expected a line such as width = 64", "further"),
+        ({"further": "epochs = 1"}, 400, "further: expected a line such as width = 64", "further"),
+        ({"method": "dpo"}, 400, "method: expected sft or tiny", None),
+    ],
+)
+def test_what_cannot_be_trained_is_said_on_the_form_as_it_was_filled_in(
+    client: FlaskClient,
+    engine: Engine,
+    dataset: Dataset,
+    fields: dict[str, str],
+    status: int,
+    says: str,
+    at: str | None,
+) -> None:
+    answer = client.post("/admin/jobs/new", data=form(**fields))
+    assert (answer.status_code, says in answer.text) == (status, True)
+    assert at is None or re.search(rf'id="{at}"[^>]*aria-invalid="true"', answer.text)
+    for name, value in fields.items():
+        assert name == "method" or f'"{value}"' in answer.text or f">{value}</textarea>" in answer.text
+    assert counted(engine) == 0
+
+
+def test_a_job_is_shown_with_its_figures_its_curve_and_its_log(
+    client: FlaskClient, engine: Engine, dataset: Dataset
+) -> None:
+    job_id = make_job(engine, dataset, queued=True)
+    until = datetime.now(UTC) + timedelta(seconds=60)
+    tell(engine, job_id, 40, 100, status=states.RUNNING, lease_owner="it", lease_until=until)
+    page = client.get(f"/admin/jobs/{job_id}").text
+    for name, text in {
+        "step": "40", "steps": "100", "loss": "1.075", "eval_loss": "2.075", "eval_step": "40", "epoch": "4",
+        "lr": "0.000021", "gradient_norm": "0.5", "tokens_per_second": "812.3", "saved": "40", "left": "2:00",
+    }.items():  # fmt: skip
+        assert f'<span data-figure="{name}">{text}</span>' in page, name
+    assert '<progress value="40" max="100"' in page
+    assert "cpu (2 threads)" in page
+    assert "step 40 of 100  loss 1.075  lr 2.1e-05  812 tokens/s" in page
+    assert "Loss of job 1: 4.0000 at step 1, 1.0750 at step 40." in page
+    spec = client.get(f"/admin/jobs/{job_id}/charts/loss.json?theme=dark").json or {}
+    assert len(spec["data"]["values"]) == 44
+    assert client.get(f"/admin/jobs/{job_id}/charts/loss.json?theme=blue").status_code == 400
+    assert client.get("/admin/jobs/77").status_code == 404
+
+
+def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:
+    job_id = make_job(engine, dataset, queued=True)
+    address = f"/admin/jobs/{job_id}"
+    assert client.post(address, data={"action": "cancel"}).status_code == 303
+    page = client.get(address).text
+    assert ("cancelled" in page, 'value="cancel"' in page, 'value="resume"' in page) == (True, False, True)
+    assert client.post(address, data={"action": "resume"}).status_code == 303
+    assert row_of(engine, job_id).status == states.WAITING
+    assert client.post(address, data={"action": "explode"}).status_code == 400
+    error = "the disk is full; make room and start again"
+    tell(engine, job_id, 3, 9, status=states.FAILED, error=error, ended_at=datetime.now(UTC))
+    overview = client.get("/admin/").text
+    assert "A training stopped" in overview
+    assert error in overview
+    page = client.get(address).text
+    assert "the disk is full; make room and start again" in page
+    assert "Try again" in page
+    refused = client.post(address, data={"action": "cancel"})
+    assert refused.status_code == 409
+    assert "expected one that is waiting or running, got one that is failed" in refused.text
+
+
+def test_a_long_list_has_pages(
+    client: FlaskClient, engine: Engine, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE", 2)
+    numbers = [make_job(engine, dataset, f"small-{number}") for number in range(5)]
+    address, seen = "/admin/jobs", []
+    while address:
+        page = client.get(address).text
+        seen += [int(each) for each in re.findall(r'<th scope="row" class="wraps"><a href="/admin/jobs/(\d+)"', page)]
+        older = re.search(r'href="(/admin/jobs\?before=\d+)"', page)
+        address = older[1] if older else ""
+    assert seen == numbers[::-1]
+    assert client.get("/admin/jobs?before=x").status_code == 400
+
+
+def test_what_a_training_prints_cannot_break_out_of_the_page(
+    client: FlaskClient, engine: Engine, dataset: Dataset
+) -> None:
+    job_id = make_job(engine, dataset)
+    evil = "</pre><script>alert(1)</script>"
+    tell(engine, job_id, 1, 2, status=states.FAILED, log=evil, error=evil, device=evil)
+    page = client.get(f"/admin/jobs/{job_id}").text
+    assert "<script>alert" not in page
+    assert page.count("&lt;script&gt;alert(1)") >= 3

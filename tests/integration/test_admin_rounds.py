@@ -1,0 +1,553 @@
+"""Rounds on the admin pages: listed, launched, followed, compared."""
+
+import csv
+import html
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, func, select, update
+
+from app.config import Settings
+from app.extensions import reading, writing
+from app.matches import live
+from app.matches.record import Seat
+from app.models import MatchRow, RoundMaterial, RoundRow
+from app.registry import PERSON, add_api_model, find_model
+from app.rounds import life, listing, transcripts
+from app.web.admin import rounds, rounds_form, rounds_new
+from tests.experimenter import signed_in
+from tests.rounds import make_round, play, row_of
+from tests.stub_openai import StubServer
+
+CONTEXT = "1 4 2 2 1 2\n1 0 2 1 1 8\n"
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rounds that workers were called to."""
+    called: list[int] = []
+    for module in (rounds, rounds_new):
+        monkeypatch.setattr(module, "call_to_round", lambda _url, number, _times: called.append(number))
+    return called
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        yield server
+
+
+@pytest.fixture
+def played(engine: Engine, settings: Settings) -> Callable[..., int]:
+    """Makes a round and plays it; gives its number."""
+
+    def make(**wish: Any) -> int:
+        number = make_round(engine, "scripted", **wish)
+        play(engine, settings, number)
+        return number
+
+    return make
+
+
+def rounds_in(page: str) -> list[int]:
+    return [int(number) for number in re.findall(r'name="round" value="(\d+)"', page)]
+
+
+def form(game: str = "negotiation", **fields: Any) -> dict[str, Any]:
+    """The launch form as a browser sends it when nothing was changed."""
+    values = {**rounds_form.defaults(game, []), "model_0": "scripted", "model_1": "scripted", "action": "start"}
+    return {**values, **fields}
+
+
+def counted(engine: Engine) -> int:
+    with reading(engine) as session:
+        return session.scalar(select(func.count()).select_from(RoundRow)) or 0
+
+
+# ---- The list ----------------------------------------------------------------
+
+
+def test_an_empty_list_leads_to_the_first_round(client: FlaskClient) -> None:
+    page = client.get("/admin/rounds").text
+    assert "There is none yet." in page
+    assert 'href="/admin/rounds/new"' in page
+    assert "Which ones" not in page
+
+
+def test_rounds_are_listed_with_their_score_and_filtered(client: FlaskClient, played: Callable[..., int]) -> None:
+    deal, taboo = played(matches=6), played(game="taboo", matches=4)
+    page = client.get("/admin/rounds").text
+    assert rounds_in(page) == [taboo, deal]
+    assert "6 of 6" in re.sub(r"<[^>]+>", "", page)
+    assert rounds_in(client.get("/admin/rounds?game=taboo&status=done&model=scripted").text) == [taboo]
+    assert "No round is like that." in client.get("/admin/rounds?status=failed").text
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("status=lost", "status: expected waiting or running"),
+        ("game=chess", "game: expected negotiation or taboo"),
+        ("model=nobody", "model: expected one of scripted"),
+        ("before=soon", "before: expected a whole number"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_said_in_a_line(client: FlaskClient, query: str, says: str) -> None:
+    answer = client.get(f"/admin/rounds?{query}")
+    assert (answer.status_code, says in answer.text) == (400, True)
+
+
+def test_pages_of_the_list_hold_every_round_once(
+    client: FlaskClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE", 3)
+    made = [make_round(engine, "scripted", matches=2) for _ in range(7)]
+    address, found = "/admin/rounds?game=negotiation", []
+    while address:
+        page = client.get(address).text
+        found += rounds_in(page)
+        older = re.search(r'href="([^"]+before=[^"]+)"', page)
+        address = older[1].replace("&amp;", "&") if older else ""
+    assert found == sorted(made, reverse=True)
+
+
+# ---- Launching ---------------------------------------------------------------
+
+
+def test_a_round_is_launched_for_the_workers(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+    answer = client.post("/admin/rounds/new", data=form(objective="coop", seed="41", swap_seats="1", name="Mine"))
+    assert (answer.status_code, answer.location) == (303, "/admin/rounds/1")
+    row = row_of(engine, 1)
+    assert (row.status, row.queued, row.matches, row.seed, row.swap_seats, row.name) == (
+        "waiting", True, 100, 41, True, "Mine",
+    )  # fmt: skip
+    assert row.config == {"objective": "coop", "limit": 50}
+    assert row.sampling == {"temperature": 1.0}
+    assert rung == [1]
+
+
+def test_a_round_of_taboo_plays_each_word_once_if_no_number_is_given(
+    client: FlaskClient, engine: Engine, rung: list[int]
+) -> None:
+    assert client.post("/admin/rounds/new", data=form("taboo", matches="", max_turns="3")).status_code == 303
+    row = row_of(engine, 1)
+    with reading(engine) as session:
+        kept = session.get_one(RoundMaterial, 1)
+    assert row.matches == len(kept.items) > 1000
+    assert (row.config["max_turns"], row.pick) == (3, "shuffled")
+    assert row.sampling == {"temperature": 1.2, "top_k": 50}
+
+
+def test_a_cross_play_is_a_round_of_each_pair(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+    with writing(engine) as session:
+        add_api_model(session, "other", None, ["negotiation"], {"model": "m", "base_url": "http://x", "key_env": ""})
+    answer = client.post("/admin/rounds/new", data=form(players="cross", models=["scripted", "other"]))
+    assert answer.location == "/admin/rounds/matrix/1"
+    assert rung == [1, 2, 3]
+    page = client.get(answer.location).text
+    assert page.count("none yet") == 4
+    assert rounds_in(client.get("/admin/rounds").text) == [3, 2, 1]
+
+
+def test_contexts_come_from_a_file(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+    file = (io.BytesIO(CONTEXT.encode()), "mine.txt")
+    answer = client.post("/admin/rounds/new", data=form(contexts_file=file), content_type="multipart/form-data")
+    assert answer.status_code == 303
+    with reading(engine) as session:
+        kept = session.get_one(RoundMaterial, 1)
+    assert (kept.source, kept.items) == ("mine.txt", [[[1, 2, 1], [4, 2, 2], [0, 1, 8]]])
+    like = client.get("/admin/rounds/new?like=1").text
+    assert 'value="again" checked' in like
+    again = client.post("/admin/rounds/new", data=form(contexts="again", like="1"))
+    assert again.location == "/admin/rounds/2"
+    with reading(engine) as session:
+        assert session.get_one(RoundMaterial, 2).items == kept.items
+
+
+def test_contexts_come_from_the_servers_file(
+    make_app: Callable[..., Flask], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "contexts.txt").write_text(CONTEXT)
+    app = make_app(CONTEXTS_FILE=str(tmp_path / "contexts.txt"))
+    monkeypatch.setattr(rounds_new, "call_to_round", lambda *_: None)
+    client = signed_in(app)
+    assert "contexts.txt" in client.get("/admin/rounds/new").text
+    assert client.post("/admin/rounds/new", data=form(contexts="server")).status_code == 303
+
+
+BAD: list[tuple[str, dict[str, Any], str, str]] = [
+    ("negotiation", {"matches": "many"}, "matches", "matches: expected a whole number from 1"),
+    ("negotiation", {"matches": ""}, "matches", "matches: expected a whole number from 1"),
+    ("negotiation", {"matches": "7", "swap_seats": "1"}, "matches", "matches: expected an even number"),
+    ("negotiation", {"objective": "greed"}, "objective", "objective: expected self or coop or comp or lambda"),
+    ("negotiation", {"objective": "lambda", "lam": "2"}, "lam", "lam: expected a number from -1 to 1"),
+    ("negotiation", {"limit": "0"}, "limit", "limit: expected a whole number from 1 to 1000"),
+    ("negotiation", {"model_0": "nobody"}, "model_0", "model: expected an enabled model"),
+    ("negotiation", {"model_1": ""}, "model_1", "model_1: expected a model, got none"),
+    ("negotiation", {"players": "cross", "models": ["scripted"]}, "models", "models: expected 2 to 20"),
+    ("negotiation", {"players": "all"}, "players", "players: expected pair or cross"),
+    ("negotiation", {"temperature": "hot"}, "temperature", "temperature: expected a number from 0"),
+    ("negotiation", {"top_k": "-1"}, "top_k", "top_k: expected a whole number"),
+    ("negotiation", {"max_tokens": "0"}, "max_tokens", "max_tokens: expected a whole number"),
+    ("negotiation", {"seed": "-4"}, "seed", "seed: expected a whole number from 0"),
+    ("negotiation", {"seed": "9" * 30}, "seed", "seed: expected a whole number from 0"),
+    ("negotiation", {"name": "x" * 121}, "name", "name: expected at most 120 characters"),
+    ("negotiation", {"contexts": "server"}, "contexts", "contexts: expected a file in the setting CONTEXTS_FILE"),
+    ("negotiation", {"contexts": "upload"}, "contexts", "contexts: expected a file or lines of text"),
+    ("negotiation", {"contexts": "upload", "contexts_text": "1 2 3"}, "contexts", "line 1: expected six whole numbers"),
+    ("negotiation", {"contexts": "upload", "contexts_text": "x" * 400_001}, "contexts", "expected at most 400000"),
+    ("negotiation", {"contexts": "again", "like": "77"}, "round", "round: expected the number of one that exists"),
+    ("taboo", {"words": "upload", "words_text": "cat\ncat"}, "words", "line 2: expected each word once"),
+    ("taboo", {"words": "upload", "words_text": "a cat"}, "words", "line 1: "),
+    ("taboo", {"max_turns": "x"}, "max_turns", "max_turns: expected a whole number"),
+    ("taboo", {"rule": "kind"}, "rule", "rule: expected strict or released"),
+    ("taboo", {"order": "none"}, "order", "order: expected each or random"),
+]
+
+
+@pytest.mark.parametrize(("game", "fields", "field", "says"), BAD, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize("action", ["start", "estimate"])
+def test_a_form_that_cannot_be_comes_back_filled_in_with_one_line(
+    client: FlaskClient, engine: Engine, rung: list[int], action: str, game: str, fields: dict[str, Any], field: str,
+    says: str,
+) -> None:  # fmt: skip
+    if (action == "estimate" and field in ("name", "temperature", "top_k", "max_tokens")) or "swap_seats" in fields:
+        action = "start"  # what only the start looks at
+    answer = client.post("/admin/rounds/new", data=form(game, **{"name": "Kept", **fields, "action": action}))
+    assert answer.status_code in (400, 404)
+    lines = re.findall(r'<p lang="en" class="(?:error|note note-bad)"[^>]*>([^<]*)</p>', answer.text)
+    assert says in lines[0].replace("&#39;", "'")
+    assert len(set(lines)) == 1
+    assert fields.get("name", "Kept") in answer.text
+    if "contexts_text" in fields:
+        assert fields["contexts_text"] in answer.text
+    assert (counted(engine), rung) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "path", ["/admin/rounds/new?game=chess", "/admin/rounds/new?like=9", "/admin/rounds/new?like=x"]
+)
+def test_a_form_of_what_is_not_there_is_not_found(client: FlaskClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_a_round_is_duplicated_with_all_that_it_was_played_with(client: FlaskClient, engine: Engine) -> None:
+    number = make_round(
+        engine, "scripted", matches=8, seed=5, config={"objective": 0.25, "limit": 9}, swap_seats=True,
+        sampling={"temperature": 0, "max_tokens": 40},
+    )  # fmt: skip
+    page = client.get(f"/admin/rounds/new?like={number}").text
+    for kept in (
+        'name="matches" type="text" value="8"', 'name="lam" type="text" value="0.25"', 'value="lambda" selected',
+        'name="limit" type="text" value="9"', 'name="swap_seats" value="1" checked', 'name="greedy" value="1" checked',
+        'name="max_tokens" type="text" value="40"', 'name="seed" type="text" value="5"',
+    ):  # fmt: skip
+        assert kept in page
+
+
+def test_an_estimate_says_what_it_is_based_on(
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer, rung: list[int]
+) -> None:
+    options = {"model": "stub-negotiator", "base_url": stub.url, "key_env": "", "retries": 0}
+    with writing(engine) as session:
+        add_api_model(session, "stub", None, ["negotiation"], options)
+    asked = form(model_0="stub", model_1="stub", matches="200", action="estimate")
+    before = client.post("/admin/rounds/new", data=asked)
+    assert "has not played this game yet, so typical figures stand in" in before.text
+    assert "no prices known" in before.text
+    number = make_round(engine, "stub", matches=6)
+    play(engine, settings, number)
+    row = row_of(engine, number)
+    after = client.post("/admin/rounds/new", data=asked).text
+    assert "as in its last 6 matches of this game" in after
+    assert f"{round(200 * row.calls / 6):,}" in after
+    assert f"{round(200 * row.prompt_tokens / 6):,}" in after
+    assert (counted(engine), rung) == (1, [])
+
+
+# ---- One round ---------------------------------------------------------------
+
+
+def test_a_round_is_shown_with_its_figures_charts_and_transcripts(
+    client: FlaskClient, played: Callable[..., int]
+) -> None:
+    number = played(matches=12, seed=41)
+    page = client.get(f"/admin/rounds/{number}").text
+    text = re.sub(r"<[^>]+>", "", page)
+    assert "12 of 12 matches" in text
+    assert "95 % bootstrap intervals" in text
+    assert "Pareto-optimal, of deals" in text
+    assert len(re.findall(r'href="/admin/matches/[\w-]{22}"', page.partition('id="latest"')[2])) == 10
+    specs = re.findall(r'data-spec-url="([^"?]+)', page)
+    assert len(specs) >= 3
+    for spec in specs:
+        answer = client.get(spec, query_string={"theme": "dark"})
+        assert answer.json is not None
+        assert "vega-lite" in answer.json["$schema"]
+        assert "title" not in answer.json
+    assert client.get(specs[0], query_string={"theme": "pink"}).status_code == 400
+    assert client.get(f"/admin/rounds/{number}/charts/none.json").status_code == 404
+    assert "Cancel" not in page
+    assert "Resume" not in page
+
+
+def test_the_figures_follow_the_matches(client: FlaskClient, engine: Engine, settings: Settings) -> None:
+    number = make_round(engine, "scripted", matches=4)
+    assert "Matches counted: 4" not in client.get(f"/admin/rounds/{number}").text
+    play(engine, settings, number)
+    assert "Matches counted: 4" in client.get(f"/admin/rounds/{number}").text
+
+
+def test_the_outcomes_of_taboo_are_counted(client: FlaskClient, played: Callable[..., int]) -> None:
+    page = client.get(f"/admin/rounds/{played(game='taboo', matches=9)}").text
+    for label in ("Attacker wins", "Defender wins", "Attacker breaks the rules", "Tied", "By model"):
+        assert label in page
+
+
+def test_a_round_is_cancelled_and_resumed(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+    number = make_round(engine, "scripted", matches=4)
+    address = f"/admin/rounds/{number}"
+    assert client.post(address, data={"action": "cancel"}).location == address
+    assert row_of(engine, number).status == "cancelled"
+    assert "Resume" in client.get(address).text
+    assert rung == []
+    assert client.post(address, data={"action": "resume"}).location == address
+    row = row_of(engine, number)
+    assert (row.status, row.queued, rung) == ("waiting", True, [number])
+
+
+@pytest.mark.parametrize("action", ["cancel", "resume"])
+def test_what_is_over_is_neither_cancelled_nor_resumed(
+    client: FlaskClient, engine: Engine, played: Callable[..., int], rung: list[int], action: str
+) -> None:
+    number = played(matches=2)
+    answer = client.post(f"/admin/rounds/{number}", data={"action": action})
+    assert (answer.status_code, "is done" in answer.text) == (409, True)
+    assert (row_of(engine, number).status, rung) == ("done", [])
+
+
+def test_another_action_is_refused(client: FlaskClient, engine: Engine) -> None:
+    number = make_round(engine, "scripted", matches=2)
+    answer = client.post(f"/admin/rounds/{number}", data={"action": "explode"})
+    assert (answer.status_code, "action: expected cancel or resume" in answer.text) == (400, True)
+
+
+def test_a_failed_round_says_why_on_its_page_and_on_the_overview(client: FlaskClient, engine: Engine) -> None:
+    number = make_round(engine, "scripted", matches=2)
+    with writing(engine) as session:
+        life.fail(session, number, "the model <b>never</b> answered")
+    for path in (f"/admin/rounds/{number}", "/admin/"):
+        page = client.get(path).text
+        assert "the model &lt;b&gt;never&lt;/b&gt; answered" in page
+    assert "A round stopped" in page
+
+
+def test_a_round_says_what_it_waits_for_and_what_it_has_cost(client: FlaskClient, engine: Engine) -> None:
+    number = make_round(engine, "scripted", matches=40)
+    with writing(engine) as session:
+        values = {"status": "running", "queued": True, "error": "answers 429", "finished": 10, "moves": 55,
+                  "prompt_tokens": 1234567, "started_at": datetime.now(UTC)}  # fmt: skip
+        session.execute(update(RoundRow).where(RoundRow.id == number).values(**values))
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", client.get(f"/admin/rounds/{number}").text))
+    assert "It waits: answers 429" in text
+    assert "1,234,567" in text
+
+
+@pytest.mark.parametrize("path", ["", "/latest", "/matches", "/charts/x.json"])
+@pytest.mark.parametrize("number", ["0", "99", "99999999999999"])
+def test_a_round_that_is_not_there_is_not_found(client: FlaskClient, number: str, path: str) -> None:
+    assert client.get(f"/admin/rounds/{number}{path}").status_code == 404
+
+
+def test_the_latest_transcripts_come_alone(client: FlaskClient, played: Callable[..., int]) -> None:
+    answer = client.get(f"/admin/rounds/{played(matches=3)}/latest")
+    assert "<html" not in answer.text
+    assert len(re.findall(r'href="/admin/matches/[\w-]{22}"', answer.text)) == 3
+
+
+# ---- Transcripts and downloads -------------------------------------------------
+
+
+def indices(page: str) -> list[int]:
+    return [int(number) for number in re.findall(r'href="/admin/matches/[\w-]{22}">(\d+)</a>', page)]
+
+
+def test_transcripts_are_filtered_and_paged(
+    client: FlaskClient, played: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcripts, "PAGE", 5)
+    number = played(matches=12, swap_seats=True)
+    address, found = f"/admin/rounds/{number}/matches", []
+    while address:
+        page = client.get(address).text
+        found += indices(page)
+        later = re.search(r'href="([^"]+after=[^"]+)"', page)
+        address = later[1].replace("&amp;", "&") if later else ""
+    assert found == list(range(12))
+    every = f"/admin/rounds/{number}/matches"
+    assert indices(client.get(f"{every}?order=swapped").text) == [1, 3, 5, 7, 9]
+    assert indices(client.get(f"{every}?order=given&after=4").text) == [6, 8, 10]
+    assert indices(client.get(f"{every}?least=0&most=100&reason=deal&refused=no").text) == [0, 1, 2, 3, 4]
+    plain = f"/admin/rounds/{played(matches=3)}/matches"
+    assert (indices(client.get(f"{plain}?order=given").text), indices(client.get(f"{plain}?order=swapped").text)) == (
+        [0, 1, 2], [],
+    )  # fmt: skip
+    assert "No match is like that." in client.get(f"{every}?least=500").text
+    assert "No match is like that." in client.get(f"{every}?refused=yes").text
+    assert "There are no further matches." in client.get(f"{every}?after=900").text
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("least=many", "least: expected a score"),
+        ("most=nan", "most: expected a score"),
+        ("refused=maybe", "refused: expected yes or no"),
+        ("order=odd", "order: expected given or swapped"),
+        ("after=-1", "after: expected a whole number"),
+        ("reason=" + "x" * 50, "reason: expected how a match ended"),
+    ],
+)
+def test_a_filter_of_transcripts_that_cannot_be_is_said(
+    client: FlaskClient, engine: Engine, query: str, says: str
+) -> None:
+    answer = client.get(f"/admin/rounds/{make_round(engine, 'scripted', matches=2)}/matches?{query}")
+    assert (answer.status_code, says in answer.text) == (400, True)
+
+
+def test_a_match_of_a_round_leads_to_its_round_and_its_neighbours(
+    client: FlaskClient, engine: Engine, played: Callable[..., int]
+) -> None:
+    number = played(matches=3)
+    with reading(engine) as session:
+        rows = session.execute(select(MatchRow.index, MatchRow.id).where(MatchRow.round_id == number)).all()
+    ids = {row[0]: row[1] for row in rows}
+    page = client.get(f"/admin/matches/{ids[1]}").text
+    assert f"Match 1 of round {number}" in page
+    for link in (
+        f'href="/admin/rounds/{number}"',
+        f'href="/admin/matches/{ids[0]}"',
+        f'href="/admin/matches/{ids[2]}"',
+    ):
+        assert link in page
+    assert "Previous match" not in client.get(f"/admin/matches/{ids[0]}").text
+
+
+def test_matches_are_listed_and_downloaded_by_round(client: FlaskClient, played: Callable[..., int]) -> None:
+    first, second = played(matches=2), played(matches=3)
+    page = client.get(f"/admin/matches?round={second}&source=selfplay").text
+    assert len(set(re.findall(r'href="/admin/matches/([\w-]{22})"', page))) == 3
+    assert f'href="/admin/rounds/{second}"' in page
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/admin/export/matches.csv?round={first}").text)))
+    assert [(row["round_id"], row["index"]) for row in rows] == [(str(first), "0"), (str(first), "1")]
+    assert client.get("/admin/matches?round=x").status_code == 400
+
+
+def test_what_models_play_is_not_among_the_matches_of_people(
+    client: FlaskClient, engine: Engine, played: Callable[..., int]
+) -> None:
+    played(matches=3)
+    with writing(engine) as session:
+        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", name="scripted"))
+        mine = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True).id
+        begun = live.create(session, "taboo", {"word": "cat"}, seats, seed=2, source="live", instant=True).id
+        session.execute(update(MatchRow).where(MatchRow.id == begun).values(source="selfplay"))
+    running = make_round(engine, "scripted", matches=5)
+    page = client.get("/admin/").text
+    assert re.findall(r'class="mono" href="/admin/matches/([\w-]{22})"', page) == [mine, mine]
+    figure = r"People’s matches {}</dt><dd class=\"figure\">(\d+)<"
+    assert [re.findall(figure.format(when), page) for when in ("now", "today")] == [["1"], ["1"]]
+    assert f'href="/admin/rounds/{running}"' in page.partition('id="rounds-list"')[2].partition("</section>")[0]
+
+
+# ---- Side by side --------------------------------------------------------------
+
+
+def test_rounds_are_compared_side_by_side(client: FlaskClient, played: Callable[..., int]) -> None:
+    first, second = played(matches=6), played(matches=6, config={"objective": "coop"})
+    page = client.get(f"/admin/rounds/compare?round={first}&round={second}").text
+    assert page.count("<figure") == page.count('data-download="svg"') == 3
+    specs = [json.loads(html.unescape(text)) for text in re.findall(r"<template [^>]*>(.*?)</template>", page)]
+    means = [each["value"] for each in specs[0]["light"]["data"]["values"]]
+    assert len(means) == 2
+    assert means[1] > means[0]  # in the second round a partner's points count
+    for number in (first, second):
+        assert f'href="/admin/rounds/{number}"' in page
+    assert "Mean score" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "says"),
+    [
+        ("", 400, "round: expected 2 to 20 different ones"),
+        ("round=1&round=1", 400, "round: expected 2 to 20 different ones"),
+        ("round=1&round=x", 400, "round: expected a whole number"),
+        ("round=1&round=99", 404, "round: expected the number of one that exists"),
+        ("round=1&round=2", 400, "round: expected rounds of one game"),
+        ("&".join(f"round={number}" for number in range(1, 40)), 400, "round: expected 2 to 20"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(
+    client: FlaskClient, engine: Engine, query: str, status: int, says: str
+) -> None:
+    make_round(engine, "scripted", matches=2)
+    make_round(engine, "scripted", game="taboo", matches=2)
+    answer = client.get(f"/admin/rounds/compare?{query}")
+    assert (answer.status_code, says in answer.text) == (status, True)
+
+
+def test_a_cross_play_is_a_matrix_with_links_to_its_rounds(
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer, rung: list[int]
+) -> None:
+    options = {"model": "stub-taboo", "base_url": stub.url, "key_env": "", "retries": 0}
+    with writing(engine) as session:
+        add_api_model(session, "stub", None, ["taboo"], options)
+    data = form("taboo", players="cross", models=["scripted", "stub"], matches="3")
+    assert client.post("/admin/rounds/new", data=data).location == "/admin/rounds/matrix/1"
+    for number in (1, 2, 3, 4):
+        play(engine, settings, number)
+    page = client.get("/admin/rounds/matrix/1").text
+    tables = page.split('class="heat"')[1:]
+    assert [re.findall(r'href="/admin/rounds/(\d)"', table.partition("</table>")[0]) for table in tables] == [
+        ["1", "2", "3", "4"],  # attackers on the left
+        ["1", "3", "2", "4"],  # defenders on the left
+    ]
+    assert client.get("/admin/rounds/matrix/99").status_code == 404
+
+
+def test_the_pages_are_for_the_signed_in_alone(app: Flask) -> None:
+    for path in ("/admin/rounds", "/admin/rounds/new", "/admin/rounds/1", "/admin/rounds/1/latest"):
+        assert app.test_client().get(path).location == f"/sign-in?next={path}"
+    assert app.test_client().post("/admin/rounds/new", data=form()).location == "/sign-in"
+
+
+def test_a_round_and_its_estimate_say_what_they_cost_where_prices_are_known(
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    options = {"model": "stub-negotiator", "base_url": stub.url, "key_env": "", "price_in": 2500, "price_out": "10000"}
+    with writing(engine) as session:
+        add_api_model(session, "stub", None, ["negotiation"], options)
+    number = make_round(engine, "scripted", "stub", matches=3)
+    play(engine, settings, number)
+    row = row_of(engine, number)
+    cost = (row.prompt_tokens * 2500 + row.completion_tokens * 10_000) / 1e6
+    assert f"${cost:,.2f}" in client.get(f"/admin/rounds/{number}").text
+    asked = form(model_1="stub", matches="300", action="estimate")
+    assert f"${100 * cost:,.2f}" in client.post("/admin/rounds/new", data=asked).text

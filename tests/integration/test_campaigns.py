@@ -1,0 +1,290 @@
+"""Campaigns of the small model that Parlor comes with: every step once, whatever is killed, and one line when stuck."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, create_engine, func, select
+
+from app import leases, states
+from app.campaigns import life, steps
+from app.campaigns.material import is_held_out, parted
+from app.campaigns.spec import Spec, read_spec
+from app.config import Settings
+from app.errors import AppError, Conflict, Invalid
+from app.extensions import reading, writing
+from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundRow, TrainingJob
+from app.rounds import life as rounds
+from app.rounds.life import Material
+from app.schema import upgrade
+from tests import rounds as playing
+from tests.stack import ROOT, wait_until
+
+BASE = "tiny-base"
+SMALL: dict[str, Any] = {
+    "game": "negotiation", "base": BASE, "iterations": 2, "matches": 12, "evaluation": 6, "filter": "all",
+    "training": {"max_steps": 3, "threads": 1},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _small_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMALL_MODELS", "true")
+
+
+def spec(**fields: Any) -> Spec:
+    return read_spec({**SMALL, **fields}, seed=5)
+
+
+def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: Any = None, **fields: Any) -> int:
+    with writing(engine) as session:
+        return life.create(session, spec(**fields), name, material, queued=queued).id
+
+
+def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.Part | None:
+    return steps.carry_on(steps.Bench(engine, settings.home, uuid.uuid4().hex), campaign_id)
+
+
+def row_of(engine: Engine, campaign_id: int) -> Campaign:
+    with reading(engine) as session:
+        return life.get_campaign(session, campaign_id)
+
+
+def counted(engine: Engine) -> tuple[int, ...]:
+    """How many rounds, datasets, jobs and local models there are."""
+    with reading(engine) as session:
+        made = [session.scalar(select(func.count()).select_from(table)) for table in (RoundRow, Dataset, TrainingJob)]
+        local = select(func.count()).select_from(LanguageModel).where(LanguageModel.kind == "local")
+        return (*(number or 0 for number in made), session.scalar(local) or 0)
+
+
+# ---- A whole campaign --------------------------------------------------------
+
+
+def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) -> None:
+    command = (
+        "campaign", "run", "--game", "negotiation", "--base", BASE, "--rounds", "2", "--matches", "14",
+        "--evaluation", "6", "--filter", "all", "--train", "max_steps=4", "threads=1", "--seed", "3", "--name", "loop",
+    )  # fmt: skip
+    environment = {**os.environ, "PARLOR_HOME": str(home), "ROUND_LEASE": "1.5", "TRAIN_LEASE": "1.5"}
+    flask = [sys.executable, "-m", "flask", "--app", "wsgi"]
+    rng = random.Random(1)
+    started = subprocess.Popen([*flask, *command], cwd=ROOT, env=environment)
+    engine = create_engine(f"sqlite:///{home / 'parlor.db'}")
+    training_begins = (2, 1, 1, 2)
+    wait_until(lambda: (home / "parlor.db").exists() and _reached(engine, training_begins), "the first training", 90)
+    time.sleep(rng.uniform(0.2, 1.5))
+    started.send_signal(signal.SIGKILL)
+    started.wait()
+    wait_until(lambda: not _anybody(engine), "the end of the leases", 20)
+    resumed = subprocess.Popen(
+        [*flask, "campaign", "resume", "1", "--json"],
+        cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    said, complaint = resumed.communicate(timeout=180)
+    assert resumed.returncode == 0, complaint
+    told = json.loads(said)
+    assert (told["status"], told["evaluated"], told["error"]) == ("done", 2, None)
+    assert [each["model"] for each in told["results"]] == [BASE, "loop-1", "loop-2"]
+    assert "play" not in told["spec"]
+    for each in told["results"]:
+        figures = each["figures"]
+        assert set(figures["score_mean"]) == {"value", "low", "high"}
+        assert 0 <= figures["agreement_rate"]["value"] <= 1
+    assert counted(engine) == (5, 2, 2, 4)  # the small models that Parlor comes with are local ones, too
+    with reading(engine) as session:
+        evaluations = [each["evaluation_id"] for each in told["results"]]
+        played = [each["round_id"] for each in told["results"][1:]]
+        per_round = dict(session.execute(select(MatchRow.round_id, func.count()).group_by(MatchRow.round_id)).all())
+        assert per_round == {**dict.fromkeys(evaluations, 6), **dict.fromkeys(played, 14)}
+        items = {number: _items(session, number) for number in (*evaluations, *played)}
+        assert items[evaluations[0]] == items[evaluations[1]] == items[evaluations[2]]  # the same matches for all
+        assert all(map(is_held_out, items[evaluations[0]]))
+        assert not any(map(is_held_out, items[played[0]] + items[played[1]]))
+        names = {row.id: row.name for row in session.scalars(select(LanguageModel))}
+        made = session.scalars(select(TrainingJob).order_by(TrainingJob.id)).all()
+        assert [(names[row.base_id], names[row.model_id]) for row in made] == [(BASE, "loop-1"), ("loop-1", "loop-2")]  # type: ignore[index]
+    engine.dispose()
+
+
+def _reached(engine: Engine, wanted: tuple[int, ...]) -> bool:
+    try:
+        return all(there >= number for there, number in zip(counted(engine), wanted, strict=True))
+    except Exception:
+        return False  # there are no tables yet
+
+
+def _anybody(engine: Engine) -> bool:
+    """Whether a dead process is still thought to be at the campaign, or at what it waits for."""
+    with reading(engine) as session:
+        part = steps.part_of(session, 1)
+        if part is None or leases.is_held(life.get_campaign(session, 1)):
+            return part is not None
+        if part.kind == steps.JOB:
+            return leases.is_held(session.get_one(TrainingJob, part.number))
+        return rounds.ranges.anybody_at(session, part.number)
+
+
+def _items(session: Any, round_id: int) -> list[Any]:
+    found = session.scalars(select(MatchRow.config).where(MatchRow.round_id == round_id).order_by(MatchRow.index))
+    return [[each["counts"], *each["values"]] for each in found]
+
+
+# ---- Step by step ------------------------------------------------------------
+
+
+def test_what_a_campaign_waits_for_is_created_once_and_cancelled_and_resumed_with_it(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make(engine)
+    first = go_on(engine, settings, number)
+    assert first == go_on(engine, settings, number) == steps.Part(steps.ROUND, 1)
+    assert counted(engine)[0] == 1
+    with reading(engine) as session:
+        row = life.get_campaign(session, number)
+        assert steps.state_of(session, row) == states.RUNNING  # whoever did that is just about to play the round
+        row.lease_until = datetime.now(UTC) - timedelta(seconds=9)
+        assert steps.state_of(session, row) == states.INTERRUPTED
+    with writing(engine) as session:
+        assert steps.cancel(session, number).status == states.CANCELLED
+    assert playing.row_of(engine, 1).status == states.CANCELLED
+    assert go_on(engine, settings, number) is None
+    with writing(engine) as session:
+        steps.resume(session, number, queued=True)
+    assert playing.row_of(engine, 1).status == states.WAITING
+    assert playing.row_of(engine, 1).queued
+    with writing(engine) as session:
+        assert life.take_forgotten(session) == [number]
+        assert life.take_forgotten(session) == []  # it was just rung
+    assert go_on(engine, settings, number) == first
+
+
+def test_of_two_that_come_at_once_one_carries_a_campaign_on(engine: Engine, settings: Settings) -> None:
+    number = make(engine)
+    with writing(engine) as session:
+        assert life.take(session, number, "first", 60)
+    with writing(engine) as session:
+        assert not life.take(session, number, "second", 60)
+    assert go_on(engine, settings, number) is None
+    with pytest.raises(Conflict, match="expected one that nobody is at"), writing(engine) as session:
+        steps.resume(session, number, queued=False)
+    with writing(engine) as session:
+        assert steps.cancel(session, number).status == states.CANCELLING
+    with writing(engine) as session:
+        life.leave(session, number, "first")
+    assert row_of(engine, number).status == states.CANCELLED
+
+
+def test_a_filter_that_leaves_nothing_stops_the_campaign_and_says_how_the_scores_lie(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make(engine, filter="above_avg", sampling={"max_tokens": 1}, matches=4, evaluation=2)
+    while (part := go_on(engine, settings, number)) is not None:
+        playing.play(engine, settings, part.number)
+    row = row_of(engine, number)
+    assert row.status == states.FAILED
+    assert row.error == (
+        "filter above_avg: expected to keep at least one transcript, got none of 8; scores in round 2: 0 (8 times),"
+        " mean 0"
+    )
+    assert counted(engine)[1:] == (0, 0, 2)
+
+
+def test_a_round_that_somebody_cancels_stops_the_campaign_which_goes_on_when_it_is_resumed(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make(engine)
+    go_on(engine, settings, number)
+    with writing(engine) as session:
+        rounds.cancel(session, 1)
+    assert go_on(engine, settings, number) is None
+    assert row_of(engine, number).error == "round 1: it was cancelled"
+    with writing(engine) as session:
+        steps.resume(session, number, queued=False)
+    playing.play(engine, settings, 1)
+    assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 2)
+
+
+# ---- What cannot be ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"game": "chess"}, "expected negotiation or taboo"),
+        ({"base": ""}, "base: expected the name of a model to start from, got none"),
+        ({"base": "nobody"}, "expected an enabled model that plays negotiation"),
+        ({"base": "scripted"}, "base: expected a local model, which has weights to train, got scripted"),
+        ({"iterations": 0}, "rounds: expected a whole number from 1 to 100, got 0"),
+        ({"matches": 10**9}, "matches: expected a whole number from 2 to 100000"),
+        ({"filter": "best"}, "filter: expected above_avg or nonzero or all, got 'best'"),
+        ({"method": "magic"}, "method: expected sft, got 'magic'"),
+        ({"start": "end"}, "start: expected previous or base, got 'end'"),
+        ({"config": {"objective": "greed"}}, "objective"),
+        ({"config": {"counts": [1, 1, 3], "values": [[1, 0, 3], [0, 1, 3]]}}, "each match has its own"),
+        ({"training": {"epoch": 3}}, "epoch: expected a field of sft"),
+        ({"sampling": {"temperature": 9}}, "temperature: expected a number from 0"),
+    ],
+)
+def test_what_is_no_campaign_is_refused_in_one_line(engine: Engine, fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(AppError) as refused:
+        make(engine, **fields)
+    assert says in refused.value.message
+    assert "\n" not in refused.value.message
+    assert counted(engine)[0] == 0
+
+
+def test_names_that_its_models_would_share_are_refused(engine: Engine) -> None:
+    make(engine, "loop")
+    with pytest.raises(Conflict, match="got 'loop', which campaign 1 has, and it is not over"):
+        make(engine, "loop")
+    with writing(engine) as session:
+        made = life.get_campaign(session, 1).created_at
+        row = LanguageModel(name="tiny-2", label="Another", kind="local", games=[], options={}, created_at=made)
+        session.add(row)
+    with pytest.raises(Conflict, match="got 'tiny', whose model tiny-2 is there already"):
+        make(engine, "tiny")
+    with pytest.raises(Invalid, match="name: expected 1 to 80 letters"):
+        make(engine, "a loop")
+
+
+def test_a_list_too_short_to_hold_a_tenth_out_is_refused(engine: Engine) -> None:
+    with pytest.raises(Invalid, match="a test: expected a list of which a tenth can be held out, got 1 items"):
+        make(engine, material=Material("a test", [[[1, 2, 2], [10, 0, 0], [0, 3, 2]]]))
+
+
+def test_the_small_models_are_there_from_the_beginning_unless_they_are_not_wanted(
+    make_app: Callable[..., Flask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMALL_MODELS", "false")
+    app = make_app()
+    with app.app_context(), reading() as session:
+        assert session.scalars(select(LanguageModel.name)).all() == ["scripted"]
+    monkeypatch.setenv("SMALL_MODELS", "true")
+    upgrade(make_app())
+    with app.app_context(), reading() as session:
+        assert session.scalars(select(LanguageModel.name)).all() == ["scripted", "tiny", "tiny-base"]
+
+
+def test_what_is_held_out_is_never_played_and_always_the_same() -> None:
+    for game in ("negotiation", "taboo"):
+        play, held = parted(game, None, 700, seed=1)
+        again = parted(game, None, 700, seed=1)
+        assert (play.items, held.items) == (again[0].items, again[1].items)
+        assert len(held.items) == 700
+        other = parted(game, None, 300, seed=2)[1]
+        assert not {json.dumps(each) for each in (*held.items, *other.items)} & {
+            json.dumps(each) for each in play.items
+        }
+        assert 0.05 < len({json.dumps(each) for each in held.items}) / len(play.items) < 0.2

@@ -1,0 +1,133 @@
+"""`flask analyze`: figures in the terminal, as JSON and as charts."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import Result
+from flask import Flask
+from sqlalchemy import Engine
+
+from app.analysis import columns
+from app.extensions import writing
+from app.rounds import matrix
+from app.rounds.life import Wish
+from tests.rounds import CONTEXTS, add_models, make_round, play
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(app: Flask) -> Run:
+    return lambda *arguments: app.test_cli_runner().invoke(args=["analyze", *map(str, arguments)])
+
+
+@pytest.fixture
+def negotiation(app: Flask, engine: Engine) -> int:
+    return played(app, engine)
+
+
+def played(app: Flask, engine: Engine, **wish: Any) -> int:
+    round_id = make_round(engine, "scripted", **wish)
+    play(engine, app.config["SETTINGS"], round_id)
+    return round_id
+
+
+def test_a_round_is_a_table_with_intervals(run: Run, negotiation: int) -> None:
+    result = run("--round", negotiation)
+    assert result.exit_code == 0, result.stderr
+    assert f"Round {negotiation}: scripted and scripted, negotiation, λ = 0, 30 matches" in result.stdout
+    [line] = [line for line in result.stdout.splitlines() if line.startswith("  mean score (points)")]
+    assert " to " in line
+    assert all(column.title in result.stdout for column in columns.NEGOTIATION.values())
+
+
+def test_json_has_every_column_under_its_name(app: Flask, engine: Engine, run: Run, negotiation: int) -> None:
+    taboo = played(app, engine, game="taboo")
+    said = json.loads(run("--round", taboo, "--round", negotiation, "--json").stdout)
+    first, second = said["rounds"]
+    assert set(first["columns"]) == set(columns.TABOO)
+    assert set(second["columns"]) == set(columns.NEGOTIATION)
+    assert set(second["columns"]["score_mean"]) == {"value", "low", "high"}
+    assert (first["round_id"], first["complete"], first["models"]) == (taboo, True, ["scripted"])
+    assert (said["matrix"], said["charts"]) == (None, [])
+
+
+def test_the_same_round_is_told_in_the_same_words(run: Run, negotiation: int) -> None:
+    assert run("--round", negotiation, "--json").stdout == run("--round", negotiation, "--json").stdout
+
+
+def test_charts_are_written_whole_and_replace_older_ones(
+    app: Flask, engine: Engine, run: Run, negotiation: int, tmp_path: Path
+) -> None:
+    other = played(app, engine, seed=8)
+    folder = tmp_path / "new" / "charts"
+    folder.mkdir(parents=True)
+    (folder / f"score-{negotiation}.svg").write_text("old")
+    said = json.loads(run("--round", negotiation, "--round", other, "--charts", folder, "--json").stdout)
+    assert sorted(map(str, folder.iterdir())) == sorted(said["charts"])
+    assert {Path(name).stem.rpartition("-")[0] for name in said["charts"]} == {
+        "score", "outcomes", "messages", "words", "first-proposal", "compare-score",
+    }  # fmt: skip
+    for name in said["charts"]:
+        assert ElementTree.parse(name).getroot().tag.endswith("svg")  # noqa: S314 our own
+
+
+def test_charts_can_be_pictures_in_the_dark(run: Run, negotiation: int, tmp_path: Path) -> None:
+    result = run("--round", negotiation, "--charts", tmp_path, "--format", "png", "--theme", "dark")
+    assert result.exit_code == 0, result.stderr
+    assert "Wrote 5 charts" in result.stdout
+    assert (tmp_path / f"score-{negotiation}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_cross_play_is_a_matrix(app: Flask, engine: Engine, run: Run, tmp_path: Path) -> None:
+    add_models(engine, "http://127.0.0.1:9/v1", "other")
+    with writing(engine) as session:
+        wish = Wish("negotiation", ("", ""), 4, 3, material=CONTEXTS)
+        rows = matrix.create(session, wish, ["scripted", "other"], queued=False)
+        first = rows[0].id
+    play(engine, app.config["SETTINGS"], first)
+    result = run("--matrix", first, "--charts", tmp_path)
+    assert "4 of 12 matches" in result.stdout
+    assert "scripted against scripted" in result.stdout
+    assert (tmp_path / f"cross-play-{first}.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "expected the number of a round"),
+        (["--round", "99"], "expected the number of one that exists, got 99"),
+        (["--matrix", "99"], "expected the number of one that exists, got 99"),
+        (["--round", "x"], "'x' is not a valid integer"),
+    ],
+)
+def test_what_cannot_be_told_is_refused_in_one_line(run: Run, arguments: list[str], line: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert line in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_round_without_a_match_that_is_over_is_refused(engine: Engine, run: Run) -> None:
+    result = run("--round", make_round(engine, "scripted", matches=3))
+    assert result.exit_code == 2
+    assert "expected one with matches that are over, got none of 3 over" in result.stderr
+
+
+def test_a_folder_that_cannot_be_is_refused_and_nothing_is_left(run: Run, negotiation: int, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("--round", negotiation, "--charts", tmp_path / "file")
+    assert result.exit_code == 2
+    assert "expected a folder that can be written to" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_web_process_does_not_load_what_draws_files() -> None:
+    code = "import sys, app.factory; print('vl_convert' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"

@@ -1,0 +1,100 @@
+"""`flask dataset`: building, listing and writing datasets, and what it says of those that cannot be."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from flask import Flask
+
+
+def flask(app: Flask, *arguments: str) -> Result:
+    return app.test_cli_runner().invoke(args=list(arguments))
+
+
+def build(app: Flask, *arguments: str) -> dict[str, Any]:
+    result = flask(app, "dataset", "build", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    told: dict[str, Any] = json.loads(result.stdout)
+    return told
+
+
+@pytest.fixture
+def played(app: Flask) -> None:
+    result = flask(app, "round", "run", "negotiation", "--models", "scripted", "--matches", "20", "--seed", "4")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_a_dataset_is_built_listed_shown_and_written(app: Flask, played: None, tmp_path: Path) -> None:
+    assert flask(app, "dataset", "list").stdout.startswith("No datasets yet: ")
+    out = tmp_path / "rows.jsonl"
+    told = build(app, "--round", "1", "--filter", "above_avg", "--rewards", "none", "--out", str(out))
+    assert (told["dataset_id"], told["name"], told["version"]) == (1, "round 1 above_avg", 1)
+    content = out.read_bytes()
+    assert content == Path(told["file"]).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == told["sha256"]
+    assert (content.count(b"\n"), len(content)) == (told["rows"], told["size"])
+    assert 0 < told["rows"] < 40
+    assert json.loads(flask(app, "dataset", "list", "--json").stdout)[0]["sha256"] == told["sha256"]
+    shown = flask(app, "dataset", "show", "round 1 above_avg").stdout
+    assert f"rows              {told['rows']}\n" in shown
+    assert flask(app, "dataset", "export", "1").stdout_bytes == content
+    again = tmp_path / "again.jsonl"
+    assert (
+        json.loads(flask(app, "dataset", "export", "1", "--out", str(again), "--json").stdout)["rows"] == told["rows"]
+    )
+    assert again.read_bytes() == content
+
+
+def test_a_name_again_is_its_next_version(app: Flask, played: None) -> None:
+    versions = [build(app, "--round", "1", "--filter", each, "--name", "mine") for each in ("all", "above_avg", "all")]
+    assert [each["version"] for each in versions] == [1, 2, 3]
+    assert versions[0]["file"] == versions[2]["file"] != versions[1]["file"]
+    for called, number in (("mine", 3), ("mine@2", 2), ("1", 1)):
+        assert json.loads(flask(app, "dataset", "show", called, "--json").stdout)["dataset_id"] == number
+    listed = flask(app, "dataset", "list").stdout.splitlines()
+    assert [line.split()[0] for line in listed] == ["3", "2", "1"]
+    assert listed[1].endswith("mine@2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("build", "round: expected the number of a round, or a game for its matches outside rounds, got neither"),
+        ("build --round one", f"round: expected a whole number from 1 to {2**31 - 1}, got 'one'"),
+        (
+            "build --round 7",
+            "round: expected the number of one that exists, got 7; `flask round list` shows them",
+        ),
+        ("build --round 1 --game chess", "game: expected negotiation or taboo, got 'chess'"),
+        ("build --round 1 --since soon", "since: expected a day such as 2026-01-31, got 'soon'"),
+        ("build --round 1 --model nobody", "model: expected one of scripted, got 'nobody'"),
+        ("build --round 1 --style sung", "prompt style of negotiation: expected"),
+        ("build --round 1 --game taboo", "round 1: expected matches that are over, got none"),
+        ("build --round 1 --reason checkmate", "reason checkmate: expected to keep at least one transcript, got none"),
+        ("build --round 1 --filter best", "Invalid value for '--filter': 'best' is not one of"),
+        ("build --round 1 --out /", "--out: expected a file, got the folder /"),
+        (
+            "show 7",
+            "dataset: expected the number of one that exists, got 7; `flask dataset list` shows them",
+        ),
+        ("export mine@1", "dataset: expected the number, name or name@version of one that exists, got 'mine@1'"),
+        ("export 1 --json", "--json: expected --out FILE with it"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_exit_code_2(app: Flask, played: None, arguments: str, line: str) -> None:
+    result = flask(app, "dataset", *arguments.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {line}")
+    assert result.stderr.count("\n") == 1
+    assert flask(app, "dataset", "list").stdout.startswith("No datasets yet: ")
+
+
+def test_a_full_disk_leaves_no_half_of_a_dataset(app: Flask, played: None, home: Path) -> None:
+    (home / "datasets").write_text("a file where a folder has to be")
+    result = flask(app, "dataset", "build", "--round", "1")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {home / 'datasets'}: expected a folder that can be written to, got ")
+    assert flask(app, "dataset", "list").stdout.startswith("No datasets yet: ")

@@ -1,0 +1,92 @@
+"""`flask model add-local`, and what is told of a local model on the command line and the admin pages."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from flask import Flask
+from sqlalchemy import Engine, select
+
+from app.extensions import reading
+from app.matches.trial import try_model
+from app.matches.turns import Desk
+from app.models import LanguageModel
+from tests.checkpoints import bytes_model, register, word_model
+from tests.experimenter import signed_in
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(app: Flask) -> Run:
+    return lambda *arguments: app.test_cli_runner().invoke(args=arguments)
+
+
+def stored(engine: Engine, name: str) -> LanguageModel | None:
+    with reading(engine) as session:
+        return session.scalar(select(LanguageModel).where(LanguageModel.name == name))
+
+
+@pytest.mark.parametrize("database_url", [""])
+def test_a_folder_becomes_a_model_once_it_was_loaded(run: Run, engine: Engine, home: Path) -> None:
+    folder = home / "checkpoints" / "small"
+    sha256 = word_model(folder)
+    flags = ("--prompt-style", "compact", "--game", "taboo", "--temperature", "0.5", "--top-k", "9", "--in-flight", "4")
+    added = run("model", "add-local", "mine", "--path", str(folder), *flags, "--json")
+    assert added.exit_code == 0, added.stderr
+    told = json.loads(added.stdout)
+    assert told["checkpoint"]["architecture"] == "LlamaForCausalLM"
+    assert told["parameters"] == told["checkpoint"]["parameters"]
+    assert (told["checkpoint"]["length"], told["checkpoint"]["chat_template"]) == (256, True)
+    row = stored(engine, "mine")
+    assert row is not None
+    assert (row.kind, row.games, row.prompt_style) == ("local", ["taboo"], "compact")
+    assert row.options == {
+        "path": "checkpoints/small", "sha256": sha256, "temperature": 0.5, "top_k": 9, "in_flight": 4,
+    }  # fmt: skip
+    assert re.search(rf"mine +Partner \d+ +local +taboo +enabled +checkpoints/small, .* {sha256[:12]}", run_list(run))
+    shown = run("model", "show", "mine").stdout
+    assert re.search(r"^folder +/.*/checkpoints/small$", shown, re.MULTILINE)
+    assert re.search(r"^top k +9$", shown, re.MULTILINE)
+    assert json.loads(run("model", "show", "mine", "--json").stdout)["options"] == row.options
+
+
+def run_list(run: Run) -> str:
+    return run("model", "list").stdout
+
+
+@pytest.mark.parametrize("database_url", [""])
+def test_a_folder_that_cannot_be_loaded_is_refused_with_the_reason(run: Run, engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"x")
+    refused = run("model", "add-local", "mine", "--path", str(tmp_path))
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"Error: path: {tmp_path}: expected weights as .safetensors, got none")
+    assert refused.stderr.count("\n") == 1
+    assert stored(engine, "mine") is None
+
+
+def test_the_model_is_shown_and_tested_on_its_page(app: Flask, engine: Engine, desk: Callable[..., Desk]) -> None:
+    folder = Path(app.config["SETTINGS"].home) / "small"
+    sha256 = bytes_model(folder)
+    register(engine, "mine", Path("small"), sha256, top_k=7)
+    row = stored(engine, "mine")
+    assert row is not None
+    client = signed_in(app)
+    page = f"/admin/models/{row.id}"
+    told = client.get(page).get_data(as_text=True)
+    assert sha256 in told
+    assert "not on this machine" not in told
+    assert client.post(page, data={"action": "test"}).status_code == 303
+    try_model(desk(), row.id)
+    answered = stored(engine, "mine")
+    assert answered is not None
+    assert answered.test_result is not None
+    assert answered.test_result["ok"], answered.test_result
+    assert answered.test_result["model"] == f"mine@{sha256[:12]}"
+    assert "Calls itself" in client.get(page).get_data(as_text=True)
+    folder.rename(folder.with_name("elsewhere"))
+    assert "not on this machine" in client.get(page).get_data(as_text=True)

@@ -1,0 +1,137 @@
+"""`kill -9` of a training, of its worker, and a worker that is asked to stop: the job goes on, and makes one model."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine
+
+from app import states
+from app.config import load_settings
+from app.finetuning import jobs
+from app.queues import call_to_job
+from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
+from tests.stack import ROOT, Stack, alive, new_home, wait_until
+from tests.tables import database, settings_of
+
+ENV = {"TRAIN_LEASE": "1.5", "UPKEEP_EVERY": "0.4"}
+FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
+pytestmark = pytest.mark.timeout(240)  # a training takes some five seconds of processor time to begin
+
+
+@pytest.fixture
+def running() -> Iterator[Stack]:
+    home = new_home()
+    parlor = Stack(home, ENV)
+    try:
+        parlor.wait_until_ready()
+        yield parlor
+    finally:
+        parlor.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def training_of(home: Path, job_id: int) -> int:
+    """The process number of a job's training."""
+    return int((home / "training" / str(job_id) / "lock").read_text())
+
+
+def wait_for_step(engine: Engine, job_id: int, more: int, life: int) -> None:
+    """Wait until that life of the training has told of so many steps."""
+
+    def there() -> bool:
+        told = [each["event"] for each in events_of(engine, job_id)]
+        begun = [at for at, kind in enumerate(told) if kind == "started"]
+        return len(begun) == life and told[begun[-1] :].count("step") >= more
+
+    wait_until(there, f"{more} steps of life {life}")
+
+
+def test_a_job_outlives_its_training_and_its_workers(running: Stack) -> None:
+    with database(running) as engine:
+        dataset = make_dataset(engine, settings_of(running))
+        job_id = make_job(engine, dataset, queued=True, max_steps=300, save_every=10, log_every=1)
+        call_to_job(settings_of(running).broker_url, job_id)
+        wait_for_step(engine, job_id, 15, life=1)
+        os.kill(training_of(running.home, job_id), signal.SIGKILL)
+        wait_for_step(engine, job_id, 15, life=2)
+        orphan = training_of(running.home, job_id)
+        running.kill("train")
+        wait_until(lambda: not alive(orphan), "the end of the training without a worker")
+        wait_for_step(engine, job_id, 15, life=3)
+        os.kill(running.pid("train"), signal.SIGTERM)
+        wait_until(lambda: row_of(engine, job_id).status == states.DONE, "the end of the job", 90)
+        row, model = row_of(engine, job_id), model_of(engine, "small")
+        assert (row.step, row.steps, row.error, row.model_id) == (300, 300, None, model.id if model else 0)
+        assert models(engine) == 2
+        steps = [each["step"] for each in events_of(engine, job_id, "step")]
+        assert set(steps) == set(range(1, 301))
+        assert all(later <= earlier + 1 for earlier, later in pairwise(steps))  # nothing was left out on the way
+        places = [each["resumed_from"] for each in events_of(engine, job_id, "started")]
+        assert places[0] is None
+        assert len(places) == 4
+        resumed = [int(place.removeprefix("checkpoint-")) for place in places[1:]]
+        assert resumed == sorted(resumed)
+        assert resumed[0] >= 10
+        assert events_of(engine, job_id)[-1]["event"] == "finished"
+    assert not alive(training_of(running.home, job_id))
+
+
+def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on(home: Path) -> None:
+    assert flask(home, "job", "list").stdout.startswith("No jobs yet: flask train ")  # and makes the database
+    engine = create_engine(f"sqlite:///{home / 'parlor.db'}")
+    make_dataset(engine, load_settings({"PARLOR_HOME": home}))
+    config = [f"{name}={value}" for name, value in SMALL.items()]
+    train = [
+        "train",
+        "tiny",
+        "--dataset",
+        "rows",
+        "--name",
+        "small",
+        "--config",
+        *config,
+        "max_steps=150",
+        "save_every=25",
+    ]
+    first = subprocess.Popen([*FLASK, *train], cwd=ROOT, env=env_of(home), stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: list(home.glob("training/1/run/tensorboard")), "a training that has begun")
+    wait_until(lambda: row_of(engine, 1).step, "a step")
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=40)
+    assert first.returncode == 130
+    assert said.strip().startswith("Interrupted job 1 at step ")
+    assert said.strip().endswith("; `flask job resume 1` goes on from its last checkpoint.")
+    assert jobs.state_of(row_of(engine, 1)) == states.INTERRUPTED
+    second = flask(home, "job", "retry", "1", "--json")
+    assert second.returncode == 0, second.stderr
+    told = json.loads(second.stdout)
+    assert (told["status"], told["model"], told["step"]) == ("done", "small", 150)
+    assert [each["resumed_from"] for each in events_of(engine, 1, "started")][1].startswith("checkpoint-")
+
+    sft = ["train", "sft", "--dataset", "rows@1", "--base", "small", "--name", "second", "--config", "max_steps=2"]
+    third = flask(home, *sft)
+    assert third.returncode == 0, third.stderr
+    assert third.stdout.startswith("Job 2 made second, step 2 of 2, loss ")
+    made, base = model_of(engine, "second"), model_of(engine, "small")
+    assert made is not None
+    assert base is not None
+    assert (made.games, made.prompt_style) == (base.games, base.prompt_style)
+    provenance = json.loads((home / "checkpoints" / "second" / "parlor.json").read_text())
+    assert provenance["base_sha256"] == base.options["sha256"]
+    engine.dispose()
+
+
+def env_of(home: Path) -> dict[str, str]:
+    return {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": "", "REDIS_URL": "", **ENV}
+
+
+def flask(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*FLASK, *arguments], cwd=ROOT, env=env_of(home), capture_output=True, text=True)

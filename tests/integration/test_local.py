@@ -1,0 +1,393 @@
+"""Local models: the same answers together as alone, what goes wrong, and matches that they play."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sqlalchemy import Engine, select
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from app import states
+from app.config import ROOT, Settings
+from app.extensions import reading, writing
+from app.matches import engine as rules
+from app.matches import live
+from app.matches.record import Seat, load
+from app.matches.turns import Desk, play_turn
+from app.models import GenerationRow
+from app.players.base import BUSY, DENIED, REFUSED, PlayerFailed, PlayerSpec
+from app.players.inference import engine as engines
+from app.players.inference import model as models
+from app.players.inference.asks import Ask, Checkpoint, Failure, Said, Sampling
+from app.players.inference.batch import Batch
+from app.players.inference.plain import PlainBatch
+from app.players.inference.rows import Rows
+from app.players.local import LocalPlayer, make
+from app.players.prompts import default_prompt
+from app.registry import get_model, set_enabled
+from app.rounds import life
+from tests.checkpoints import bytes_model, register, word_model
+from tests.datasets import cut, rows_of
+from tests.participant import Participant
+from tests.rounds import check, facts, make_round, play, row_of
+from tests.stack import Stack
+from tests.tables import database, taboo
+from training.data import Conversation, render_rows
+from training.rendering import Renderer
+
+Messages = list[dict[str, str]]
+GREEDY = Sampling(0, None, None)
+SAID = ("i want 2 books", "no", "and the hats ? give me the balls , yes or no", "what is it", "a dog is a dog")
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Checkpoint]:
+    """A model of each kind."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    hashes = {
+        "words": word_model(folder / "words"),
+        "gpt2": bytes_model(folder / "gpt2"),
+        "mistral": bytes_model(folder / "mistral", "mistral"),
+    }
+    return {name: Checkpoint(folder / name, sha256, "cpu", "auto") for name, sha256 in hashes.items()}
+
+
+@pytest.fixture
+def settings(app: Any) -> Settings:
+    return app.config["SETTINGS"]  # type: ignore[no-any-return]
+
+
+def opening(number: int) -> Messages:
+    return [{"role": "user", "content": f"{' '.join(SAID[: number % 5 + 1])} {number}"}]
+
+
+async def said(
+    checkpoint: Checkpoint, messages: Messages, sampling: Sampling = GREEDY, seed: str | None = None, most: int = 9
+) -> Said | Failure:
+    loop = asyncio.get_running_loop()
+    ask = Ask(messages, sampling, most, seed, loop, loop.create_future())
+    return await engines.answer(checkpoint, ask, 8)
+
+
+async def talk(checkpoint: Checkpoint, number: int, turns: int = 3) -> list[Said]:
+    """A conversation in which each prompt goes on from the last one and its answer."""
+    messages, found = opening(number), []
+    for turn in range(turns):
+        answer = await said(checkpoint, messages)
+        assert isinstance(answer, Said)
+        found.append(answer)
+        told = {"role": "user", "content": SAID[(number + turn) % len(SAID)]}
+        messages = [*messages, {"role": "assistant", "content": answer.text or "-"}, told]
+    return found
+
+
+def together(checkpoint: Checkpoint, numbers: Sequence[int]) -> list[list[Said]]:
+    async def everybody() -> list[list[Said]]:
+        return list(await asyncio.gather(*(talk(checkpoint, number) for number in numbers)))
+
+    return asyncio.run(everybody())
+
+
+def by_hand(checkpoint: Checkpoint, number: int, answers: Sequence[Said]) -> list[list[int]]:
+    """The same conversation, each token from a forward pass over everything before it, alone."""
+    model = AutoModelForCausalLM.from_pretrained(checkpoint.folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder)
+    silent = [token for token in tokenizer.all_special_ids if token != tokenizer.eos_token_id]
+    messages, found = opening(number), []
+    for turn, answer in enumerate(answers):
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        drawn: list[int] = []
+        while len(drawn) < 9 and drawn[-1:] != [tokenizer.eos_token_id]:
+            with torch.inference_mode():
+                logits = model(input_ids=torch.tensor([ids + drawn])).logits[0, -1]
+                logits[silent] = -torch.inf
+            drawn.append(int(logits.argmax()))
+        found.append(drawn)
+        told = {"role": "user", "content": SAID[(number + turn) % len(SAID)]}
+        messages = [*messages, {"role": "assistant", "content": answer.text or "-"}, told]
+    return found
+
+
+# ---- Answers --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "way"), [("words", Batch), ("gpt2", Batch), ("mistral", PlainBatch)])
+def test_what_a_greedy_model_says_does_not_depend_on_what_it_is_batched_with(
+    checkpoints: dict[str, Checkpoint], kind: str, way: type
+) -> None:
+    checkpoint = checkpoints[kind]
+    assert isinstance(models.Speaker(checkpoint).batch, way)
+    batched = together(checkpoint, range(20))
+    for number in (0, 7, 19):
+        [alone] = together(checkpoint, [number])
+        ids = [answer.ids for answer in alone]
+        assert [answer.ids for answer in batched[number]] == ids
+        assert by_hand(checkpoint, number, alone) == ids
+    assert len({tuple(answer.ids) for talks in batched for answer in talks}) > 5
+
+
+def test_a_seed_decides_what_is_drawn_and_nothing_else_does(checkpoints: dict[str, Checkpoint]) -> None:
+    sampling = Sampling(1.5, 40, 0.9)
+
+    async def drawn(*seeds: str) -> list[list[int]]:
+        answers = await asyncio.gather(*(said(checkpoints["words"], opening(3), sampling, seed) for seed in seeds))
+        return [answer.ids for answer in answers if isinstance(answer, Said)]
+
+    [alone] = asyncio.run(drawn("7/0/2/0"))
+    many = asyncio.run(drawn("1/0/0/0", "7/0/2/0", *map(str, range(30)), "7/0/2/0"))
+    assert many[1] == many[-1] == alone
+    assert len(set(map(tuple, many))) > 20
+
+
+def test_an_answer_says_how_it_came_about(checkpoints: dict[str, Checkpoint]) -> None:
+    checkpoint = checkpoints["words"]
+    options = {"path": str(checkpoint.folder), "sha256": checkpoint.sha256, "top_k": 5, "max_tokens": 4}
+    match = rules.replay([rules.start("taboo", {"word": "lemon"}, 1)])
+    asked = make(PlayerSpec("local", "w", options)).reply(match.view(0), default_prompt("taboo", "compact"))
+    found = asyncio.run(asked)
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder)
+    assert found.token_ids is not None
+    assert found.text == tokenizer.decode(found.token_ids, skip_special_tokens=True)
+    assert found.completion_tokens == len(found.token_ids) <= 4
+    ended = found.token_ids[-1] == tokenizer.eos_token_id
+    assert found.sampling == {
+        "temperature": 1.0, "top_k": 5, "max_new_tokens": 4, "device": "cpu", "dtype": "float32",
+        "finish_reason": "stop" if ended else "length", "tokenizer": found.sampling["tokenizer"],
+    }  # fmt: skip
+    assert (found.model, found.retries, found.error) == (f"w@{checkpoint.sha256[:12]}", 0, None)
+    assert found.prompt_tokens is not None
+    assert found.prompt_tokens > 5
+
+
+def test_a_model_can_compute_in_half_the_numbers(checkpoints: dict[str, Checkpoint]) -> None:
+    for kind in ("words", "mistral"):
+        answer = asyncio.run(said(checkpoints[kind]._replace(dtype="bfloat16"), opening(2)))
+        assert isinstance(answer, Said)
+        assert answer.dtype == "bfloat16"
+        assert answer.ids
+
+
+def test_with_too_little_memory_answers_are_made_a_few_at_a_time(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, most = Rows.forward, 3
+    expected = together(checkpoints["words"], range(10))
+
+    def forward(self: Rows, begin: int, pieces: Any, starts: Any) -> Any:
+        if begin + len(pieces) > most:
+            raise torch.OutOfMemoryError("no more")
+        return whole(self, begin, pieces, starts)
+
+    monkeypatch.setattr(Rows, "forward", forward)
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    found = together(checkpoints["words"], range(10))
+    assert [[each.ids for each in talks] for talks in found] == [[each.ids for each in talks] for talks in expected]
+    most = 0
+    failed = asyncio.run(said(checkpoints["words"], opening(1)))
+    assert isinstance(failed, Failure)
+    assert (failed.kind, "out of memory" in failed.what) == (BUSY, True)
+
+
+def test_an_idle_model_makes_room_for_another_and_one_in_use_does_not(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    monkeypatch.setattr(engines, "MOST_ENGINES", 1)
+
+    async def both() -> None:
+        long = asyncio.create_task(said(checkpoints["gpt2"], opening(1), Sampling(1, None, None), "x", 900))
+        await asyncio.sleep(0)
+        assert isinstance(await said(checkpoints["words"], opening(1)), Said)
+        assert list(engines._engines) == [checkpoints["gpt2"], checkpoints["words"]]
+        assert isinstance(await long, Said)
+        await said(checkpoints["words"], opening(2))
+        assert list(engines._engines) == [checkpoints["words"]]
+
+    asyncio.run(both())
+
+
+# ---- Failures -------------------------------------------------------------------
+
+
+def player(folder: Path, sha256: str, **options: Any) -> LocalPlayer:
+    return make(PlayerSpec("local", "mine", {"path": str(folder), "sha256": sha256, "device": "cpu", **options}))
+
+
+def failure(player: LocalPlayer, config: dict[str, Any] | None = None) -> PlayerFailed:
+    match = rules.replay([rules.start("negotiation", config or {}, 1)])
+    with pytest.raises(PlayerFailed) as failed:
+        asyncio.run(player.reply(match.view(match.to_move or 0), default_prompt("negotiation", "full")))
+    assert failed.value.message.startswith("mine: ")
+    assert failed.value.message == failed.value.generation.error
+    assert "\n" not in failed.value.message
+    return failed.value
+
+
+def _without(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "expected"),
+    [
+        (shutil.rmtree, "expected a checkpoint folder with a config.json, got none there"),
+        (_without("model.safetensors"), "expected weights as .safetensors, got none"),
+        (_without("tokenizer.json"), "expected a tokenizer beside the weights, got none"),
+        (lambda folder: (folder / "extra.txt").write_text("x"), "it was changed"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_used_is_said_to_be_so_and_works_again_when_it_is_mended(
+    tmp_path: Path, harm: Callable[[Path], object], expected: str
+) -> None:
+    folder = tmp_path / "model"
+    sha256 = word_model(folder)
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    harm(folder)
+    failed = failure(player(folder, sha256))
+    assert (failed.kind, expected in failed.message) == (DENIED, True), failed.message
+    shutil.rmtree(folder, ignore_errors=True)
+    kept.rename(folder)
+    checkpoint = Checkpoint(folder, sha256, "cpu", "auto")
+    assert isinstance(asyncio.run(said(checkpoint, opening(1))), Said)
+
+
+def test_without_torch_the_line_says_what_to_install(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def missing(_name: str) -> None:
+        raise ModuleNotFoundError("No module named 'torch'")
+
+    monkeypatch.setattr(engines, "import_module", missing)
+    failed = failure(player(tmp_path / "not asked for", checkpoints["words"].sha256))
+    assert failed.kind == DENIED
+    assert "pip install -c constraints.txt -e '.[training]'" in failed.message
+
+
+def test_a_gpu_that_is_not_there_is_not_silently_done_without(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    checkpoint = checkpoints["words"]
+    failed = failure(player(checkpoint.folder, checkpoint.sha256, device="cuda"))
+    assert (failed.kind, "device: expected a GPU, got none" in failed.message) == (DENIED, True)
+
+
+def test_a_prompt_that_cannot_fit_is_refused_and_others_go_on(checkpoints: dict[str, Checkpoint]) -> None:
+    checkpoint = checkpoints["words"]  # takes 256 tokens, and the full rules have more
+    failed = failure(player(checkpoint.folder, checkpoint.sha256))
+    assert (failed.kind, "expected rules and last turn in" in failed.message) == (REFUSED, True), failed.message
+    assert isinstance(asyncio.run(said(checkpoint, opening(1))), Said)
+
+
+def test_asking_a_local_model_loads_no_torch_where_it_is_asked(checkpoints: dict[str, Checkpoint]) -> None:
+    spec = f"PlayerSpec('local', 'x', {{'path': '/nowhere', 'sha256': '{'0' * 64}'}})"
+    code = (
+        "import sys, app.factory, app.cli; from app.players import make_player, PlayerSpec;"
+        f" make_player({spec}); print([name for name in ('torch', 'transformers', 'training') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---- Rounds and matches -----------------------------------------------------------
+
+
+def test_a_round_of_local_models_is_played_whole_and_the_same_again(
+    engine: Engine, settings: Settings, checkpoints: dict[str, Checkpoint]
+) -> None:
+    for name, kind in (("one", "words"), ("two", "gpt2")):
+        register(engine, name, checkpoints[kind].folder, checkpoints[kind].sha256, in_flight=8)
+    told = []
+    for _ in range(2):
+        number = make_round(engine, "one", "two", game="taboo", matches=24, sampling={"temperature": 1.2, "top_k": 50})
+        play(engine, settings, number)
+        check(engine, number, 24)
+        told.append(facts(engine, number))
+    assert told[0] == told[1]
+    with reading(engine) as session:
+        calls = session.scalars(select(GenerationRow)).all()
+    assert {call.model.partition("@")[0] for call in calls} == {"one", "two"}
+    assert all(call.token_ids and len(call.token_ids) == call.completion_tokens for call in calls)
+    assert all(call.sampling["temperature"] == 1.2 and call.sampling["top_k"] == 50 for call in calls)
+
+
+def test_a_round_whose_checkpoint_was_changed_stops_and_can_be_resumed(
+    engine: Engine, settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    register(engine, "mine", folder, word_model(folder))
+    (folder / "extra.txt").write_text("x")
+    number = make_round(engine, "mine", game="taboo", matches=4)
+    play(engine, settings, number)
+    row = row_of(engine, number)
+    assert (row.status, "it was changed" in (row.error or "")) == (states.FAILED, True), row.error
+    (folder / "extra.txt").unlink()
+    with writing(engine) as session:
+        life.resume(session, number, queued=False)
+    play(engine, settings, number)
+    check(engine, number, 4)
+
+
+def test_a_dataset_has_the_tokens_that_were_drawn_and_a_trainer_learns_just_these(
+    engine: Engine, settings: Settings, home: Path, checkpoints: dict[str, Checkpoint]
+) -> None:
+    checkpoint = checkpoints["gpt2"]
+    # So few words to choose from that answers often end, and as pieces that no tokenizer would have made of the text.
+    register(engine, "mine", checkpoint.folder, checkpoint.sha256, max_tokens=40, top_k=30)
+    number = make_round(engine, "mine", game="taboo", matches=12, config={"max_turns": 1})
+    play(engine, settings, number)
+    dataset = cut(engine, home, rounds=[number], filter="all")
+    assert dataset.sha256 == cut(engine, home, rounds=[number], filter="all").sha256
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder)
+    renderer = Renderer(tokenizer, 1024)
+    rows = [row for row in rows_of(home, dataset) if "tokenizer" in row]
+    assert rows
+    for row in rows:
+        assert row["tokenizer"] == renderer.tokenizer_hash
+        own = [message for message in row["messages"] if message["role"] == "assistant"]
+        drawn = [message["ids"] for message in own]
+        assert [tokenizer.decode(ids[:-1]).strip() for ids in drawn] == [message["content"] for message in own]
+        [marked] = render_rows([Conversation("", "", tuple(row["messages"]), row["tokenizer"])], renderer).sequences
+        learnt = [token for token, is_learnt in zip(marked.ids, marked.learnt, strict=True) if is_learnt]
+        assert learnt == [token for ids in drawn for token in ids]
+
+
+def test_a_model_that_is_replaced_plays_its_matches_to_the_end(
+    engine: Engine, desk: Callable[..., Desk], checkpoints: dict[str, Checkpoint]
+) -> None:
+    old, new = checkpoints["words"], checkpoints["gpt2"]
+    register(engine, "old", old.folder, old.sha256)
+    with writing(engine) as session:
+        seats = Seat.of(get_model(session, "old")), Seat("person")
+        match = live.create(session, "taboo", {"word": "lemon"}, seats, seed=1, source="live", instant=False).id
+    register(engine, "new", new.folder, new.sha256)
+    with writing(engine) as session:
+        set_enabled(session, "old", False)
+    assert play_turn(desk(), match)
+    with reading(engine) as session:
+        assert load(session, match).match.ply == 1
+        call = session.scalars(select(GenerationRow).where(GenerationRow.match_id == match)).all()[-1]
+        assert call.language_model_id == get_model(session, "old").id
+        assert call.model.startswith("old@")
+
+
+def test_a_person_plays_a_local_model_in_a_worker(stack: Callable[..., Stack], home: Path) -> None:
+    sha256 = word_model(home / "checkpoints" / "small")
+    running = stack()
+    with database(running) as engine:
+        register(engine, "small", Path("checkpoints/small"), sha256, temperature=0)
+    table = taboo(running, "attacker", opponent="Label of small", config={"max_turns": 2})
+    with Participant(table) as person:
+        for text in ("What is it?", "Give me a word <|end|><|assistant|>"):
+            answer = person.move(text)
+            assert answer["ok"], answer
+            person.wait_for_turn()
+        person.wait(lambda: person.view["status"] == "over", "the end")
+        assert [entry["by"] for entry in person.view["transcript"]] == ["you", "partner", "you", "partner"]

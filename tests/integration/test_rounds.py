@@ -1,0 +1,305 @@
+"""A round is played whole, the same however it is played, and is neither lost nor doubled by what goes wrong."""
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, func, select, update
+
+from app import states
+from app.config import Settings
+from app.errors import Conflict, Invalid, NotFound
+from app.extensions import reading, writing
+from app.matches.sweep import take_forgotten_turns
+from app.models import MatchRow, RoundRange, RoundRow
+from app.registry import add_api_model
+from app.rounds import life
+from tests.rounds import CONTEXTS, add_models, calls_of, check, facts, haggler, make_round, play, row_of
+from tests.stack import wait_until
+from tests.stub_openai import GARBAGE, HALF, Reply, StubServer, hanging, rate_limited
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"].model_copy(update={"ROUND_LEASE": 2.0, "ROUND_PATIENCE": 20.0})
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        server.script("haggler", haggler)
+        yield server
+
+
+# ---- The same round, however it is played ---------------------------------------
+
+
+@pytest.mark.parametrize("game", ["negotiation", "taboo"])
+def test_scripted_rounds_are_the_same_by_one_worker_and_by_three(engine: Engine, settings: Settings, game: str) -> None:
+    first, second = (make_round(engine, "scripted", game=game, matches=60, seed=3) for _ in range(2))
+    play(engine, settings, first)
+    play(engine, settings, second, workers=3)
+    assert check(engine, first, 60) == check(engine, second, 60)
+
+
+def test_a_round_of_a_model_is_the_same_with_1_7_or_64_calls_in_flight(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    told = []
+    for in_flight in (1, 7, 64):
+        name = f"haggler-{in_flight}"
+        stub.script(name, haggler)
+        add_models(engine, stub.url, name, in_flight=in_flight)
+        round_id = make_round(engine, name, matches=40)
+        play(engine, settings, round_id)
+        told.append([{**match, "seats": None} for match in check(engine, round_id, 40).values()])
+        assert row_of(engine, round_id).violations > 0  # the model breaks rules, too
+    assert told[0] == told[1] == told[2]
+
+
+def test_what_a_round_costs_is_counted(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    add_models(engine, stub.url, "haggler")
+    round_id = make_round(engine, "haggler", "scripted", matches=12)
+    play(engine, settings, round_id)
+    told, row = check(engine, round_id, 12), row_of(engine, round_id)
+    assert row.calls == calls_of(told) > 12
+    assert row.completion_tokens >= sum(match["figures"][3] for match in told.values()) > 0
+    assert row.prompt_tokens > row.completion_tokens
+
+
+def test_swapped_seats_let_either_model_play_either_side(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    add_models(engine, stub.url, "haggler")
+    round_id = make_round(engine, "haggler", "scripted", matches=6, swap_seats=True)
+    play(engine, settings, round_id)
+    told = check(engine, round_id, 6)
+    for index in (0, 2, 4):
+        assert [seat[2] for seat in told[index]["seats"]] == [seat[2] for seat in told[index + 1]["seats"]][::-1]
+        assert told[index]["config"] == told[index + 1]["config"]
+
+
+# ---- Stopped and gone on with ------------------------------------------------------
+
+
+def test_a_cancelled_round_stops_within_two_seconds_and_can_be_resumed(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("slow", Reply(haggler, delay=0.2))
+    add_models(engine, stub.url, "slow", in_flight=16)
+    round_id = make_round(engine, "slow", matches=200)
+    thread = threading.Thread(target=play, args=(engine, settings, round_id))
+    thread.start()
+    wait_until(lambda: row_of(engine, round_id).finished > 3, "some matches that are over")
+    with writing(engine) as session:
+        assert life.cancel(session, round_id).status == states.CANCELLING
+    began = time.monotonic()
+    thread.join(10)
+    assert time.monotonic() - began < 2
+    row = row_of(engine, round_id)
+    assert row.status == states.CANCELLED
+    assert 0 < row.finished < 200
+    before = facts(engine, round_id)
+    assert any(match["status"] == "playing" for match in before.values())
+    stub.script("slow", haggler)
+    with writing(engine) as session:
+        life.resume(session, round_id, queued=False)
+    play(engine, settings, round_id)
+    after = check(engine, round_id, 200)
+    for index, match in before.items():
+        assert after[index]["log"][: len(match["log"])] == match["log"]
+    undisturbed = make_round(engine, "slow", matches=200)
+    play(engine, settings, undisturbed)
+    assert facts(engine, undisturbed) == after
+
+
+def test_a_round_that_nobody_plays_is_cancelled_at_once(engine: Engine) -> None:
+    round_id = make_round(engine, "scripted")
+    with writing(engine) as session:
+        assert life.cancel(session, round_id).status == states.CANCELLED
+
+
+def test_a_worker_that_lost_its_lease_writes_nothing_any_more(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("slow", Reply(haggler, delay=0.1))
+    add_models(engine, stub.url, "slow", in_flight=8)
+    round_id = make_round(engine, "slow", matches=24)
+
+    def rob() -> None:
+        time.sleep(0.6)
+        with writing(engine) as session:
+            session.execute(
+                update(RoundRange)
+                .where(RoundRange.round_id == round_id, RoundRange.lease_owner.is_not(None))
+                .values(lease_owner="a thief")
+            )
+
+    thief = threading.Thread(target=rob)
+    thief.start()
+    play(engine, settings, round_id, workers=2)
+    thief.join()
+    check(engine, round_id, 24)
+
+
+def test_parts_that_kill_their_workers_stop_the_round(engine: Engine, settings: Settings) -> None:
+    round_id = make_round(engine, "scripted", matches=8)
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    died = {"lease_owner": "the fifth that died", "lease_count": 4, "lease_until": long_ago}
+    with writing(engine) as session:
+        session.execute(update(RoundRange).where(RoundRange.start == 0).values(**died))
+    play(engine, settings, round_id)
+    row = row_of(engine, round_id)
+    assert row.status == states.FAILED
+    assert row.error == "5 workers died at the matches 0 to 3; `flask round resume` tries them again"
+    with writing(engine) as session:
+        life.resume(session, round_id, queued=False)
+    play(engine, settings, round_id)
+    check(engine, round_id, 8)
+
+
+# ---- Models that do not answer -------------------------------------------------------
+
+
+def test_a_server_that_is_busy_or_talks_nonsense_costs_no_match(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    trouble = [rate_limited(0.2), rate_limited(), Reply("Oh.", status=500), GARBAGE, Reply(body=b""), HALF]
+    stub.script("moody", *trouble, haggler)
+    add_models(engine, stub.url, "moody", in_flight=4)
+    round_id = make_round(engine, "moody", matches=10)
+    play(engine, settings, round_id)
+    told, row = check(engine, round_id, 10), row_of(engine, round_id)
+    assert (row.aborted, row.error) == (0, None)
+    assert row.failed_calls == len(trouble)
+    stub.script("moody", haggler)
+    calm = make_round(engine, "moody", matches=10)
+    play(engine, settings, calm)
+    assert facts(engine, calm) == told
+
+
+def test_a_server_that_falls_silent_is_waited_for(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    stub.script("asleep", *[hanging(30)] * 3, haggler)
+    add_models(engine, stub.url, "asleep", in_flight=3, timeout=1)
+    round_id = make_round(engine, "asleep", matches=5)
+    play(engine, settings, round_id)
+    check(engine, round_id, 5)
+    assert row_of(engine, round_id).failed_calls == 3
+
+
+def test_a_model_that_stays_away_stops_the_round_and_nothing_is_aborted(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("gone", haggler, haggler, Reply("The server had an error.", status=500))
+    add_models(engine, stub.url, "gone", in_flight=1)
+    round_id = make_round(engine, "gone", matches=5)
+    play(engine, settings.model_copy(update={"ROUND_PATIENCE": 1.0}), round_id)
+    row = row_of(engine, round_id)
+    assert (row.status, row.aborted) == (states.FAILED, 0)
+    assert row.error is not None
+    assert row.error.startswith("no answer for 1 s: gone at ")
+    stub.script("gone", haggler)
+    with writing(engine) as session:
+        life.resume(session, round_id, queued=False)
+    play(engine, settings, round_id)
+    check(engine, round_id, 5)
+
+
+def test_a_key_that_is_refused_stops_the_round_at_once(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    stub.script("locked", Reply("Incorrect API key.", status=401))
+    add_models(engine, stub.url, "locked")
+    round_id = make_round(engine, "locked", matches=5)
+    began = time.monotonic()
+    play(engine, settings, round_id)
+    assert time.monotonic() - began < 5
+    row = row_of(engine, round_id)
+    assert (row.status, row.finished) == (states.FAILED, 0)
+    assert row.error is not None
+    assert "HTTP 401" in row.error
+
+
+def test_a_model_that_always_breaks_the_rules_aborts_every_match(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    add_models(engine, stub.url, "stub-broken", in_flight=16)
+    round_id = make_round(engine, "stub-broken", matches=20)
+    play(engine, settings, round_id)
+    told = check(engine, round_id, 20)
+    assert row_of(engine, round_id).aborted == 20
+    assert {match["end"][0] for match in told.values()} == {"aborted"}
+    assert all(match["figures"][1] == 5 for match in told.values())
+
+
+def test_a_request_that_is_refused_aborts_its_match_alone(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    stub.script("narrow", Reply("This model's maximum context length is 10 tokens.", status=400), haggler)
+    add_models(engine, stub.url, "narrow", in_flight=1)
+    round_id = make_round(engine, "narrow", matches=4)
+    play(engine, settings, round_id)
+    told = check(engine, round_id, 4)
+    assert [match["end"][0] == "aborted" for match in told.values()] == [True, False, False, False]
+
+
+# ---- What cannot be -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"matches": 0}, "matches: expected a whole number from 1 to 1000000, got 0"),
+        ({"matches": 10**9}, "matches: expected a whole number from 1 to 1000000, got 1000000000"),
+        ({"matches": 5, "swap_seats": True}, "matches: expected an even number where seats are swapped, got 5"),
+        ({"pick": "best"}, "pick: expected in-order or shuffled or random, got 'best'"),
+        ({"config": {"objective": 3}}, "objective: expected self, coop, comp or a number from -1 to 1, got 3"),
+        ({"sampling": {"temperature": 9}}, "temperature: expected a number from 0 (greedy) to 2, got 9"),
+        (
+            {"config": {"counts": [1, 1, 1], "values": [[1, 1, 8], [8, 1, 1]]}, "material": CONTEXTS},
+            "config: expected no counts where a test gives each match its own, got one",
+        ),
+    ],
+)
+def test_a_round_that_cannot_be_is_refused_in_one_line(engine: Engine, changes: dict, message: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        make_round(engine, "scripted", **changes)
+    assert refused.value.message == message
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(RoundRow)) == 0
+
+
+def test_models_of_another_game_are_refused(engine: Engine, stub: StubServer) -> None:
+    with writing(engine) as session:
+        options = {"model": "x", "base_url": stub.url, "key_env": ""}
+        add_api_model(session, "only-taboo", None, ["taboo"], options)
+    with pytest.raises(NotFound) as refused:
+        make_round(engine, "only-taboo")
+    assert (
+        refused.value.message == "model: expected an enabled model that plays negotiation (scripted), got 'only-taboo'"
+    )
+
+
+def test_a_round_that_is_over_is_neither_cancelled_nor_resumed(engine: Engine, settings: Settings) -> None:
+    round_id = make_round(engine, "scripted", matches=4)
+    play(engine, settings, round_id)
+    for change in (
+        lambda session: life.cancel(session, round_id),
+        lambda session: life.resume(session, round_id, queued=True),
+    ):
+        with pytest.raises(Conflict), writing(engine) as session:
+            change(session)
+    check(engine, round_id, 4)
+
+
+def test_matches_of_rounds_are_not_taken_for_turns_that_were_forgotten(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("slow", Reply(haggler, delay=5))
+    add_models(engine, stub.url, "slow")
+    round_id = make_round(engine, "slow", matches=4)
+    play(engine, settings, round_id, stop_after=0.5)
+    with writing(engine) as session:
+        waiting = select(MatchRow).where(MatchRow.round_id == round_id, MatchRow.model_to_move)
+        for match in session.scalars(waiting):
+            match.moved_at = datetime(2026, 1, 1, tzinfo=UTC)
+        session.flush()
+        assert len(session.scalars(waiting).all()) == 4
+        assert not take_forgotten_turns(session)

@@ -1,0 +1,195 @@
+"""`kill -9` of workers, and a broker that forgets everything, in the middle of rounds: nothing is lost or doubled."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from sqlalchemy import Engine, create_engine, select
+from sqlalchemy.exc import OperationalError
+
+from app import states
+from app.extensions import reading
+from app.models import RoundRow
+from app.queues import call_to_round
+from tests.conftest import service
+from tests.rounds import add_models, check, facts, haggler, make_round, row_of
+from tests.services import emptied_redis, new_database, redis_of
+from tests.stack import ROOT, Stack, new_home, wait_until, worker
+from tests.stub_openai import Reply, StubServer
+from tests.tables import database, settings_of
+
+MATCHES = 300
+ENV = {"ROUND_LEASE": "1.5", "UPKEEP_EVERY": "0.4"}
+SLOW, QUICK = "slow", "quick"
+FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        server.script(SLOW, Reply(haggler, delay=0.05))
+        server.script(QUICK, haggler)
+        yield server
+
+
+@pytest.fixture(scope="module", params=["embedded", "services"])
+def running(request: pytest.FixtureRequest, stub: StubServer) -> Iterator[Stack]:
+    """Parlor on SQLite and its own broker, and on PostgreSQL and a Redis server."""
+    env = dict(ENV)
+    home = new_home()
+    with ExitStack() as services:
+        services.callback(shutil.rmtree, home, ignore_errors=True)
+        if request.param == "services":
+            env["DATABASE_URL"] = services.enter_context(new_database(service("DATABASE_URL")))
+            env["REDIS_URL"] = services.enter_context(emptied_redis(redis_of(service("REDIS_URL"), worker())))
+        parlor = Stack(home, env)
+        services.callback(parlor.close)
+        parlor.wait_until_ready()
+        with database(parlor) as engine:
+            add_models(engine, stub.url, SLOW, QUICK, in_flight=12)
+        yield parlor
+
+
+def queue_round(parlor: Stack, engine: Engine, model: str, matches: int = MATCHES) -> int:
+    round_id = make_round(engine, model, matches=matches, queued=True)
+    call_to_round(broker_of(parlor), round_id, 3)
+    return round_id
+
+
+def broker_of(parlor: Stack) -> str:
+    settings = settings_of(parlor)
+    return parlor.env["REDIS_URL"] or settings.broker_url
+
+
+def another_worker(parlor: Stack) -> "subprocess.Popen[bytes]":
+    """A second worker for rounds beside the supervisor's, as on another machine."""
+    command = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.celery_app", "worker", "-n", "second@%h"]
+    command += [
+        "-Q",
+        "batch",
+        "-P",
+        "threads",
+        "-c",
+        "2",
+        "--without-gossip",
+        "--without-mingle",
+        "--loglevel",
+        "error",
+    ]
+    with (parlor.home / "second.log").open("ab") as log:
+        return subprocess.Popen(command, cwd=ROOT, env=parlor.env, stdout=log, stderr=log, start_new_session=True)
+
+
+def told_without_models(engine: Engine, round_id: int) -> list[object]:
+    return [{**match, "seats": None} for _, match in sorted(facts(engine, round_id).items())]
+
+
+def test_a_worker_that_is_asked_to_stop_gives_its_part_to_another_at_once(running: Stack) -> None:
+    with database(running) as engine:
+        round_id = queue_round(running, engine, SLOW, 100)
+        wait_until(lambda: row_of(engine, round_id).finished >= 5, "some matches that are over")
+        began = time.monotonic()
+        os.kill(running.pid("batch"), signal.SIGTERM)
+        wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round", 60)
+        assert time.monotonic() - began < 30
+        check(engine, round_id, 100)
+
+
+def test_a_round_outlives_its_workers_and_ends_as_if_nothing_had_happened(running: Stack) -> None:
+    rng = random.Random(os.getpid())
+    with database(running) as engine:
+        second = another_worker(running)
+        try:
+            round_id = queue_round(running, engine, SLOW)
+            for kill in range(4):
+                share = (kill + rng.random()) / 5  # at a random point of each fifth of the round
+                wait_until(lambda share=share: row_of(engine, round_id).finished >= share * MATCHES, "matches")  # type: ignore[misc]
+                if kill == 1:
+                    os.killpg(second.pid, signal.SIGKILL)
+                    second.wait(10)
+                elif kill == 3:
+                    with Redis.from_url(broker_of(running).replace("redis+socket", "unix")) as broker:
+                        broker.flushdb()  # forgets every message
+                    running.kill("batch")
+                else:
+                    running.kill("batch")
+            wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round", 100)
+            check(engine, round_id, MATCHES)
+            undisturbed = queue_round(running, engine, QUICK)
+            wait_until(lambda: row_of(engine, undisturbed).status == states.DONE, "the end of the other round", 100)
+            assert told_without_models(engine, round_id) == told_without_models(engine, undisturbed)
+        finally:
+            if second.poll() is None:
+                os.killpg(second.pid, signal.SIGKILL)
+                second.wait(10)
+
+
+def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubServer) -> None:
+    add = [
+        "model",
+        "add-api",
+        SLOW,
+        "--model",
+        SLOW,
+        "--base-url",
+        stub.url,
+        "--key-env",
+        "",
+        "--option",
+        "in_flight=3",
+    ]
+    subprocess.run([*FLASK, *add], cwd=ROOT, env=env_of(home), check=True, capture_output=True)
+    run = ["round", "run", "negotiation", "--models", SLOW, "--matches", "60", "--seed", "5", "--json"]
+    first = subprocess.Popen([*FLASK, *run], cwd=ROOT, env=env_of(home), stdout=subprocess.PIPE)
+    engine = database_of(home)
+    wait_until(lambda: finished(engine) >= 5, "some matches that are over")
+    first.kill()
+    first.wait()
+    assert finished(engine) < 60
+    time.sleep(float(ENV["ROUND_LEASE"]))
+    assert "interrupted" in flask(home, "round", "list").stdout
+    second = flask(home, "round", "resume", "1", "--json")
+    assert second.returncode == 0, second.stderr
+    assert json.loads(second.stdout)["status"] == "done"
+    check(engine, 1, 60)
+
+
+def test_ctrl_c_leaves_a_round_that_can_be_resumed_and_says_how(home: Path) -> None:
+    run = ["round", "run", "negotiation", "--models", "scripted", "scripted", "--matches", "20000"]
+    first = subprocess.Popen([*FLASK, *run], cwd=ROOT, env=env_of(home), stderr=subprocess.PIPE, text=True)
+    engine = database_of(home)
+    wait_until(lambda: finished(engine) >= 5, "some matches that are over")
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=30)
+    assert first.returncode == 130
+    assert said.strip().endswith("of 20000 matches of round 1 are over; `flask round resume 1` plays the rest.")
+    assert "Round 1 is cancelled" in flask(home, "round", "cancel", "1").stdout
+
+
+def database_of(home: Path) -> Engine:
+    return create_engine(f"sqlite:///{home / 'parlor.db'}")
+
+
+def finished(engine: Engine) -> int:
+    """How many matches of the only round are over; 0 while there is no round, and no table for it."""
+    with suppress(OperationalError), reading(engine) as session:
+        return session.scalar(select(RoundRow.finished)) or 0
+    return 0
+
+
+def env_of(home: Path) -> dict[str, str]:
+    return {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": "", "REDIS_URL": "", **ENV}
+
+
+def flask(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*FLASK, *arguments], cwd=ROOT, env=env_of(home), capture_output=True, text=True)

@@ -1,0 +1,111 @@
+"""Training jobs for tests: datasets of a few short rows, models of a few thousand weights, run in this process."""
+
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Engine, func, insert, select
+
+from app.config import Settings
+from app.extensions import reading, writing
+from app.finetuning import jobs, listing
+from app.finetuning.progress import line
+from app.finetuning.work import Workplace, run_job
+from app.games.base import JSON
+from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
+from tests.datasets import cut
+from tests.rounds import make_round, play
+
+SMALL = {
+    "width": 16, "layers": 1, "heads": 2, "length": 512, "min_count": 1, "batch": 8, "threads": 1, "device": "cpu",
+}  # fmt: skip
+
+
+def make_dataset(engine: Engine, settings: Settings, name: str = "rows", game: str = "negotiation") -> Dataset:
+    """Some two dozen rows in few words, of a round of the scripted player."""
+    number = make_round(engine, "scripted", matches=12, game=game)
+    play(engine, settings, number)
+    return cut(engine, settings.home, name, rounds=[number], filter="all", style="compact")
+
+
+def make_job(
+    engine: Engine,
+    dataset: Dataset,
+    name: str = "small",
+    *,
+    queued: bool = False,
+    base: str | None = None,
+    **config: Any,
+) -> int:
+    """A job that makes a small model from nothing, or goes on from `base`; fields of its training by name."""
+    wish = jobs.Wish("sft", str(dataset.id), name, base, config)
+    if base is None:
+        wish = jobs.Wish("tiny", str(dataset.id), name, None, SMALL | config)
+    with writing(engine) as session:
+        return jobs.create(session, wish, queued=queued).id
+
+
+def run(
+    engine: Engine,
+    settings: Settings,
+    job_id: int,
+    stop: threading.Event | None = None,
+    told: Callable[[list[JSON]], None] = lambda _: None,
+) -> bool:
+    """Run a job in this process, as a worker does."""
+    return run_job(Workplace(engine, settings, uuid.uuid4().hex, stop or threading.Event(), told), job_id)
+
+
+def tell(engine: Engine, job_id: int, steps: int, of: int, **values: Any) -> None:
+    """Have a job tell of so many steps, with an evaluation after each tenth, as if somebody trained."""
+    told: list[JSON] = [
+        {"event": "started", "at": 0.0, "device": "cpu (2 threads)", "rows": 40, "eval_rows": 4, "targets": 900,
+         "parameters": 35_000, "shortened": 2, "sequences": 40, "resumed_from": None, "method": "tiny"}
+    ]  # fmt: skip
+    for step in range(1, steps + 1):
+        facts = {"at": 2.0 * step, "step": step, "steps": of, "epoch": step / 10}
+        told.append(
+            {
+                "event": "step",
+                **facts,
+                "loss": 1 + 3 / step,
+                "lr": 2.1e-5,
+                "gradient_norm": 0.5,
+                "tokens_per_second": 812.3,
+            }
+        )
+        if step % 10 == 0:
+            told.append({"event": "eval", **facts, "loss": 2 + 3 / step})
+            told.append({"event": "saved", "at": 2.0 * step, "step": step, "checkpoint": f"checkpoint-{step}"})
+    with writing(engine) as session:
+        rows = [{"job_id": job_id, "number": number, "body": body} for number, body in enumerate(told)]
+        session.execute(insert(TrainingEvent), rows)
+        row = jobs.get_job(session, job_id)
+        row.device, row.step, row.steps, row.loss = told[0]["device"], steps, of, 1 + 3 / steps
+        row.started_at = row.created_at
+        row.log = "\n".join(line(each) for each in told[-40:])
+        for name, value in values.items():
+            setattr(row, name, value)
+
+
+def row_of(engine: Engine, job_id: int) -> TrainingJob:
+    with reading(engine) as session:
+        return jobs.get_job(session, job_id)
+
+
+def events_of(engine: Engine, job_id: int, kind: str | None = None) -> list[JSON]:
+    """What a job has told, all or of one kind."""
+    with reading(engine) as session:
+        return [each for each in listing.events_of(session, job_id) if kind in (None, each["event"])]
+
+
+def model_of(engine: Engine, name: str) -> LanguageModel | None:
+    with reading(engine) as session:
+        return session.scalar(select(LanguageModel).where(LanguageModel.name == name))
+
+
+def models(engine: Engine) -> int:
+    """How many models are registered."""
+    with reading(engine) as session:
+        return session.scalar(select(func.count()).select_from(LanguageModel)) or 0

@@ -1,0 +1,101 @@
+"""A handful of rows and a model of a few thousand weights, both made on the spot."""
+
+import json
+import random
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from training.__main__ import main
+from training.config import TinyConfig
+from training.tiny import make_model, make_tokenizer, words_of
+
+Row = dict[str, Any]
+
+
+def negotiation(match: int, seat: int, rng: random.Random) -> Row:
+    """A row as a dataset has it: rules first, then the moves of both, this seat's as the assistant's."""
+    books, hats, balls = (rng.randrange(4) for _ in range(3))
+    messages = [{"role": "user", "content": f"books {books} hats {hats} balls {balls}. you begin"}]
+    for _ in range(rng.randrange(1, 4)):
+        messages.append({"role": "assistant", "content": f"[message] i want {books} books"})
+        messages.append({"role": "user", "content": "[message] no, thanks"})
+    messages.append({"role": "assistant", "content": f"[propose] ({books} books, {hats} hats, {balls} balls)"})
+    return {"messages": messages, "group": f"{match}:{seat}"}
+
+
+def rows_of(matches: int) -> list[Row]:
+    rng = random.Random(7)
+    return [negotiation(match, seat, rng) for match in range(matches) for seat in (0, 1)]
+
+
+def write_rows(path: Path, rows: list[Row]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty-eight rows of 24 matches."""
+    return write_rows(tmp_path_factory.mktemp("data") / "rows.jsonl", rows_of(24))
+
+
+@pytest.fixture(scope="session")
+def tokenizer(data: Path) -> Any:
+    from training.data import read_conversations
+
+    return make_tokenizer(words_of(read_conversations(data), 1, 1000), 128)
+
+
+@pytest.fixture(scope="session")
+def base(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint to go on from. It has dropout, so that a resumed training needs the state of the generator, too."""
+    folder = tmp_path_factory.mktemp("base") / "small"
+    torch.manual_seed(3)
+    config = TinyConfig(data=folder, output=folder, width=16, layers=2, heads=2, length=128)
+    model = make_model(config, tokenizer)
+    model.config.attention_dropout = 0.1
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def config_file(data: Path, base: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Writes a config for the base and the data; fields given by name are changed, and None takes one out."""
+
+    def write(name: str = "config", **fields: Any) -> Path:
+        usual = {"data": str(data), "base": str(base), "output": str(tmp_path / name / "model"), "device": "cpu"}
+        wanted = {key: value for key, value in (usual | {"threads": 1} | fields).items() if value is not None}
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(wanted))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def train() -> Iterator[Callable[..., int]]:
+    """`python -m training` without its four seconds of imports: takes a method, a config and where events go."""
+    hook, before = (
+        threading.excepthook,
+        {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)},
+    )
+
+    def run(method: str, config: Path, events: Path | None = None) -> int:
+        return main([method, "--config", str(config), *(["--progress", str(events)] if events else [])])
+
+    yield run
+    threading.excepthook = hook
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    torch.use_deterministic_algorithms(False)
+
+
+def events_in(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

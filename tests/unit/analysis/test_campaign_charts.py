@@ -1,0 +1,86 @@
+"""The figure of a campaign: its panels, its reference lines, and what it says to whoever does not see it."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from app.analysis import drawing
+from app.analysis.campaign_charts import Point, figure, references
+from app.analysis.chart import Chart
+from app.analysis.themes import THEMES
+from app.config import ROOT
+from tests.campaigns import made_up
+
+
+def drawn(game: str = "negotiation", lam: float | None = 0, models: int = 4, **changed: Any) -> Chart:
+    points = [Point(number, f"loop-{number}", made_up(number, game) | changed) for number in range(models)]
+    found = figure("campaign-1", "campaign 1 (loop)", game, lam, 5, points)
+    assert found
+    return found
+
+
+def panels(chart: Chart) -> dict[str, Any]:
+    return {each["title"]["text"]: each for each in chart.spec()["concat"]}
+
+
+def test_a_negotiation_has_four_panels_with_a_value_and_an_interval_for_every_model() -> None:
+    chart = drawn()
+    found = panels(chart)
+    assert list(found) == ["Mean score", "Agreement", "Pareto-optimal deals", "Length of matches"]
+    assert [len(each["data"]["values"]) for each in found.values()] == [4, 4, 8, 4]
+    lines = {each["line"] for each in found["Pareto-optimal deals"]["data"]["values"]}
+    assert lines == {"of agreed games", "of all games"}
+    first = found["Mean score"]["data"]["values"][0]
+    told = made_up(0)["score_mean"]
+    assert {name: first[name] for name in told} == told
+    assert {each["encoding"]["x"]["scale"]["domain"][1] for each in found.values()} == {5}  # as many as there will be
+
+
+def test_taboo_has_outcomes_turns_and_scores() -> None:
+    found = panels(drawn("taboo", None))
+    assert list(found) == ["How games ended", "Turns of the attacker", "Mean scores"]
+    assert len({each["line"] for each in found["How games ended"]["data"]["values"]}) == 4
+
+
+@pytest.mark.parametrize(
+    ("game", "lam", "scores"),
+    [
+        ("negotiation", 0, [5.0, 7.5]),
+        ("negotiation", 1, [10.0, 15.0]),
+        ("negotiation", -1, []),
+        ("negotiation", 0.5, []),
+        ("taboo", None, []),
+    ],
+)
+def test_reference_lines_are_where_a_score_means_something(game: str, lam: float | None, scores: list[float]) -> None:
+    assert [score for score, _ in references(game, lam)] == scores
+    chart = drawn(game, lam)
+    held = re.findall(r'"score": ([\d.]+)', json.dumps(chart.spec()["concat"][0]["layer"]))
+    assert [float(score) for score in dict.fromkeys(held)] == scores
+    assert ("random complementary split" in chart.described.sentence) == bool(scores)
+
+
+def test_its_table_and_its_sentence_say_the_same_as_the_picture() -> None:
+    chart = drawn(models=2)
+    assert "Campaign 1 (loop), 1 iteration after the base: mean score 1.80 at first, 3.45 now." in (
+        chart.described.sentence
+    )
+    assert chart.described.rows[1][:3] == ("1", "loop-1", "3.45 (3.25 to 3.65)")
+    assert all(len(row) == len(chart.described.header) for row in chart.described.rows)
+
+
+def test_a_figure_of_nothing_is_no_point() -> None:
+    chart = drawn(agreed_pareto_rate={"value": None, "low": None, "high": None})
+    assert len(panels(chart)["Pareto-optimal deals"]["data"]["values"]) == 4
+    assert figure("campaign-1", "campaign 1", "negotiation", 0, 5, []) is None
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_it_is_drawn_in_the_colours_of_the_pages(theme: str) -> None:
+    tokens = set(re.findall(r"#[0-9a-f]{6}", (ROOT / "static/css/tokens.css").read_text()))
+    for chart in (drawn(), drawn("taboo", None)):
+        assert set(re.findall(r"#[0-9a-f]{6}", json.dumps(chart.spec(theme)))) <= tokens
+        svg = drawing.draw(chart, drawing.SVG, theme).decode()
+        assert all(title in svg for title in panels(chart))

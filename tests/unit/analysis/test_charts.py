@@ -1,0 +1,201 @@
+"""Charts: what they show, in which colours, and what they say to whoever does not see them."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from app.analysis import drawing, metrics
+from app.analysis.chart import Chart
+from app.analysis.charts import charts_of, outcomes, score_histogram, words_histogram
+from app.analysis.comparisons import compare, cross_plays
+from app.analysis.crossplay import CrossPlay, cells
+from app.analysis.distributions import Bin, distributions
+from app.analysis.matches import Row, of_rows
+from app.analysis.rounds import RoundAnalysis
+from app.analysis.themes import DARK, LIGHT, THEMES, palette
+from app.config import ROOT
+from app.errors import Invalid
+from app.games.taboo import ROLES
+
+DEALS = [
+    Row((7, 4), ("a", "b"), "deal", 6, 30, first_proposal=4, agreed=True),
+    Row((0, 10), ("b", "a"), "deal", 5, 20, first_proposal=2, agreed=True),
+    Row((0, 0), ("a", "b"), "no deal", 12, 95, first_proposal=6),
+]
+GAMES = [Row((1, -1), ("a", "b"), "attacker wins", 4, 9, winner=0), Row((0, 0), ("b", "a"), "tied game", 10, 40)]
+
+
+def analysed(rows: list[Row], number: int = 1, lam: float | None = 0) -> RoundAnalysis:
+    matches = of_rows(rows)
+    return RoundAnalysis(
+        round_id=number,
+        name="a and b",
+        game="taboo" if lam is None else "negotiation",
+        source="selfplay",
+        state="done",
+        planned=len(rows),
+        matches=len(rows),
+        lam=lam,
+        players=matches.players,
+        metrics=metrics.taboo(matches, ROLES) if lam is None else metrics.negotiation(matches, lam),
+        distributions=distributions(matches),
+    )
+
+
+def matrix(rows: list[Row], *roles: str | None) -> CrossPlay:
+    matches = of_rows(rows)
+    number = len(matches)
+    found = cells(matches, ["a", "b"], roles)
+    return CrossPlay(4, "a game", [4], number, number, ["a", "b"], roles, found)
+
+
+ALL = [
+    *charts_of(analysed(DEALS)),
+    *charts_of(analysed(GAMES, 2, None)),
+    compare([analysed(DEALS), analysed(DEALS[:2], 2)]),
+    *cross_plays(matrix(DEALS, None)),
+    *cross_plays(matrix(GAMES, *ROLES)),
+]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
+def test_a_chart_has_a_title_words_at_its_axes_and_only_the_colours_of_the_pages(chart: Chart, theme: str) -> None:
+    spec = chart.spec(theme)
+    tokens = set(re.findall(r"#[0-9a-f]{6}", (ROOT / "static/css/tokens.css").read_text()))
+    assert spec["title"] == chart.title
+    assert spec["description"] == chart.described.sentence
+    assert set(re.findall(r"#[0-9a-f]{6}", json.dumps(spec))) <= tokens
+    assert spec["config"]["background"] == palette(theme).surface
+    titles = [
+        name["title"] for name in named(spec) if name.get("field") in ("from", "number", "value") and "title" in name
+    ]
+    assert titles
+    assert all(titles)
+    assert all(len(row) == len(chart.described.header) for row in chart.described.rows)
+
+
+def named(spec: Any) -> list[dict[str, Any]]:
+    """Every object of a spec that has a field."""
+    if isinstance(spec, list):
+        return [found for each in spec for found in named(each)]
+    if not isinstance(spec, dict):
+        return []
+    return [*([spec] if "field" in spec else []), *(found for each in spec.values() for found in named(each))]
+
+
+@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
+def test_a_chart_can_be_drawn(chart: Chart) -> None:
+    assert drawing.draw(chart, drawing.SVG, DARK).startswith(b"<svg")
+
+
+def test_no_two_charts_of_a_round_would_be_the_same_file() -> None:
+    names = [chart.name for chart in ALL]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
+
+
+def test_scores_are_counted_by_model() -> None:
+    described = score_histogram(analysed(DEALS)).described
+    assert list(described.rows) == [
+        ("0", "a", "1"),
+        ("7", "a", "1"),
+        ("10", "a", "1"),
+        ("0", "b", "2"),
+        ("4", "b", "1"),
+    ]
+    assert "6 scores. Mean score 3.50 points (95 % interval" in described.sentence
+    assert described.sentence.endswith("Most often: 0 (3 times).")
+
+
+def test_scores_below_nothing_and_between_points_are_told() -> None:
+    rows = [Row((-3, 3), ("a", "a"), "deal", 4, agreed=True), Row((2.5, -0.5), ("a", "a"), "deal", 4, agreed=True)]
+    competing = score_histogram(analysed(rows[:1], lam=-1)).described
+    assert list(competing.rows) == [("−3", "1"), ("3", "1")]
+    between = score_histogram(analysed(rows, lam=-0.5)).described
+    assert between.rows[1] == ("−1 up to 0", "1")
+
+
+def test_many_different_lengths_share_bins() -> None:
+    rows = [Row((0, 0), ("a", "a"), "no deal", 4, words) for words in range(0, 300, 3)]
+    bins = distributions(of_rows(rows))["words"]
+    assert bins[0] == Bin(0, 10, 4)  # 0 3 6 9
+    assert sum(each.number for each in bins) == 100
+    assert words_histogram(analysed(rows)).described.rows[0] == ("0 up to 10", "4")
+
+
+def test_outcomes_have_shares_and_intervals() -> None:
+    described = outcomes(analysed(GAMES, lam=None)).described
+    assert "attacker wins 50.0 %; tied game 50.0 %" in described.sentence
+    assert described.rows[0][:3] == ("attacker wins", "1", "50.0 %")
+
+
+def test_rounds_are_compared_by_any_column() -> None:
+    chart = compare([analysed(DEALS), analysed(DEALS[:2], 2)], "agreement_rate")
+    assert [row[:2] for row in chart.described.rows] == [("1: a and b", "66.7 %"), ("2: a and b", "100.0 %")]
+
+
+@pytest.mark.parametrize(
+    ("analyses", "column", "line"),
+    [
+        ([], None, "expected some of one game, got none"),
+        ([analysed(DEALS), analysed(GAMES, 2, None)], None, "expected some of one game, got negotiation and taboo"),
+        ([analysed(DEALS)], "wins", "expected one of score_mean"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(analyses: list[RoundAnalysis], column: str | None, line: str) -> None:
+    with pytest.raises(Invalid, match=line):
+        compare(analyses, column)
+
+
+def test_a_cross_play_has_a_cell_for_each_that_met() -> None:
+    by_pair = {(cell.row, cell.column): (cell.score.value, cell.matches) for cell in matrix(DEALS, None).cells}
+    assert by_pair == {("a", "b"): (pytest.approx(17 / 3), 3), ("b", "a"): (pytest.approx(4 / 3), 3)}
+    by_role = {(cell.row, cell.column, cell.role): cell.score.value for cell in matrix(GAMES, *ROLES).cells}
+    assert by_role == {
+        ("a", "b", "attacker"): 1,
+        ("b", "a", "attacker"): 0,
+        ("b", "a", "defender"): -1,
+        ("a", "b", "defender"): 0,
+    }
+
+
+def test_a_model_against_itself_has_the_mean_of_both_seats() -> None:
+    rows = [Row((7, 4), ("a", "a"), "deal", 6), Row((0, 1), ("a", "a"), "deal", 6)]
+    [cell] = matrix(rows, None).cells
+    assert (cell.matches, cell.score.value) == (2, 3)
+
+
+def test_equal_scores_are_little_in_colour_and_in_ink() -> None:
+    [chart] = cross_plays(matrix([Row((3, 3), ("a", "b"), "deal", 6)], None))
+    rect, text = chart.spec()["layer"]
+    low, high = rect["encoding"]["color"]["scale"]["domain"]
+    assert (low, high) == (3, 4)
+    assert text["encoding"]["color"]["condition"]["test"]["gte"] > 3
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG 2 defines it."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted([light(one), light(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_text_on_a_heat_map_can_be_read_on_each_of_its_colours(theme: str) -> None:
+    colours = palette(theme)
+    inks = [colours.on_little] * 4 + [colours.on_much] * 3
+    assert [contrast(ink, ground) >= 4.5 for ink, ground in zip(inks, colours.scale, strict=True)] == [True] * 7
+
+
+def test_an_unknown_theme_is_refused() -> None:
+    assert palette(LIGHT) != palette(DARK)
+    with pytest.raises(Invalid, match="expected light or dark, got 'grey'"):
+        ALL[0].spec("grey")

@@ -1,0 +1,46 @@
+"""The curve of a training: what it draws and says."""
+
+from typing import Any
+
+from app.analysis import drawing
+from app.analysis.losses import loss_curve
+from app.analysis.themes import DARK, LIGHT
+
+
+def told(kind: str, step: int, loss: float | None) -> dict[str, Any]:
+    return {"event": kind, "step": step, "loss": loss}
+
+
+EVENTS = [
+    {"event": "started"}, told("step", 1, 4.0), told("step", 2, 3.0), told("eval", 2, 3.5), told("step", 3, 9.0),
+    {"event": "started"}, told("step", 3, 2.0), told("step", 4, None), told("eval", 4, 3.75),
+]  # fmt: skip
+
+
+def test_a_step_that_was_told_again_counts_once_and_one_without_a_number_not_at_all() -> None:
+    chart = loss_curve("loss-3", "job 3", EVENTS, 10)
+    assert chart.described.rows == [
+        ("1", "4.0000", ""), ("2", "3.0000", "3.5000"), ("3", "2.0000", ""), ("4", "", "3.7500"),
+    ]  # fmt: skip
+    assert chart.described.sentence == (
+        "Loss of job 3: 4.0000 at step 1, 2.0000 at step 3. On what was held out it was 3.7500 last,"
+        " and best at step 2: 3.5000."
+    )
+    spec = chart.spec()
+    assert spec["encoding"]["x"]["scale"]["domain"] == [0, 10]
+    assert len(spec["data"]["values"]) == 5
+
+
+def test_a_long_training_is_drawn_with_a_few_hundred_points_and_the_last() -> None:
+    chart = loss_curve("loss-3", "job 3", [told("step", step, 1 / step) for step in range(1, 10_001)], 10_000)
+    points = chart.spec()["data"]["values"]
+    assert len(points) <= 300
+    assert points[-1]["step"] == 10_000
+    assert len(chart.described.rows) <= 40
+
+
+def test_every_state_of_a_training_can_be_drawn() -> None:
+    for events in ([], EVENTS[:2], EVENTS):
+        for theme in (LIGHT, DARK):
+            assert drawing.draw(loss_curve("loss-3", "job 3", events, None), drawing.SVG, theme).startswith(b"<svg")
+    assert loss_curve("loss-3", "job 3", [], None).described.sentence == "Job 3 has told of no step yet."

@@ -1,0 +1,51 @@
+"""What a job may say of its training agrees with what the training takes."""
+
+from typing import Any
+
+import pytest
+
+from app.errors import Invalid
+from app.finetuning.config import METHODS, check_model_name, fields_of, read_config
+from training.__main__ import METHODS as TRAINED
+
+ITS_OWN = {"data", "output", "run", "resume", "base", "base_sha256", "eval_data", "chat_template"}
+
+
+def test_every_field_of_a_training_may_be_given_but_for_its_files() -> None:
+    assert set(METHODS) <= set(TRAINED)
+    for method in METHODS:
+        assert set(fields_of(method)) == set(TRAINED[method].model_fields) - ITS_OWN
+
+
+def test_numbers_may_come_as_text_and_null_is_the_default() -> None:
+    raw = {"epochs": "2.5", "batch": "4", "max_steps": None, "log_every": "auto", "eval_share": "0.1", "patience": "2"}
+    expected = {"epochs": 2.5, "batch": 4, "log_every": "auto", "eval_share": 0.1, "patience": 2}
+    assert read_config("sft", raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "fields", "complaint"),
+    [
+        ("dpo", {}, "method: expected sft or tiny, got 'dpo'"),
+        ("sft", {"lr": 1}, "lr: expected a field of sft (max_length, seed, epochs, "),
+        ("sft", {"width": 64}, "width: expected a field of sft "),
+        ("sft", {"output": "elsewhere"}, "output: expected a field of sft "),
+        ("tiny", {"width": 4}, "width: expected a whole number from 8 to 1000000000, got 4"),
+        ("sft", {"learning_rate": "fast"}, "learning_rate: expected a number above 0, got 'fast'"),
+        ("sft", {"epochs": 0}, "epochs: expected a number above 0, got 0"),
+        ("sft", {"warmup": 1}, "warmup: expected a number from 0 to below 1, got 1"),
+        ("sft", {"schedule": ["steep"]}, "schedule: expected cosine or linear or constant, got ['steep']"),
+        ("sft", {"log_every": "often"}, "log_every: expected a whole number from 1 to 1000000000, got 'often'"),
+        ("sft", {"patience": 2}, "patience: expected eval_share beside it, got none"),
+    ],
+)
+def test_what_cannot_be_trained_is_one_line(method: str, fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_config(method, fields)
+    assert refused.value.message.startswith(complaint)
+
+
+@pytest.mark.parametrize("name", ["", "../up", ".hidden", "a b", "a/b", "ä", "x" * 81, "a\n"])
+def test_a_name_that_can_be_no_folder_is_refused(name: str) -> None:
+    with pytest.raises(Invalid, match="name: expected 1 to 80 letters"):
+        check_model_name(name)

@@ -1,0 +1,150 @@
+"""`python -m training METHOD --config FILE`: trains a model. docs/training.md says what a config holds.
+
+`python -m training check FOLDER` loads a checkpoint and says in one JSON object what it is.
+
+Exit codes: 0 done, 1 a training that failed, 2 a config, data or a folder that cannot be used, 130 interrupted.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TextIO
+
+from training.config import Config, SftConfig, TinyConfig, read_config
+from training.errors import Failed, Refused, is_disk_full, one_line
+from training.progress import Progress, Stop
+
+METHODS: dict[str, type[Config]] = {"sft": SftConfig, "tiny": TinyConfig}
+HELP = {"sft": "goes on from a checkpoint", "tiny": "begins from nothing"}
+CHECK = "check"
+PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is still there
+# Nothing is ever asked of a server, and the libraries keep their warnings to themselves: stdout is for progress.
+_QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "true"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a method and returns the exit code; what went wrong is one line on stderr and a `failed` event."""
+    options = _parser().parse_args(arguments)
+    if options.method == CHECK:
+        return _check(options.folder)
+    stop = Stop()
+    threading.excepthook = _leave_to_the_main_thread
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop.ask)
+    if options.parent is not None:
+        threading.Thread(target=_stop_without, args=(options.parent,), daemon=True).start()
+    try:
+        # Of several processes, as torchrun starts them, the first one tells.
+        events = options.progress if os.environ.get("RANK", "0") == "0" else Path(os.devnull)
+        with _stream(events) as stream:
+            return _run(options.method, options.config, Progress(stream), stop)
+    except Refused as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _check(folder: Path) -> int:
+    _be_quiet()
+    try:
+        print(json.dumps(import_module("training.check").facts(folder)))
+        return 0
+    except (Refused, MemoryError, OSError, RuntimeError) as error:
+        print(f"error: {error if isinstance(error, Refused) else one_line(error)}", file=sys.stderr)
+        return 2
+
+
+def _be_quiet() -> None:
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+
+
+def _run(method: str, path: Path, progress: Progress, stop: Stop) -> int:
+    try:
+        config = read_config(METHODS[method], path)
+        _be_quiet()
+        # torch takes seconds to load: a config that cannot be used is refused before.
+        import_module(f"training.{method}").run(config, progress, stop)
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        _tell_if_possible(progress, "interrupted")
+        return 130
+    except (Refused, Failed, MemoryError, OSError, RuntimeError) as error:
+        message = _message(error)
+        print(f"error: {message}", file=sys.stderr)
+        _tell_if_possible(progress, "failed", message=message)
+        return 2 if isinstance(error, Refused) else 1
+
+
+def _tell_if_possible(progress: Progress, event: str, **facts: str) -> None:
+    """The last event; where it is the disk of the events that is full, stderr has said it already."""
+    with contextlib.suppress(OSError):
+        progress.tell(event, **facts)
+
+
+def _message(error: BaseException) -> str:
+    """One line. Raises the error again where nobody foresaw it."""
+    if isinstance(error, (Refused, Failed)):
+        return str(error)
+    if is_disk_full(error):
+        return f"the disk is full ({one_line(error)}); make room and start again"
+    if isinstance(error, MemoryError) or "memory" in str(error):
+        return f"out of memory ({one_line(error)}); lower batch and raise accumulation by as much"
+    if isinstance(error, OSError):
+        return one_line(error)
+    raise error
+
+
+def _stop_without(parent: int) -> None:
+    """Nobody is left who could stop this: it does so by itself, with a checkpoint. Works wherever processes do."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_EVERY)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _leave_to_the_main_thread(failure: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread, and raises what went wrong there again in ours."""
+    if failure.exc_value is None or not is_disk_full(failure.exc_value):
+        threading.__excepthook__(failure)
+
+
+@contextlib.contextmanager
+def _stream(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"--progress: expected a file to write to, got {path}: {error.strerror}") from None
+    try:
+        yield file
+    finally:
+        with contextlib.suppress(OSError):  # what it could not write was said by whoever tried
+            file.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training", description="Train a model on what was played.")
+    commands = parser.add_subparsers(dest="method", required=True, metavar="METHOD")
+    for name in METHODS:
+        method = commands.add_parser(name, help=HELP[name], description=HELP[name])
+        method.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML or JSON; docs/training.md")
+        method.add_argument("--parent", type=int, metavar="PID", help="stop, as by SIGTERM, when that process is gone")
+        method.add_argument("--progress", type=Path, metavar="FILE", help="events as JSON lines; stdout if left out")
+    look = "say what a checkpoint folder holds"
+    commands.add_parser(CHECK, help=look, description=look).add_argument("folder", type=Path, metavar="FOLDER")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Checkpoint folders: safetensors, a tokenizer, and `parlor.json`, which says where the model came from."""
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from training.data import file_hash
+from training.errors import Failed, Refused, is_disk_full, one_line
+
+PROVENANCE = "parlor.json"
+
+
+def checkpoint_hash(folder: Path) -> str:
+    """The sha256 of a checkpoint: of the names and hashes of its files in order, but for its own `parlor.json`."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != PROVENANCE)
+    lines = "".join(f"{file_hash(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def check(folder: Path, expected: str | None = None) -> str:
+    """The hash of a checkpoint that may be loaded.
+
+    Raises Refused for a folder without config, safetensors or tokenizer, one that wants to run code of its own, and
+    one that is not what its `parlor.json`, or the `expected` hash, says.
+    """
+    if not (folder / "config.json").is_file():
+        raise Refused(f"{folder}: expected a checkpoint folder with a config.json, got none there; name another")
+    if not any(folder.glob("*.safetensors")):
+        raise Refused(f"{folder}: expected weights as .safetensors, got none; convert them, other formats can run code")
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise Refused(f"{folder}: expected a tokenizer beside the weights, got none; put the model's own there")
+    found = checkpoint_hash(folder)
+    wanted = expected or read_provenance(folder).get("checkpoint_sha256", found)
+    if found != wanted:
+        raise Refused(f"{folder}: expected the checkpoint with hash {wanted[:12]}…, got {found[:12]}…; it was changed")
+    return found
+
+
+def load(folder: Path, expected: str | None = None, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
+    """Model and tokenizer of a checkpoint folder; no code in it is ever run. Raises Refused as `check`."""
+    check(folder, expected)
+    options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        model, found = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **options
+        )
+    except Exception as error:  # the library raises whatever its readers of a dozen formats raise
+        raise Refused(f"{folder}: expected a causal language model that can be loaded, got {one_line(error)}") from None
+    if missing := sorted(found["missing_keys"]):
+        raise Refused(
+            f"{folder}: expected all weights of the model, got none for {missing[0]}; take the whole checkpoint"
+        )
+    known = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > known:
+        raise Refused(
+            f"{folder}: expected a tokenizer of at most {known} tokens, got {len(tokenizer)}; put the model's own there"
+        )
+    return model, tokenizer
+
+
+def length_of(model: Any) -> int:
+    """How many tokens a model can take, as its config says; very many where it does not."""
+    return int(getattr(model.config, "max_position_embeddings", None) or 2**20)
+
+
+def read_provenance(folder: Path) -> dict[str, Any]:
+    """What `parlor.json` says; nothing for a checkpoint that was not made here. Raises Refused if it is broken."""
+    try:
+        return dict(json.loads((folder / PROVENANCE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError):
+        raise Refused(
+            f"{folder / PROVENANCE}: expected an object of JSON, got something else; was it cut off?"
+        ) from None
+
+
+def write_provenance(folder: Path, facts: Mapping[str, Any]) -> str:
+    """Writes `parlor.json` beside a whole checkpoint and returns the checkpoint's hash, which it holds."""
+    found = checkpoint_hash(folder)
+    text = json.dumps({**facts, "checkpoint_sha256": found, "versions": versions()}, indent=2, ensure_ascii=False)
+    (folder / PROVENANCE).write_text(text + "\n", encoding="utf-8")
+    return found
+
+
+def versions() -> dict[str, str]:
+    """What the model was made with."""
+    names = ("torch", "transformers", "tokenizers", "safetensors", "accelerate")
+    return {"python": python_version()} | {name: version(name) for name in names}
+
+
+def unfinished(folder: Path) -> Path:
+    """What a folder is called until all is in it."""
+    return folder.with_name(f".{folder.name}.part")
+
+
+@contextlib.contextmanager
+def written(folder: Path) -> Iterator[Path]:
+    """An empty folder that gets the name `folder` when all is in it, and is gone when something went wrong.
+
+    Raises Failed when the disk is full.
+    """
+    part = unfinished(folder)
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        part.mkdir(parents=True)
+        yield part
+        for path in part.iterdir():
+            path.chmod(0o644)  # safetensors makes files that nobody else may read
+        part.rename(folder)
+    except BaseException as error:
+        shutil.rmtree(part, ignore_errors=True)
+        if is_disk_full(error):
+            raise Failed(f"{folder}: the disk is full ({one_line(error)}); make room and start again") from None
+        raise

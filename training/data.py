@@ -1,0 +1,208 @@
+"""Rows of a dataset file → batches of tokens.
+
+A file holds one JSON object a line, or one JSON array of them: `{"messages": [{"role", "content"}, …], "group": …}`.
+`group` names the seat of the match that a row was cut from, as `match:seat`. Where a model of the tokenizer with the
+hash `tokenizer` made the assistant's moves, each of them has the `ids` that it sampled.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import Sampler
+
+from training.errors import Refused, shown
+from training.rendering import Marked, Renderer
+
+IGNORED = -100  # the label of a token that is not to be learnt
+ROLES = ("system", "user", "assistant")
+_BUCKET = 50  # batches whose rows are sorted by length together
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One row of a file: where it stands there, the match's seat that it is of, its messages, and in which tokenizer's
+    tokens they were said.
+    """
+
+    place: str
+    group: str
+    messages: tuple[Mapping[str, Any], ...]
+    tokenizer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is trained on: token sequences and the group of each, and how many conversations had to be shortened."""
+
+    sequences: tuple[Marked, ...]
+    groups: tuple[str, ...]
+    shortened: int
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def __getitem__(self, at: int) -> tuple[int, Marked]:
+        return at, self.sequences[at]
+
+    @property
+    def targets(self) -> int:
+        """How many tokens are to be learnt."""
+        return sum(sum(each.learnt) for each in self.sequences)
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    """The rows of a JSONL or JSON file. Raises Refused, naming the row."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"{path}: expected a dataset file, got none: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{path}: expected UTF-8 text, got something else") from None
+    conversations = [_conversation(f"{path}, {place}", raw) for place, raw in _objects(path, text)]
+    if not conversations:
+        raise Refused(f"{path}: expected rows, got none")
+    return conversations
+
+
+def _objects(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    if text.lstrip().startswith("["):
+        yield from ((f"row {number}", raw) for number, raw in enumerate(_json(str(path), text), 1))
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield f"line {number}", _json(f"{path}, line {number}", line)
+
+
+def _json(place: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Refused(f"{place}: expected JSON, got {shown(text)}: {error}") from None
+
+
+def _conversation(place: str, raw: Any) -> Conversation:
+    messages = raw.get("messages") if isinstance(raw, dict) else None
+    if not isinstance(messages, list) or not messages:
+        raise Refused(f'{place}: expected {{"messages": […]}}, got {shown(raw)}')
+    for number, each in enumerate(messages, 1):
+        if not isinstance(each, dict) or each.get("role") not in ROLES or not isinstance(each.get("content"), str):
+            raise Refused(
+                f"{place}, message {number}: expected a role ({', '.join(ROLES)}) and a content, got {shown(each)}"
+            )
+    if messages[0]["role"] == "assistant":
+        raise Refused(f"{place}: expected a first message of the user or the system, got the assistant's")
+    if not any(each["role"] == "assistant" and each.get("weight", 1) for each in messages):
+        raise Refused(f"{place}: expected a move of the assistant to learn from, got none")
+    tokenizer = raw.get("tokenizer")
+    own = (each.get("ids") for each in messages if each["role"] == "assistant")
+    if tokenizer is not None and not all(isinstance(ids, list) and all(type(id_) is int for id_ in ids) for ids in own):
+        raise Refused(
+            f"{place}: expected the ids of each of the assistant's moves beside a tokenizer, got none for one"
+        )
+    return Conversation(place, str(raw.get("group", place.rpartition(", ")[2])), tuple(messages), tokenizer)
+
+
+def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> Rows:
+    """All conversations as token sequences, in their order. Raises Refused, naming the row that cannot be one."""
+    sequences: list[Marked] = []
+    groups: list[str] = []
+    shortened = 0
+    for each in conversations:
+        sampled = None
+        if each.tokenizer is not None and each.tokenizer == renderer.tokenizer_hash:
+            sampled = [message["ids"] for message in each.messages if message["role"] == "assistant"]
+        try:
+            marked, was_shortened = renderer.render(each.messages, sampled)
+        except Refused as error:
+            raise Refused(f"{each.place} ({each.group}): {error}") from None
+        sequences += marked
+        groups += [each.group] * len(marked)
+        shortened += was_shortened
+    return Rows(tuple(sequences), tuple(groups), shortened)
+
+
+def split(conversations: Sequence[Conversation], share: float, seed: int) -> tuple[list[Conversation], ...]:
+    """Rows to train on and rows to evaluate on. Both seats of a match are on one side: they hold the same words.
+
+    Raises Refused where a side would be empty.
+    """
+    if share == 0:
+        return list(conversations), []
+    matches = sorted({_match(each.group) for each in conversations})
+    random.Random(seed).shuffle(matches)
+    aside = set(matches[: max(1, round(share * len(matches)))])
+    if len(aside) == len(matches):
+        raise Refused(f"eval_share: expected rows of more matches, got {len(matches)} in all; lower it or leave it out")
+    kept = [each for each in conversations if _match(each.group) not in aside]
+    return kept, [each for each in conversations if _match(each.group) in aside]
+
+
+def _match(group: str) -> str:
+    return group.rpartition(":")[0] or group
+
+
+def file_hash(path: Path) -> str:
+    """The sha256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Collator:
+    """Pads sequences on the right, which causal attention never looks at: no mask is needed."""
+
+    def __init__(self, padding: int) -> None:
+        self._padding = padding
+
+    def __call__(self, rows: Sequence[tuple[int, Marked]]) -> dict[str, torch.Tensor]:
+        """`input_ids` and `labels` (B, T), and `rows` (B,), the rows' numbers."""
+        longest = max(len(each.ids) for _, each in rows)
+        ids = torch.full((len(rows), longest), self._padding)
+        labels = torch.full((len(rows), longest), IGNORED)
+        for at, (_, each) in enumerate(rows):
+            tokens = torch.tensor(each.ids)
+            ids[at, : len(tokens)] = tokens
+            labels[at, : len(tokens)] = torch.where(torch.tensor(each.learnt), tokens, IGNORED)
+        return {"input_ids": ids, "labels": labels, "rows": torch.tensor([number for number, _ in rows])}
+
+
+class Order(Sampler[int]):
+    """The order of the rows in an epoch: a function of seed and epoch alone, whatever was drawn or killed before.
+
+    Rows of like length lie together in a batch, so that little is padding, and batches come in a random order.
+    `batch` counts the rows of one optimizer step: the order does not depend on how a step is accumulated.
+    """
+
+    def __init__(self, rows: Rows, batch: int, seed: int) -> None:
+        self._lengths = [len(each.ids) for each in rows.sequences]
+        self._batch = batch
+        self._seed = seed
+        self._epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Which epoch is next; the Trainer says so."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        rng = random.Random(f"{self._seed}:{self._epoch}")
+        order = list(range(len(self)))
+        rng.shuffle(order)
+        size = self._batch * _BUCKET
+        order = [
+            at for begin in range(0, len(order), size) for at in sorted(order[begin : begin + size], key=self._length)
+        ]
+        batches = [order[begin : begin + self._batch] for begin in range(0, len(order), self._batch)]
+        short = [batches.pop()] if len(batches[-1]) < self._batch else []
+        rng.shuffle(batches)
+        return (at for batch in [*batches, *short] for at in batch)
+
+    def _length(self, at: int) -> int:
+        return self._lengths[at]

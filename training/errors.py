@@ -1,0 +1,40 @@
+"""The two ways in which a training says no. Each message is one line: what was expected, what came, what to do."""
+
+import errno
+
+_FULL = (
+    "no space left",
+    "os error 28",
+    "file too large",
+    "os error 27",
+    "disk quota",
+    "pytorchstreamwriter",
+    "file write",
+)
+
+
+class Refused(Exception):
+    """The config, the data or the base model cannot be trained with; nothing was begun. Exit code 2."""
+
+
+class Failed(Exception):
+    """A training that had begun cannot go on; its last good checkpoint stays. Exit code 1."""
+
+
+def shown(value: object, most: int = 60) -> str:
+    """What came, for a message: its repr, short enough for one line."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says so: each of the libraries that write has its own way."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return True
+    return isinstance(error, Exception) and any(text in str(error).lower() for text in _FULL)
+
+
+def one_line(error: BaseException, most: int = 160) -> str:
+    """An error of a library in one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,69 @@
+"""What happens beside the steps of a training: progress is told, evaluations are saved, a wish to stop is granted."""
+
+import time
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from training.progress import Progress, Stop
+from training.trainer import PREFIX, TokenTrainer
+
+
+class Follower(TrainerCallback):
+    """Tells `progress` of steps, evaluations and checkpoints, and ends the training when `stop` was asked for."""
+
+    def __init__(self, progress: Progress, stop: Stop) -> None:
+        self._progress = progress
+        self._stop = stop
+        self.trainer: TokenTrainer | None = None
+        self._since = time.perf_counter()
+        self._tokens = 0
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """From now on there is a step to end before stopping."""
+        self._since = time.perf_counter()
+        self._stop.gentle = True
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """A wish to stop is granted here, with a checkpoint to go on from."""
+        if self._stop.asked:
+            control.should_save = True
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        """One line for the steps since the last, and one for an evaluation."""
+        facts = {"step": state.global_step, "steps": state.max_steps, "epoch": state.epoch}
+        if logs and "loss" in logs and state.is_world_process_zero:
+            figures = {"loss": logs["loss"], "lr": logs["learning_rate"], "gradient_norm": logs.get("grad_norm")}
+            self._progress.tell("step", **facts, **figures, tokens_per_second=self._speed())
+        if logs and "eval_loss" in logs and state.is_world_process_zero:
+            self._progress.tell("eval", **facts, loss=logs["eval_loss"])
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """What was evaluated is saved, so that the best can be gone back to. The time it took counts as no step's."""
+        control.should_save = True
+        self._since = time.perf_counter()
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """A checkpoint is whole. What it holds does not say that somebody wanted to stop."""
+        if self._stop.asked:
+            control.should_training_stop = True
+        if state.is_world_process_zero:
+            self._progress.tell("saved", step=state.global_step, checkpoint=f"{PREFIX}{state.global_step}")
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """There is no step left to wait for."""
+        self._stop.gentle = False
+
+    def _speed(self) -> float:
+        """Tokens trained on, prompts included, in a second since this was last asked."""
+        now, tokens = time.perf_counter(), self.trainer.tokens_seen if self.trainer else 0
+        speed = (tokens - self._tokens) / max(now - self._since, 1e-9)
+        self._since, self._tokens = now, tokens
+        return round(speed, 1)

@@ -1,0 +1,39 @@
+"""What happens while a model is trained, as lines of JSON: `{"event": …, "at": …}`, one a line, flushed at once."""
+
+import json
+import math
+import time
+from typing import Any, TextIO
+
+
+class Progress:
+    """Writes events to a stream. Numbers that JSON does not have (NaN, infinity) become null."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def tell(self, event: str, **facts: Any) -> None:
+        """Writes one event; its names are in docs/training.md."""
+        line = json.dumps(
+            {"event": event, "at": round(time.time(), 3)} | {name: _plain(value) for name, value in facts.items()}
+        )
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Stop:
+    """Somebody's wish that the training end. During the steps it is granted after the current one, else at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.gentle = False
+
+    def ask(self, *_: object) -> None:
+        """A signal handler. Raises KeyboardInterrupt outside the steps, and the second time."""
+        if self.asked or not self.gentle:
+            raise KeyboardInterrupt
+        self.asked = True

@@ -1,0 +1,186 @@
+"""What all methods have in common: rows, a run that can be gone on with, a checkpoint that appears when it is whole."""
+
+import random
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from torch.utils.tensorboard import SummaryWriter
+from transformers import AutoModelForCausalLM, EarlyStoppingCallback, TrainerCallback
+from transformers.integrations.integration_utils import TensorBoardCallback
+from transformers.utils.logging import disable_progress_bar
+
+from training import checkpoints
+from training.config import Config
+from training.data import Conversation, Rows, file_hash, read_conversations, render_rows, split
+from training.errors import Refused
+from training.following import Follower
+from training.progress import Progress, Stop
+from training.rendering import Renderer
+from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
+
+# They change no weight; the base's hash is recorded as it was found.
+_NOT_RECORDED = {"output", "run", "resume", "keep", "log_every", "threads", "device", "base_sha256"}
+
+
+def prepare(config: Config) -> None:
+    """Seeds, threads and determinism, before a model is made. Raises Refused where the output cannot be written."""
+    if config.output.exists():
+        raise Refused(
+            f"output: expected a folder that is not there yet, got {config.output}; remove it or name another"
+        )
+    for folder in (config.output.parent, config.run_folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"output: expected a folder that can be written, got {folder}: {error.strerror}") from None
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    disable_progress_bar()
+    random.seed(config.seed)
+    numpy.random.seed(config.seed)
+    torch.manual_seed(config.seed)
+    if config.device == "cpu" or not torch.cuda.is_available():
+        torch.use_deterministic_algorithms(True)
+
+
+def read_rows(config: Config) -> tuple[list[Conversation], list[Conversation]]:
+    """The conversations to train on and those to evaluate on. Raises Refused."""
+    conversations = read_conversations(config.data)
+    if config.eval_data is not None:
+        return conversations, read_conversations(config.eval_data)
+    train, aside = split(conversations, config.eval_share, config.seed)
+    return train, aside
+
+
+def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
+    """How rows become tokens for this model. Raises Refused where the chat template that is named cannot be read."""
+    if config.chat_template is not None:
+        try:
+            tokenizer.chat_template = config.chat_template.read_text(encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"chat_template: expected a file, got {config.chat_template}: {error.strerror}") from None
+    longest = checkpoints.length_of(model)
+    return Renderer(tokenizer, min(longest, config.max_length or longest))
+
+
+def train(
+    config: Config, method: str, model: Any, tokenizer: Any, base: Mapping[str, Any], progress: Progress, stop: Stop
+) -> None:
+    """Trains a model on the config's rows and writes the checkpoint. `base` says in the provenance what it began from.
+
+    Raises Refused before the first step, Failed after it, and KeyboardInterrupt where `stop` was asked for.
+    """
+    render = renderer(config, model, tokenizer)
+    train_rows, aside_rows = read_rows(config)
+    rows = render_rows(train_rows, render)
+    aside = render_rows(aside_rows, render) if aside_rows else None
+    provenance = _provenance(config, method, base, rows)
+    last = _last_checkpoint(config, provenance)
+    follower = Follower(progress, stop)
+    trainer = TokenTrainer(
+        config, model, tokenizer, rows, aside, provenance=provenance, callbacks=_callbacks(config, follower, last)
+    )
+    follower.trainer = trainer
+    counts = {"rows": len(train_rows), "sequences": len(rows), "eval_rows": len(aside_rows), "targets": rows.targets}
+    progress.tell(
+        "started", method=method, device=_device(trainer.args.device), parameters=model.num_parameters(), **counts,
+        shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
+    )  # fmt: skip
+    if last and is_over(last):
+        trainer.take_up(last)
+        _finish(config, trainer, tokenizer, provenance, progress, from_step=trainer.state.global_step)
+        return
+    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    if stop.asked:
+        raise KeyboardInterrupt
+    _finish(config, trainer, tokenizer, provenance, progress)
+
+
+def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
+    """What makes the model what it is. Files by name and hash: their folders are another machine's tomorrow."""
+    named = {name: value.name if isinstance(value, Path) else value for name, value in config}
+    facts = {"method": method, "seed": config.seed, **base, "data_sha256": file_hash(config.data)}
+    if config.eval_data is not None:
+        facts["eval_data_sha256"] = file_hash(config.eval_data)
+    if config.chat_template is not None:
+        facts["chat_template_sha256"] = file_hash(config.chat_template)
+    counts = {"sequences": len(rows), "targets": rows.targets, "shortened": rows.shortened}
+    return {**facts, **counts, "config": {name: value for name, value in named.items() if name not in _NOT_RECORDED}}
+
+
+def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | None:
+    """What to go on from. Raises Refused where the run folder holds another training."""
+    run = config.run_folder
+    for part in run.glob(f".{PREFIX}*.part"):
+        shutil.rmtree(part, ignore_errors=True)  # another process of ours may be at it, too
+    found = checkpoints_in(run)
+    if not config.resume:
+        for path in found:
+            shutil.rmtree(path, ignore_errors=True)
+        return None
+    if not found:
+        return None
+    checkpoints.check(found[-1])
+    then = checkpoints.read_provenance(found[-1])
+    for name, value in provenance.items():
+        if then.get(name) != value:
+            other = (
+                next((each for each, new in value.items() if then[name].get(each) != new), "")
+                if name == "config"
+                else name
+            )
+            raise Refused(
+                f"{run}: expected a training like the one that was begun there, got another {other};"
+                " name another run folder, or set resume: false to begin anew"
+            )
+    return found[-1]
+
+
+def _callbacks(config: Config, follower: Follower, last: Path | None) -> list[TrainerCallback]:
+    logs = config.run_folder / "tensorboard"
+    begun = int(last.name.removeprefix(PREFIX)) + 1 if last else 0
+    callbacks: list[TrainerCallback] = [follower, TensorBoardCallback(SummaryWriter(str(logs), purge_step=begun))]
+    if config.patience:
+        callbacks.append(EarlyStoppingCallback(config.patience))
+    return callbacks
+
+
+def _device(device: torch.device) -> str:
+    if device.type == "cuda":
+        return f"{torch.cuda.get_device_name(device)} ({device})"
+    return f"{device.type} ({torch.get_num_threads()} threads)"
+
+
+def _finish(
+    config: Config,
+    trainer: TokenTrainer,
+    tokenizer: Any,
+    provenance: Mapping[str, Any],
+    progress: Progress,
+    from_step: int | None = None,
+) -> None:
+    """The best weights, or the last where nothing was evaluated, as the output; then the run's checkpoints go.
+
+    The last are the trainer's, or, where nothing was left to train, those of the checkpoint of `from_step`.
+    """
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    standing = trainer.standing()
+    best = trainer.state.best_global_step
+    step = best if best and best != standing["step"] else from_step
+    if step is not None:
+        folder = config.run_folder / f"{PREFIX}{step}"
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        standing = {name: value for name, value in checkpoints.read_provenance(folder).items() if name in standing}
+    if not trainer.args.should_save:
+        return
+    with checkpoints.written(config.output) as part:
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        found = checkpoints.write_provenance(part, {**provenance, **standing})
+    for path in checkpoints_in(config.run_folder):
+        shutil.rmtree(path)
+    progress.tell("finished", output=str(config.output), checkpoint_sha256=found, **standing)

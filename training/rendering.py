@@ -1,0 +1,209 @@
+"""Conversations → token sequences in which the moves to be learnt are marked.
+
+A conversation is rendered turn by turn with the tokenizer's chat template, as it was when it was played: the prompt up
+to a turn, then the turn with its end marker. As long as each prompt begins with the tokens that stand there already,
+all turns share one sequence. Where one does not (the template rewrites history, or the oldest turns had to go for the
+model's length), the turn begins a sequence of its own. What is learnt is the same either way.
+
+Play renders its prompts here, too (`Renderer.prompt`), so that a model is asked in the tokens that it learnt from.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jinja2 import TemplateError
+
+from training.errors import Refused
+
+Message = Mapping[str, Any]
+
+# What a tokenizer without a chat template is given, in training and at play.
+PLAIN = (
+    "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ eos_token }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}"
+)
+_ROOM = 8  # the part of a model's length that a prompt leaves for the answer is one of so many
+
+
+@dataclass(slots=True)
+class Marked:
+    """A token sequence: `ids`, and for each whether it is to be learnt. The first token never is."""
+
+    ids: list[int] = field(default_factory=list)
+    learnt: list[bool] = field(default_factory=list)
+
+    def extend(self, prompt: Sequence[int], target: Sequence[int]) -> None:
+        """Goes on with a turn: what was said to the model since the last one, and what it is to say."""
+        self.learnt += [False] * len(prompt) + [True] * len(target)
+        self.ids += [*prompt, *target]
+
+
+class Renderer:
+    """Renders conversations for one tokenizer and the length (in tokens) that its model can take.
+
+    A tokenizer without a chat template gets `PLAIN`.
+    """
+
+    def __init__(self, tokenizer: Any, longest: int) -> None:
+        tokenizer.chat_template = tokenizer.chat_template or PLAIN
+        self.longest = longest
+        self.tokenizer_hash = tokenizer_hash(tokenizer)
+        self._tokenizer = tokenizer
+        self._control = control_tokens(tokenizer)
+        self._ends = frozenset(tokenizer.convert_tokens_to_ids(list(self._control)))
+        unknown = tokenizer.unk_token_id
+        self._unknown = None if unknown == tokenizer.eos_token_id else unknown
+
+    def render(
+        self, messages: Sequence[Message], sampled: Sequence[Sequence[int]] | None = None
+    ) -> tuple[list[Marked], bool]:
+        """The sequences of one conversation, and whether old turns were dropped to fit the model.
+
+        `sampled` are the tokens, with the one that ended each, in which a model of this tokenizer said the assistant's
+        messages: they are learnt as they were said. Raises Refused where the template cannot take the conversation, or
+        a single turn does not fit.
+        """
+        messages = self._without_control(messages)
+        known = len(self._tokenizer)
+        if any(not 0 <= token < known for ids in sampled or () for token in ids):
+            raise Refused(f"expected ids from 0 to {known - 1}, got others; leave the row's tokenizer out")
+        own = [at for at, each in enumerate(messages) if each["role"] == "assistant"]
+        turns = [at for at in own if messages[at].get("weight", 1)]
+        said = dict(zip(own, sampled, strict=True)) if sampled is not None else {}
+        sequences: list[Marked] = []
+        rendered: list[int] = []  # the last sequence, with turns as the template has them
+        shortened = False
+        for at, (prompt, target) in zip(turns, self._turns(messages, turns), strict=True):
+            if len(prompt) + len(target) > self.longest:
+                prompt, target = self._shortened(messages[: at + 1], len(prompt) + len(target))
+                shortened = True
+            if not sequences or prompt[: len(rendered)] != rendered:
+                sequences.append(Marked())
+                rendered = []
+            ids = list(said.get(at, ()))
+            sequences[-1].extend(prompt[len(rendered) :], ids if ids[-1:] == target[-1:] else target)
+            rendered = prompt + target
+        if said and any(len(each.ids) > self.longest for each in sequences):
+            return self.render(messages)
+        for each in sequences:
+            each.learnt = [
+                learnt and token != self._unknown for token, learnt in zip(each.ids, each.learnt, strict=True)
+            ]
+        return [each for each in sequences if any(each.learnt)], shortened
+
+    def prompt(self, messages: Sequence[Message], most: int) -> list[int]:
+        """The tokens in which a model is asked for the assistant's next message of at most `most` tokens.
+
+        Raises Refused where the template cannot take the conversation, or not even the rules and the last turn fit.
+        """
+        messages = self._without_control(messages)
+        longest = self.longest - min(most, max(1, self.longest // _ROOM))
+        [text] = self._texts([messages], ask=True)
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        shorter = self._shorter([*messages, {"role": "assistant", "content": ""}])
+        fewest = len(ids)
+        while len(ids) > longest:
+            kept = next(shorter, None)
+            if kept is None:
+                raise Refused(
+                    f"expected rules and last turn in {longest} of the {self.longest} tokens that the model can take,"
+                    f" got {fewest} in the shortest form; prompt it in fewer words, or take one that can take more"
+                )
+            [text] = self._texts([kept[:-1]], ask=True)
+            ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+            fewest = len(ids)
+        return ids
+
+    def _without_control(self, messages: Sequence[Message]) -> list[Message]:
+        return [{**each, "content": without_control(each["content"], self._control)} for each in messages]
+
+    def _turns(self, messages: Sequence[Message], turns: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        """Prompt and target of each of the assistant's turns at these places."""
+        prompts = [messages[:at] for at in turns]
+        wholes = [messages[: at + 1] for at in turns]
+        texts = self._texts(prompts, ask=True) + self._texts(wholes, ask=False)
+        ids = self._tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return [self._split(prompt, whole) for prompt, whole in zip(ids[: len(turns)], ids[len(turns) :], strict=True)]
+
+    def _texts(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[str]:
+        try:
+            return list(
+                self._tokenizer.apply_chat_template(
+                    [list(each) for each in conversations], tokenize=False, add_generation_prompt=ask
+                )
+            )
+        except TemplateError as error:
+            raise Refused(f"the chat template cannot take it: {' '.join(str(error).split())}") from None
+
+    def _split(self, prompt: list[int], whole: list[int]) -> tuple[list[int], list[int]]:
+        """What follows the prompt up to the last control token, which ends the turn."""
+        if whole[: len(prompt)] != prompt:
+            raise Refused(
+                "the chat template asks for a turn in other tokens than it renders it in;"
+                " name another with chat_template"
+            )
+        ends = [at for at in range(len(prompt), len(whole)) if whole[at] in self._ends]
+        if not ends:
+            raise Refused(
+                "expected a chat template that ends the assistant's turn with a control token, got one that does not;"
+                " name another with chat_template"
+            )
+        return prompt, whole[len(prompt) : ends[-1] + 1]
+
+    def _shortened(self, messages: Sequence[Message], fewest: int) -> tuple[list[int], list[int]]:
+        """The last turn's prompt and target without as many old turns as need to go; `fewest` tokens are too many."""
+        for kept in self._shorter(messages):
+            [(prompt, target)] = self._turns(kept, [len(kept) - 1])
+            fewest = len(prompt) + len(target)
+            if fewest <= self.longest:
+                return prompt, target
+        raise Refused(
+            f"expected rules and a turn in {self.longest} tokens, which is what the model can take,"
+            f" got {fewest} in the shortest form; leave the row out, or raise max_length if it is set"
+        )
+
+    @staticmethod
+    def _shorter(messages: Sequence[Message]) -> Iterator[list[Message]]:
+        """The conversation without one, two, … of its oldest turns; the first message, with the rules, stays."""
+        head, rest = messages[:1], messages[1:]
+        for at in range(1, len(rest)):
+            if rest[at]["role"] == rest[0]["role"]:
+                yield [*head, *rest[at:]]
+
+
+def tokenizer_hash(tokenizer: Any) -> str | None:
+    """The sha256 of what turns text into tokens and back; None for a tokenizer that is not in one piece."""
+    inner = getattr(tokenizer, "backend_tokenizer", None)
+    if inner is None:
+        return None
+    parts = json.loads(inner.to_str())
+    parts = {name: part for name, part in parts.items() if name not in ("padding", "truncation")}  # of the last call
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def control_tokens(tokenizer: Any) -> tuple[str, ...]:
+    """The texts that a tokenizer reads as control tokens: ends of turns, roles, padding."""
+    added = [each.content for each in tokenizer.added_tokens_decoder.values() if each.special]
+    return tuple(sorted(text for text in {*added, *tokenizer.all_special_tokens} if text.strip()))
+
+
+def without_control(text: str, control: Sequence[str]) -> str:
+    """A text in which nothing can be read as a control token: a space parts the first character of what could be."""
+    for token in control:
+        while token in text:
+            text = text.replace(token, f"{token[0]} {token[1:]}" if len(token) > 1 else "")
+    return text
+
+
+def marked_text(sequence: Marked, tokenizer: Any) -> str:
+    """A sequence for people: the text of each run of tokens, what is to be learnt in [brackets]."""
+    runs: list[tuple[bool, list[int]]] = []
+    for token, learnt in zip(sequence.ids, sequence.learnt, strict=True):
+        if not runs or runs[-1][0] != learnt:
+            runs.append((learnt, []))
+        runs[-1][1].append(token)
+    texts = ((learnt, tokenizer.decode(ids, skip_special_tokens=False)) for learnt, ids in runs)
+    return "".join(f"[{text}]" if learnt else text for learnt, text in texts)

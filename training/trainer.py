@@ -1,0 +1,249 @@
+"""transformers' Trainer as Parlor uses it: exact accumulation, exact resume, a stop at a loss that is no number.
+
+How it departs from the library's defaults:
+- the loss is the sum over the tokens to be learnt, divided by their number in the whole optimizer step, so the same
+  rows give the same gradients however they are accumulated; the loss of an evaluation is a mean over tokens as well;
+- the order of rows is a function of seed and epoch (`data.Order`);
+- a checkpoint gets its name when it is whole, so a kill leaves nothing that looks like one;
+- every loss and gradient is looked at before it changes the weights.
+"""
+
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
+
+from training.checkpoints import unfinished, write_provenance, written
+from training.config import Config
+from training.data import IGNORED, Collator, Order, Rows
+from training.errors import Failed
+
+PREFIX = "checkpoint-"
+MOST_LOGGED = 300  # steps that are told of where it is left to us
+
+
+def checkpoints_in(run: Path) -> list[Path]:
+    """The whole checkpoints of a run, oldest first."""
+    return sorted(run.glob(f"{PREFIX}*"), key=lambda path: int(path.name.removeprefix(PREFIX)))
+
+
+def is_over(checkpoint: Path) -> bool:
+    """Whether a training has nothing left to do after this checkpoint: its last step, or where it was stopped early."""
+    state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+    stopped: bool = state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]
+    return stopped or state.global_step >= state.max_steps
+
+
+def losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """The negative log-likelihood of each token to be learnt, 0 elsewhere.
+
+    Shapes: logits (B, T, V), labels (B, T), IGNORED where nothing is learnt → (B, T − 1).
+    """
+    wanted = labels[:, 1:]
+    flat = functional.cross_entropy(
+        logits[:, :-1].float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return flat.view(wanted.shape)
+
+
+def _step_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
+    """One micro-batch's part of the mean over all tokens that the optimizer step learns."""
+    total = losses(outputs["logits"], labels).sum()
+    return total / (num_items_in_batch if num_items_in_batch is not None else labels[:, 1:].ne(IGNORED).sum())
+
+
+class TokenTrainer(Trainer):
+    """Trains on marked tokens. `provenance` is what every checkpoint says of itself beside its step and metrics.
+
+    Raises Failed at a loss or gradient that is not finite, before it changes the weights, and when the disk is full.
+    """
+
+    # _step_loss has divided by the tokens of all micro-batches; the Trainer must not divide by their number again.
+    loss_is_scaled_for_ga = True
+    control: Any
+
+    def __init__(
+        self,
+        config: Config,
+        model: Any,
+        tokenizer: Any,
+        rows: Rows,
+        aside: Rows | None,
+        *,
+        provenance: Mapping[str, Any],
+        callbacks: Sequence[TrainerCallback] = (),
+    ) -> None:
+        self._config = config
+        self._rows = rows
+        self._provenance = provenance
+        self._part = config.run_folder
+        self._known_at_save = -1
+        self.rows_of_step: list[Tensor] = []
+        self.losses_of_step: list[Tensor] = []
+        self.tokens_seen = 0
+        super().__init__(
+            model=model,
+            args=_arguments(config),
+            data_collator=Collator(tokenizer.pad_token_id or 0),
+            train_dataset=rows,
+            eval_dataset=aside,
+            processing_class=tokenizer,
+            compute_loss_func=_step_loss,
+            callbacks=list(callbacks),
+        )
+        self.remove_callback(PrinterCallback)
+        self.add_callback(_Check(self.check_step))
+
+    def _get_train_sampler(self, *_: Any) -> Order:
+        step = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
+        return Order(self._rows, step, self._config.seed)
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+        """Forward and backward of one micro-batch; keeps which rows it held, for `check_step`."""
+        self.rows_of_step.append(inputs.pop("rows"))
+        self.tokens_seen += inputs["input_ids"].numel()
+        loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
+        self.losses_of_step.append(loss)
+        return loss
+
+    def check_step(self) -> None:
+        """Looks at losses and gradients before the optimizer does. Raises Failed, naming step and rows."""
+        gradients = [each.grad for each in self.model_wrapped.parameters() if each.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        finite = torch.isfinite(torch.stack([*self.losses_of_step, norm])).tolist()
+        groups, self.rows_of_step, self.losses_of_step = self._groups(finite[:-1]), [], []
+        if not all(finite):
+            what = "gradient" if all(finite[:-1]) else "loss"
+            last = checkpoints_in(self._config.run_folder)
+            kept = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
+            raise Failed(
+                f"step {self.state.global_step + 1}: expected a {what} that is a number, got NaN or infinity on"
+                f" {', '.join(groups)}; {kept}; lower learning_rate or look at these rows"
+            )
+
+    def _groups(self, finite: Sequence[bool]) -> list[str]:
+        """The groups of the micro-batches whose loss is not finite, or of all, each once."""
+        bad = [rows for rows, good in zip(self.rows_of_step, finite, strict=True) if not good] or self.rows_of_step
+        groups = list(dict.fromkeys(self._rows.groups[number] for each in bad for number in each.tolist()))
+        return groups if len(groups) <= 8 else [*groups[:8], f"{len(groups) - 8} more"]
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """The mean loss of a token to be learnt over the rows kept aside, as `eval_loss`. Raises Failed if NaN."""
+        self.model_wrapped.eval()
+        total = torch.zeros((), dtype=torch.float64)
+        tokens = 0
+        # An evaluation draws nothing from the generators that training draws from.
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            for batch in self.get_eval_dataloader():
+                ids, labels = batch["input_ids"], batch["labels"]
+                each = losses(self.model_wrapped(input_ids=ids, use_cache=False)["logits"], labels)
+                sums = self.accelerator.gather_for_metrics(each.sum(dim=1))
+                tokens += int(self.accelerator.gather_for_metrics(labels[:, 1:].ne(IGNORED).sum(dim=1)).sum())
+                total += sums.double().sum().cpu()
+        loss = float(total / tokens)
+        if not math.isfinite(loss):
+            raise Failed(f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}")
+        metrics = {"eval_loss": loss, "eval_tokens": float(tokens)}
+        self.log(dict(metrics))
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _get_output_dir(self, trial: Any) -> str:
+        return str(self._part)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """A checkpoint with everything to go on from, under its name when it is whole; then the old ones go."""
+        final = self._config.run_folder / f"{PREFIX}{self.state.global_step}"
+        known = len(self.state.log_history)
+        if not final.exists() or known != self._known_at_save:  # an evaluation may have come after it was saved
+            self._write(model, trial, final)
+            self._known_at_save = known
+        self.accelerator.wait_for_everyone()
+        best = self._config.run_folder / f"{PREFIX}{self.state.best_global_step}"
+        for old in checkpoints_in(self._config.run_folder)[: -self._config.keep]:
+            if self.args.should_save and old != best:
+                shutil.rmtree(old)
+
+    def _write(self, model: Any, trial: Any, final: Path) -> None:
+        self._part = unfinished(final)
+        if not self.args.should_save:
+            self.accelerator.wait_for_everyone()
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()
+            return
+        with written(final) as part:
+            self.accelerator.wait_for_everyone()
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()
+            for path in list((part / final.name).iterdir()):
+                path.rename(part / path.name)
+            (part / final.name).rmdir()
+            write_provenance(part, {**self._provenance, **self.standing()})
+            if final.exists():
+                shutil.rmtree(final)
+
+    def take_up(self, checkpoint: Path) -> None:
+        """The state of a training that was over with this checkpoint; the weights stay where they are."""
+        self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+
+    def standing(self) -> dict[str, Any]:
+        """Step, epoch and metrics so far, for a checkpoint's provenance."""
+        history = self.state.log_history
+        latest = {name: each[name] for each in history for name in ("loss", "eval_loss") if name in each}
+        return {"step": self.state.global_step, "epoch": self.state.epoch, "metrics": latest}
+
+
+class _Check(TrainerCallback):
+    """Calls `check_step` at the one moment when gradients are whole and weights still good."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+
+    def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+        self._check()
+
+
+def _arguments(config: Config) -> TrainingArguments:
+    evaluating: dict[str, Any] = {"eval_strategy": "no"}
+    if config.evaluates:
+        evaluating = {
+            "eval_strategy": "steps" if config.eval_every else "epoch",
+            "eval_steps": config.eval_every,
+            "metric_for_best_model": "eval_loss",
+            "greater_is_better": False,
+        }
+    return TrainingArguments(
+        output_dir=str(config.run_folder),
+        num_train_epochs=config.epochs,
+        max_steps=config.max_steps or -1,
+        per_device_train_batch_size=config.batch,
+        per_device_eval_batch_size=config.batch,
+        gradient_accumulation_steps=config.accumulation,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type="constant_with_warmup" if config.schedule == "constant" else config.schedule,
+        warmup_steps=config.warmup,
+        weight_decay=config.weight_decay,
+        max_grad_norm=config.clip,
+        bf16=config.precision == "bfloat16",
+        use_cpu=config.device == "cpu",
+        seed=config.seed,
+        data_seed=config.seed,
+        save_strategy="steps" if config.save_every else "epoch",
+        save_steps=config.save_every or 0,
+        logging_steps=1 / MOST_LOGGED if config.log_every == "auto" else config.log_every,  # a share, or steps
+        logging_nan_inf_filter=False,
+        restore_callback_states_from_checkpoint=True,
+        remove_unused_columns=False,
+        label_names=["labels"],
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+        report_to="none",
+        **evaluating,
+    )
