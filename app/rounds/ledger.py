@@ -80,6 +80,11 @@ class Ledger:
         """Do something in a transaction of its own, off the event loop; tried again while the database is away."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._insist, work)
 
+    @property
+    def in_hand(self) -> frozenset[int]:
+        """Where the ranges begin that are being played."""
+        return frozenset(self._accounts)
+
     def open(self, start: int, left: int) -> None:
         """The range that begins at `start` was taken, of which so many matches are to be played."""
         self._accounts[start] = Account(left)

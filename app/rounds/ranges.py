@@ -41,13 +41,18 @@ def make(session: Session, round_id: int, matches: int) -> None:
     session.execute(insert(RoundRange), rows)
 
 
-def take(session: Session, round_id: int, owner: str, seconds: float) -> Range | None:
-    """Take the first free range of a round for that long; None if none is free just now."""
+def take(session: Session, round_id: int, owner: str, seconds: float, in_hand: Collection[int] = ()) -> Range | None:
+    """Take the first free range of a round for that long; None if none is free just now.
+
+    `in_hand` are the starts of those that `owner` plays already, however long ago their leases ran out: a machine may
+    have been asleep.
+    """
     now = datetime.now(UTC)
     free = select(RoundRange.start).where(
         RoundRange.round_id == round_id,
         RoundRange.done.is_(False),
         leases.free(RoundRange, now),
+        RoundRange.start.not_in(in_hand),
     )
     first = free.order_by(RoundRange.start).limit(1).with_for_update(skip_locked=True).scalar_subquery()
     taken = session.execute(

@@ -181,7 +181,8 @@ class _Worker:
 
     async def _take(self) -> None:
         """Take a free range, or wait a moment while others play all that is left."""
-        taken, left = await self._ledger.in_thread(self._look)
+        in_hand = self._ledger.in_hand
+        taken, left = await self._ledger.in_thread(lambda session: self._look(session, in_hand))
         if taken is None:
             self._over = not left
             if left:
@@ -196,8 +197,8 @@ class _Worker:
         self._begun.extend(begun)
         self._new.extend((index, taken.start) for index in todo if index not in known)
 
-    def _look(self, session: Session) -> tuple[Range | None, bool]:
-        taken = ranges.take(session, self._round_id, self._place.owner, self._lease)
+    def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[Range | None, bool]:
+        taken = ranges.take(session, self._round_id, self._place.owner, self._lease, in_hand)
         if taken is not None and taken.leases >= ranges.MOST_LEASES:
             raise CannotGoOn(
                 f"{taken.leases} workers died at the matches {taken.start} to {taken.stop - 1}; `flask round resume`"

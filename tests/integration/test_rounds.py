@@ -143,6 +143,29 @@ def test_a_worker_that_lost_its_lease_writes_nothing_any_more(
     check(engine, round_id, 24)
 
 
+def test_a_worker_that_slept_longer_than_its_lease_plays_on_where_it_was(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("slow", Reply(haggler, delay=0.1))
+    add_models(engine, stub.url, "slow", in_flight=64)  # more than there are matches, so that it looks for others
+    round_id = make_round(engine, "slow", matches=12)
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    lapse = update(RoundRange).where(RoundRange.lease_until.is_not(None)).values(lease_until=long_ago)
+    awake = threading.Event()
+
+    def let_leases_lapse() -> None:
+        while not awake.wait(0.05):
+            with writing(engine) as session:
+                session.execute(lapse)
+
+    sleep = threading.Thread(target=let_leases_lapse)
+    sleep.start()
+    play(engine, settings, round_id)
+    awake.set()
+    sleep.join()
+    check(engine, round_id, 12)
+
+
 def test_parts_that_kill_their_workers_stop_the_round(engine: Engine, settings: Settings) -> None:
     round_id = make_round(engine, "scripted", matches=8)
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
