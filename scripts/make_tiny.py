@@ -69,6 +69,31 @@ START, TAUGHT, PLAYED, TINY, BASE = "tiny-start", "tiny-taught", "tiny-played", 
 SHIPPED = (TINY, BASE)
 STUDENT = "student"
 SOME_BROKEN_OFF = 3  # how a round ends in which a model broke the rules too often; the rest of it is as good as any
+
+
+def _own_games(
+    matches: dict[str, tuple[int, int]], base: str, again: tuple[str, int], training: dict[str, float]
+) -> Recipe:
+    """How a model learns from its own games that ended well.
+
+    `matches`: by objective, how many are played with itself, and how many with one who writes as people do.
+    """
+    return Recipe(
+        rounds=tuple(
+            Round("negotiation", (STUDENT, partner), number, objective)
+            for objective, numbers in matches.items()
+            for partner, number in zip((STUDENT, "casual"), numbers, strict=True)
+        ),
+        learned_from=STUDENT,
+        filter="nonzero",
+        rows={"negotiation": 5_000},
+        longest=170,
+        training={"learning_rate": 1e-3, "batch": 32, **training},
+        base=base,
+        again=again,
+    )
+
+
 RECIPES = {
     START: Recipe(
         rounds=(
@@ -98,35 +123,17 @@ RECIPES = {
         base=START,
         again=(START, 9_000),
     ),
-    PLAYED: Recipe(
-        rounds=(
-            Round("negotiation", (STUDENT, STUDENT), 2_500, "self"),
-            Round("negotiation", (STUDENT, "casual"), 1_500, "self"),
-            Round("negotiation", (STUDENT, STUDENT), 1_200, "coop"),
-            Round("negotiation", (STUDENT, "casual"), 800, "coop"),
-        ),
-        learned_from=STUDENT,
-        filter="nonzero",
-        rows={"negotiation": 5_000},
-        longest=170,
-        training={"epochs": 2, "learning_rate": 1e-3, "batch": 32, "seed": 3},
+    PLAYED: _own_games(
+        {"self": (2_500, 1_500), "coop": (1_200, 800)},
         base=TAUGHT,
         again=(TAUGHT, 4_000),
+        training={"epochs": 2, "seed": 3},
     ),
-    TINY: Recipe(
-        rounds=(
-            Round("negotiation", (STUDENT, STUDENT), 2_000, "self"),
-            Round("negotiation", (STUDENT, "casual"), 1_500, "self"),
-            Round("negotiation", (STUDENT, STUDENT), 800, "coop"),
-            Round("negotiation", (STUDENT, "casual"), 500, "coop"),
-        ),
-        learned_from=STUDENT,
-        filter="nonzero",
-        rows={"negotiation": 5_000},
-        longest=170,
-        training={"epochs": 3, "learning_rate": 1e-3, "batch": 32, "seed": 4},
+    TINY: _own_games(
+        {"self": (2_000, 1_500), "coop": (800, 500)},
         base=PLAYED,
         again=(TAUGHT, 2_500),
+        training={"epochs": 3, "seed": 4},
     ),
     BASE: Recipe(
         rounds=(

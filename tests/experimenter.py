@@ -1,4 +1,8 @@
-"""A browser in which an experimenter is signed in, for tests of the admin pages."""
+"""A browser in which an experimenter is signed in, for tests of the admin pages, and their way through a long list."""
+
+import html
+import re
+from collections.abc import Iterator
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -11,3 +15,12 @@ def signed_in(app: Flask) -> FlaskClient:
     client = app.test_client()
     assert client.post("/enter/" + new_admin_link(app).rpartition("/")[2]).status_code == 303
     return client
+
+
+def leafed_through(client: FlaskClient, address: str) -> Iterator[str]:
+    """The page at an address, and all that its button to the next one leads to."""
+    while address:
+        page = client.get(address).text
+        yield page
+        onward = re.search(r'<a class="button" href="([^"]+)">(?:Older|Further)</a>', page)
+        address = html.unescape(onward[1]) if onward else ""

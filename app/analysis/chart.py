@@ -30,13 +30,16 @@ class Chart:
     described: Description
     draw: Callable[[Palette], Spec]
 
-    def spec(self, theme: str = LIGHT) -> Spec:
-        """The Vega-Lite spec in the colours of `light` or `dark`. Raises Invalid."""
+    def spec(self, theme: str = LIGHT, *, titled: bool = True) -> Spec:
+        """The Vega-Lite spec in the colours of `light` or `dark`; untitled for where its title is said already.
+
+        Raises Invalid for another theme.
+        """
         colours = palette(theme)
         return {
             "$schema": SCHEMA,
             "description": self.described.sentence,
-            "title": self.title,
+            **({"title": self.title} if titled else {}),
             "config": config(colours),
             **self.draw(colours),
         }

@@ -13,7 +13,7 @@ from app import states
 from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.themes import LIGHT, THEMES
 from app.campaigns import life, steps
-from app.campaigns.listing import figure_of
+from app.campaigns.listing import figure_of, results
 from app.campaigns.spec import METHODS, STARTS, read_spec
 from app.cli.base import (
     Group,
@@ -34,7 +34,7 @@ from app.datasets.filters import ABOVE_AVG, FILTERS
 from app.errors import Invalid
 from app.extensions import db, reading, writing
 from app.matches.lobby import new_seed, read_seed
-from app.models import Campaign, LanguageModel
+from app.models import Campaign
 from app.queues import call_to_campaign
 from app.rounds.work import spare_the_collector
 
@@ -216,8 +216,7 @@ def _say(described: dict[str, Any]) -> None:
 
 def _described(session: Session, row: Campaign) -> dict[str, Any]:
     """A campaign as JSON."""
-    rows = life.iterations(session, row.id)
-    names = {each.model_id: session.get_one(LanguageModel, each.model_id).name for each in rows if each.model_id}
+    found = results(session, row.id)
     return {
         "campaign_id": row.id,
         "name": row.name,
@@ -225,18 +224,18 @@ def _described(session: Session, row: Campaign) -> dict[str, Any]:
         "status": steps.state_of(session, row),
         "error": row.error,
         "iterations": row.iterations,
-        "evaluated": sum(each.figures is not None for each in rows[1:]),
+        "evaluated": sum(each.row.figures is not None for each in found[1:]),
         "spec": row.spec,
         "results": [
             {
-                "iteration": each.number,
-                "model": None if each.model_id is None else names[each.model_id],
-                "round_id": each.round_id,
-                "dataset_id": each.dataset_id,
-                "job_id": each.job_id,
-                "evaluation_id": each.evaluation_id,
-                "figures": each.figures,
+                "iteration": each.row.number,
+                "model": each.model and each.model.name,
+                "round_id": each.row.round_id,
+                "dataset_id": each.row.dataset_id,
+                "job_id": each.row.job_id,
+                "evaluation_id": each.row.evaluation_id,
+                "figures": each.row.figures,
             }
-            for each in rows
+            for each in found
         ],
     }

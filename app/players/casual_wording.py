@@ -12,7 +12,6 @@ from app.players import wording
 from app.players.understanding import read
 
 _TRIES = 8
-_NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 def opening(likes: str, mine: Counts, counts: Counts, rng: random.Random) -> str:
@@ -27,7 +26,7 @@ def likes(values: Counts, counts: Counts, rng: random.Random) -> str:
     worst = min(range(3), key=lambda item: values[item])
     if values[best] == values[worst]:
         return ""
-    return rng.choice(_LIKES).format(best=_all_of(best, counts), worst=_all_of(worst, counts))
+    return rng.choice(_LIKES).format(best=wording.all_of(best, counts), worst=wording.all_of(worst, counts))
 
 
 def worths(values: Counts, counts: Counts) -> str:
@@ -51,8 +50,8 @@ def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str
 
 def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> str:
     """An answer to a wish for more of an item than there is."""
-    count = counts[item]
-    there = f"there {'is' if count == 1 else 'are'} only {_NUMBERS[count]} {ITEMS[item]}{'' if count == 1 else 's'}"
+    count, name = counts[item], ITEMS[item]
+    there = f"there is only one {name}" if count == 1 else f"there are only {wording.NUMBERS[count]} {name}s"
     return _with_split(there + ". {}", mine, counts, rng)
 
 
@@ -121,11 +120,7 @@ def _some(item: str, n: int, count: int, rng: random.Random) -> str:
         return rng.choice((f"the {item}", f"the {item}", f"1 {item}", item))
     if n == count:
         return rng.choice((f"the {item}s", f"all the {item}s", f"all {n} {item}s", f"{n} {item}s", f"the {n} {item}s"))
-    return f"{rng.choice((str(n), _NUMBERS[n]))} {item}{'s' if n > 1 else ''}"
-
-
-def _all_of(item: int, counts: Counts) -> str:
-    return f"the {ITEMS[item]}{'' if counts[item] == 1 else 's'}"
+    return f"{rng.choice((str(n), wording.NUMBERS[n]))} {item}{'s' if n > 1 else ''}"
 
 
 _SHAPES: Sequence[_Shape] = (_whole, _whole, _mine_alone, _mine_alone, _theirs_alone)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from app.games.contexts import ITEMS, Counts
 
-_NUMBERS = ("no", "one", "two", "three", "four", "five")
+NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 def things(share: Counts, counts: Counts) -> str:
@@ -38,7 +38,7 @@ def likes(values: Counts, counts: Counts, rng: random.Random) -> str:
     best, worst = order[0], order[-1]
     if values[best] == values[worst]:
         return ""
-    top, bottom = _all_of(best, counts), _all_of(worst, counts)
+    top, bottom = all_of(best, counts), all_of(worst, counts)
     little = "nothing" if values[worst] == 0 else "the least"
     if values[worst] == 0 or rng.random() < 0.5:
         verb = "matters" if counts[best] == 1 else "matter"
@@ -70,7 +70,7 @@ def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str
 def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> str:
     """An answer to a wish for more of an item than there is: how many there are, and an offer."""
     count, name = counts[item], ITEMS[item]
-    there = f"there is only one {name}" if count == 1 else f"there are only {_NUMBERS[count]} {name}s"
+    there = f"there is only one {name}" if count == 1 else f"there are only {NUMBERS[count]} {name}s"
     return f"{rng.choice(_SORRY)} {there} on the table. {rng.choice(_HOW_ABOUT)} {split(mine, counts, rng)}?"
 
 
@@ -89,11 +89,11 @@ def _some(item: str, n: int, count: int) -> str:
         return f"the {item}"
     if n == count:
         return f"both {item}s" if count == 2 else f"all the {item}s"
-    word = _NUMBERS[n] if n < len(_NUMBERS) else str(n)
+    word = NUMBERS[n] if n < len(NUMBERS) else str(n)
     return f"{word} {item}{'s' if n > 1 else ''}"
 
 
-def _all_of(item: int, counts: Counts) -> str:
+def all_of(item: int, counts: Counts) -> str:
     return f"the {ITEMS[item]}{'' if counts[item] == 1 else 's'}"
 
 

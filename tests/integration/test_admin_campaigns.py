@@ -19,7 +19,7 @@ from app.extensions import reading, writing
 from app.models import Campaign, LanguageModel, RoundRow, TrainingJob
 from app.web.admin import campaigns, campaigns_form, campaigns_new
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
-from tests.experimenter import signed_in
+from tests.experimenter import leafed_through, signed_in
 
 CONTEXT = "1 4 2 2 1 2\n1 0 2 1 1 8\n"  # one alone
 
@@ -123,12 +123,9 @@ def test_pages_of_the_list_hold_every_campaign_once(
 ) -> None:
     monkeypatch.setattr(listing, "PAGE", 2)
     made = [campaign_of(engine, base, f"loop{number}") for number in range(5)]
-    address, found = "/admin/campaigns", []
-    while address:
-        page = client.get(address).text
+    found = []
+    for page in leafed_through(client, "/admin/campaigns"):
         found += [int(number) for number in re.findall(r'<th scope="row"[^>]*><a href="/admin/campaigns/(\d+)"', page)]
-        following = re.search(r'href="([^"]+)">Older', page)
-        address = following[1] if following else ""
     assert found == made[::-1]
 
 

@@ -15,7 +15,7 @@ from app.extensions import reading
 from app.models import Dataset
 from app.web.admin import datasets, datasets_new
 from tests.datasets import cut, matches_of, rows_of, said, seat_of
-from tests.experimenter import signed_in
+from tests.experimenter import leafed_through, signed_in
 from tests.rounds import make_round, play
 
 
@@ -95,12 +95,9 @@ def test_every_row_leads_to_its_match(
 ) -> None:
     monkeypatch.setattr(datasets, "PAGE", 7)
     dataset = cut(engine, home, rounds=[played(matches=9)], filter="all")
-    address, found = f"/admin/datasets/{dataset.id}/rows", []
-    while address:
-        page = client.get(address).text
+    found = []
+    for page in leafed_through(client, f"/admin/datasets/{dataset.id}/rows"):
         found += re.findall(r'href="/admin/matches/([\w-]+)".*?<td>(first|second) seat', page)
-        following = re.search(r'href="([^"]+)">Further', page)
-        address = following[1] if following else ""
     assert [(match, int(seat == "second")) for match, seat in found] == [seat_of(row) for row in rows_of(home, dataset)]
     assert client.get(f"/admin/datasets/{dataset.id}/rows?from=18").status_code == 400
 

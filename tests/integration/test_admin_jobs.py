@@ -13,7 +13,7 @@ from app.extensions import reading, writing
 from app.finetuning import listing
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
-from tests.experimenter import signed_in
+from tests.experimenter import leafed_through, signed_in
 from tests.jobs import make_dataset, make_job, row_of, tell
 
 HASH = "0" * 64
@@ -174,12 +174,9 @@ def test_a_long_list_has_pages(
 ) -> None:
     monkeypatch.setattr(listing, "PAGE", 2)
     numbers = [make_job(engine, dataset, f"small-{number}") for number in range(5)]
-    address, seen = "/admin/jobs", []
-    while address:
-        page = client.get(address).text
+    seen = []
+    for page in leafed_through(client, "/admin/jobs"):
         seen += [int(each) for each in re.findall(r'<th scope="row" class="wraps"><a href="/admin/jobs/(\d+)"', page)]
-        older = re.search(r'href="(/admin/jobs\?before=\d+)"', page)
-        address = older[1] if older else ""
     assert seen == numbers[::-1]
     assert client.get("/admin/jobs?before=x").status_code == 400
 

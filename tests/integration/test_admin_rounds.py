@@ -22,7 +22,7 @@ from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, find_model
 from app.rounds import life, listing, transcripts
 from app.web.admin import rounds, rounds_form, rounds_new
-from tests.experimenter import signed_in
+from tests.experimenter import leafed_through, signed_in
 from tests.rounds import make_round, play, row_of
 from tests.stub_openai import StubServer
 
@@ -119,12 +119,7 @@ def test_pages_of_the_list_hold_every_round_once(
 ) -> None:
     monkeypatch.setattr(listing, "PAGE", 3)
     made = [make_round(engine, "scripted", matches=2) for _ in range(7)]
-    address, found = "/admin/rounds?game=negotiation", []
-    while address:
-        page = client.get(address).text
-        found += rounds_in(page)
-        older = re.search(r'href="([^"]+before=[^"]+)"', page)
-        address = older[1].replace("&amp;", "&") if older else ""
+    found = [number for page in leafed_through(client, "/admin/rounds?game=negotiation") for number in rounds_in(page)]
     assert found == sorted(made, reverse=True)
 
 
@@ -394,14 +389,8 @@ def test_transcripts_are_filtered_and_paged(
 ) -> None:
     monkeypatch.setattr(transcripts, "PAGE", 5)
     number = played(matches=12, swap_seats=True)
-    address, found = f"/admin/rounds/{number}/matches", []
-    while address:
-        page = client.get(address).text
-        found += indices(page)
-        later = re.search(r'href="([^"]+after=[^"]+)"', page)
-        address = later[1].replace("&amp;", "&") if later else ""
-    assert found == list(range(12))
     every = f"/admin/rounds/{number}/matches"
+    assert [index for page in leafed_through(client, every) for index in indices(page)] == list(range(12))
     assert indices(client.get(f"{every}?order=swapped").text) == [1, 3, 5, 7, 9]
     assert indices(client.get(f"{every}?order=given&after=4").text) == [6, 8, 10]
     assert indices(client.get(f"{every}?least=0&most=100&reason=deal&refused=no").text) == [0, 1, 2, 3, 4]

@@ -8,13 +8,14 @@ from flask.typing import ResponseReturnValue
 
 from app import states
 from app.analysis.campaigns import COLUMNS
+from app.analysis.themes import LIGHT
 from app.campaigns import life, listing, steps
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.extensions import reading, writing
 from app.games.base import whole_number
 from app.queues import call_to_campaign
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import SCORES, TABOO, spec_of
+from app.web.admin.rounds_analysis import SCORES, TABOO
 from app.web.seats import settings
 from app.web.words import game_titles
 
@@ -59,7 +60,7 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
         chart = listing.figure_of(session, campaign_id)
     if chart is None:
         raise NotFound(f"figure: expected one of campaign {campaign_id}, got none before its base was evaluated")
-    return jsonify(spec_of(chart, request.args.get("theme", "light")))
+    return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
 @blueprint.post("/campaigns/<int:campaign_id>")

@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from app import states
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
+from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.errors import Conflict, Invalid, shown
 from app.extensions import reading, writing
@@ -17,7 +18,6 @@ from app.games.base import JSON, whole_number
 from app.models import TrainingJob
 from app.queues import call_to_job
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import spec_of
 from app.web.seats import settings
 
 
@@ -46,7 +46,7 @@ def job_chart(job_id: int) -> ResponseReturnValue:
     with reading() as session:
         row = life.get_job(session, job_id)
         chart = chart_of(row, listing.events_of(session, job_id))
-    return jsonify(spec_of(chart, request.args.get("theme", "light")))
+    return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
 @blueprint.post("/jobs/<int:job_id>")

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app import states
 from app.analysis.charts import charts_of
+from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.datasets.store import datasets_of_round
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
@@ -23,7 +24,7 @@ from app.rounds.listing import Line, Score, chosen_rounds, lines, read_before, r
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import PARTS, analysis_of, spec_of, table, tiles
+from app.web.admin.rounds_analysis import PARTS, analysis_of, table, tiles
 from app.web.admin.rounds_scores import scores
 from app.web.seats import settings
 from app.web.words import game_titles
@@ -104,7 +105,7 @@ def round_chart(round_id: int, name: str) -> ResponseReturnValue:
         found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id])}
     if name not in found:
         raise NotFound(f"chart: expected {', '.join(found) or 'none yet'}, got {shown(name)}")
-    return jsonify(spec_of(found[name], request.args.get("theme", "light")))
+    return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
 
 
 @blueprint.post("/rounds/<int:round_id>")

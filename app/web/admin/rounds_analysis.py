@@ -13,6 +13,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.crossplay import CrossPlay, cross_play
 from app.analysis.rounds import RoundAnalysis, analyse
+from app.analysis.themes import THEMES
 from app.extensions import db
 from app.models import RoundRow
 from app.web.admin.rounds_scores import off_the_loop
@@ -121,14 +122,9 @@ def _kept(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         return _known[key]
 
 
-def spec_of(chart: Chart, theme: str) -> dict[str, Any]:
-    """A chart's spec, without the title that the page has above it. Raises Invalid for an unknown theme."""
-    return {field: value for field, value in chart.spec(theme).items() if field != "title"}
-
-
 def with_specs(chart: Chart) -> tuple[Chart, dict[str, Any]]:
     """A chart, and its spec by theme, for a page that carries both."""
-    return chart, {theme: spec_of(chart, theme) for theme in ("light", "dark")}
+    return chart, {theme: chart.spec(theme, titled=False) for theme in THEMES}
 
 
 def tiles(analysis: RoundAnalysis) -> list[Shown]:
