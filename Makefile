@@ -71,9 +71,11 @@ tiny: install  ## Make the small models of data/models anew, from scripted match
 
 # For the browser tests. Only an administrator of a Debian can be helped; elsewhere these tests are skipped and say so.
 chromium:
-	@if ! command -v chromium > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	@if ! command -v chromium-headless-shell > /dev/null && ! command -v chromium > /dev/null \
+	  && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
 	  echo "Installing Chromium for the browser tests."; \
-	  said=$$(apt-get update -qq 2>&1 && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium 2>&1) \
+	  said=$$(apt-get update -qq 2>&1 \
+	    && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium-headless-shell fonts-liberation 2>&1) \
 	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; the browser tests are skipped."; }; \
 	fi
 

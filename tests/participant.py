@@ -85,7 +85,7 @@ class Participant:
         self.wait(lambda: self.view, "a view")
         return self
 
-    def ask(self, event: str, body: object = None, timeout: float = 10) -> JSON:
+    def ask(self, event: str, body: object = None, timeout: float = 30) -> JSON:
         """Send an event and give its acknowledgement."""
         answer: JSON = self._client.call(event, {} if body is None else body, namespace=NAMESPACE, timeout=timeout)
         return answer

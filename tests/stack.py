@@ -45,9 +45,11 @@ def free_port() -> int:
 def wait_until(condition: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
     """Look again and again until `condition` holds; fails the test when it does not in time."""
     deadline = time.monotonic() + seconds
+    pause = 0.02
     while not condition():
         assert time.monotonic() < deadline, f"expected within {seconds} s: {what}"
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.1 * pause, 0.1)  # what takes longer is to have the processor for itself
 
 
 def alive(pid: int) -> bool:

@@ -20,7 +20,7 @@ def violations(page: Page, rules: list[str] | None = None) -> list[str]:
     """The violations of all rules, or of some, each with the element at fault."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(_AXE)
-    options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+    options = {"resultTypes": ["violations"], "preload": False} | ({"runOnly": rules} if rules else {})
     ran = page.evaluate("(options) => axe.run(document, options)", options)
     return [
         f"{fault['id']}: {fault['help']}: {node['html'][:120]}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app.extensions import reading
 from app.matches.sweep import UPKEEP, held_until
@@ -80,21 +80,23 @@ def storm(
     seed: str,
     *,
     players: int = PLAYERS,
+    moves: int = 0,
     turn_clock: float = 20,
 ) -> Report:
     """Start Parlor, strike it for so long while `players` play, and find out what that did.
 
     `parlor` starts it with an environment, and waits until it is ready. It is struck for longer if that is not enough
-    for every victim to be struck once. With a short `turn_clock`, in seconds, more matches are ended by it.
+    for every victim to be struck once and for so many `moves` to be made. With a short `turn_clock`, in seconds, more
+    matches are ended by it.
     """
     stack = parlor({**ENV, "TURN_CLOCK": str(turn_clock)})
     with StubServer() as stub:
         stub.script("chat", Reply(chat, delay=0.5))
         add_model(stack, stub.url, "chat", "chat", PARTNER)
-        return _storm(stack, seconds, seed, players)
+        return _storm(stack, seconds, seed, players, moves)
 
 
-def _storm(stack: Stack, seconds: float, seed: str, players: int) -> Report:
+def _storm(stack: Stack, seconds: float, seed: str, players: int, moves: int) -> Report:
     embedded = not stack.env["REDIS_URL"]
     calm = threading.Event()
     crowd = [Player(f"player {n}", stack.url, WISHES, f"{seed}/{n}", calm) for n in range(players)]
@@ -105,8 +107,9 @@ def _storm(stack: Stack, seconds: float, seed: str, players: int) -> Report:
     killer = Killer(stack, victims, f"{seed}/killer", stop, lambda name, since: _works(stack, name, since))
     began = time.monotonic()
     killer.start()
-    while time.monotonic() < began + seconds or (killer.to_begin_with and time.monotonic() < began + 10 * seconds):
-        time.sleep(0.1)
+    time.sleep(seconds)
+    while (killer.to_begin_with or _moves(stack) < moves) and time.monotonic() < began + 10 * seconds:
+        time.sleep(0.5)
     stop.set()
     struck_for = time.monotonic() - began
     killer.join(PATIENCE)
@@ -129,15 +132,21 @@ def _storm(stack: Stack, seconds: float, seed: str, players: int) -> Report:
     ends: dict[str, int] = {}
     for row in rows:
         ends[row.reason or row.status] = ends.get(row.reason or row.status, 0) + 1
-    moves = sum(row.ply for row in rows)
+    made = sum(row.ply for row in rows)
     shown = sorted(seconds for story in stories for seconds in story.shown) or [0.0]
     summary = (
-        f"seed {seed}, {struck_for:.0f} s: {len(rows)} matches with {moves} moves; ends {ends};"
+        f"seed {seed}, {struck_for:.0f} s: {len(rows)} matches with {made} moves; ends {ends};"
         f" {len(left)} started without their player; struck {dict(killer.count)};"
         f" {sum(story.connections for story in stories)} connections;"
         f" moves were shown after {shown[len(shown) // 2]:.2f} s, the slowest after {shown[-1]:.1f} s"
     )
-    return Report(summary, len(rows), moves, killer.count, problems)
+    return Report(summary, len(rows), made, killer.count, problems)
+
+
+def _moves(stack: Stack) -> int:
+    """How many moves were made so far."""
+    with database(stack) as engine, reading(engine) as session:
+        return session.scalar(select(func.sum(MatchRow.ply))) or 0
 
 
 def _works(stack: Stack, name: str, since: datetime) -> bool:

@@ -11,9 +11,10 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine
 
-from app.extensions import db
+from app.extensions import db, writing
 from app.factory import create_app
 from app.matches.turns import Desk
+from app.registry import ensure_baselines
 from app.schema import upgrade
 from tests.stack import new_home
 
@@ -36,6 +37,19 @@ def new_sqlite() -> Iterator[Path]:
     shutil.rmtree(home, ignore_errors=True)
 
 
+_with_tables = {""}  # databases that have them: copies of `new_sqlite`, and what an earlier test has made
+
+
+def _bring_up(app: Flask, database_url: str) -> None:
+    """Bring a database up to date; where its tables are known to be, only their first rows are looked after."""
+    if database_url not in _with_tables:
+        upgrade(app)
+        _with_tables.add(database_url)
+        return
+    with app.app_context(), writing() as session:
+        ensure_baselines(session, small_models=app.config["SETTINGS"].SMALL_MODELS)
+
+
 @pytest.fixture
 def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callable[..., Flask]]:
     """Builds apps on the same migrated database, with settings of the test's own."""
@@ -48,7 +62,7 @@ def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callab
         if not apps:
             if not database_url:
                 shutil.copy(new_sqlite, home / "parlor.db")
-            upgrade(app)
+            _bring_up(app, database_url)
         apps.append(app)
         return app
 

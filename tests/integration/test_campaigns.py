@@ -72,6 +72,7 @@ def counted(engine: Engine) -> tuple[int, ...]:
 # ---- A whole campaign --------------------------------------------------------
 
 
+@pytest.mark.timeout(400)  # four trainings and eight rounds, each of which loads torch anew
 def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) -> None:
     command = (
         "campaign", "run", "--game", "negotiation", "--base", BASE, "--rounds", "2", "--matches", "14",
@@ -83,7 +84,7 @@ def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) ->
     started = subprocess.Popen([*flask, *command], cwd=ROOT, env=environment)
     engine = create_engine(f"sqlite:///{home / 'parlor.db'}")
     training_begins = (2, 1, 1, 2)
-    wait_until(lambda: (home / "parlor.db").exists() and _reached(engine, training_begins), "the first training", 90)
+    wait_until(lambda: (home / "parlor.db").exists() and _reached(engine, training_begins), "the first training", 150)
     time.sleep(rng.uniform(0.2, 1.5))
     started.send_signal(signal.SIGKILL)
     started.wait()

@@ -149,7 +149,7 @@ def test_guests_have_the_clocks_of_the_settings(app: Flask, engine: Engine) -> N
 
 
 def test_a_deadline_outlives_whatever_is_killed(stack: Callable[..., Stack]) -> None:
-    turn = 8  # seconds, of which a busy machine may take half for what comes before the kills
+    turn = 16  # seconds, of which a busy machine may take half for what comes before the kills
     env = {"TURN_CLOCK": str(turn), "UPKEEP_EVERY": "0.5", "READING_WORDS_PER_MINUTE": "0"}
     parlor = stack(env)
     table = taboo(parlor, "attacker")

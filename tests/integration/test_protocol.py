@@ -560,12 +560,12 @@ def test_no_match_starts_where_guest_play_is_off(parlor: Stack) -> None:
 
 def test_moves_that_come_too_fast_are_refused_and_can_be_sent_again(parlor: Stack) -> None:
     with (
-        another_web(parlor, {"MOVES_PER_SECOND": "2"}) as server,
+        another_web(parlor, {"MOVES_PER_SECOND": "0.5"}) as server,
         Participant(taboo(parlor, "attacker", "marzipan", server=server)) as person,
     ):
-        answers = [person.move(" ", move_id=f"m{number}") for number in range(6)]
-        assert [answer["error"]["code"] for answer in answers] == ["illegal_move"] * 4 + ["too_fast"] * 2
-        person.wait(lambda: person.move("Hello there.", move_id="m5")["ok"], "the same move, taken after a while")
+        answers = [person.move(" ", move_id=f"m{number}") for number in range(2)]
+        assert [answer["error"]["code"] for answer in answers] == ["illegal_move", "too_fast"]
+        person.wait(lambda: person.move("Hello there.", move_id="m1")["ok"], "the same move, taken after a while")
 
 
 def test_a_body_nested_too_deeply_is_refused(parlor: Stack) -> None:

@@ -60,8 +60,14 @@ def running(request: pytest.FixtureRequest, stub: StubServer) -> Iterator[Stack]
         yield parlor
 
 
+@pytest.fixture(scope="module")
+def undisturbed() -> list[object]:
+    """What the round comes to where nothing happens, on either database: played when it is asked for first."""
+    return []
+
+
 def queue_round(parlor: Stack, engine: Engine, model: str, matches: int = MATCHES) -> int:
-    round_id = make_round(engine, model, matches=matches, queued=True)
+    round_id = make_round(engine, model, "scripted", matches=matches, queued=True)
     call_to_round(broker_of(parlor), round_id, 3)
     return round_id
 
@@ -105,7 +111,9 @@ def test_a_worker_that_is_asked_to_stop_gives_its_part_to_another_at_once(runnin
         check(engine, round_id, 100)
 
 
-def test_a_round_outlives_its_workers_and_ends_as_if_nothing_had_happened(running: Stack) -> None:
+def test_a_round_outlives_its_workers_and_ends_as_if_nothing_had_happened(
+    running: Stack, undisturbed: list[object]
+) -> None:
     rng = random.Random(os.getpid())
     with database(running) as engine:
         second = another_worker(running)
@@ -125,9 +133,11 @@ def test_a_round_outlives_its_workers_and_ends_as_if_nothing_had_happened(runnin
                     running.kill("batch")
             wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round", 100)
             check(engine, round_id, MATCHES)
-            undisturbed = queue_round(running, engine, QUICK)
-            wait_until(lambda: row_of(engine, undisturbed).status == states.DONE, "the end of the other round", 100)
-            assert told_without_models(engine, round_id) == told_without_models(engine, undisturbed)
+            if not undisturbed:
+                other = queue_round(running, engine, QUICK)
+                wait_until(lambda: row_of(engine, other).status == states.DONE, "the end of the other round", 100)
+                undisturbed += told_without_models(engine, other)
+            assert told_without_models(engine, round_id) == undisturbed
         finally:
             if second.poll() is None:
                 os.killpg(second.pid, signal.SIGKILL)
