@@ -151,7 +151,7 @@ RECIPES = {
 
 
 def main() -> None:
-    """Make the models that are named, or both."""
+    """Make the models, as far as they are not there."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "tiny", help="folder to work in [var/tiny]")
     parser.add_argument("--out", type=Path, default=MODELS, help="folder to put them in [data/models]")

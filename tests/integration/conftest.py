@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
 
 from app.extensions import db, writing
 from app.factory import create_app
@@ -37,14 +37,12 @@ def new_sqlite() -> Iterator[Path]:
     shutil.rmtree(home, ignore_errors=True)
 
 
-_with_tables = {""}  # databases that have them: copies of `new_sqlite`, and what an earlier test has made
-
-
-def _bring_up(app: Flask, database_url: str) -> None:
-    """Bring a database up to date; where its tables are known to be, only their first rows are looked after."""
-    if database_url not in _with_tables:
+def _bring_up(app: Flask) -> None:
+    """Bring a database up to date; where it has its tables, an earlier test's or a copy's, that is a matter of rows."""
+    with app.app_context():
+        has_tables = inspect(db.engine).has_table("match")
+    if not has_tables:
         upgrade(app)
-        _with_tables.add(database_url)
         return
     with app.app_context(), writing() as session:
         ensure_baselines(session, small_models=app.config["SETTINGS"].SMALL_MODELS)
@@ -62,7 +60,7 @@ def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callab
         if not apps:
             if not database_url:
                 shutil.copy(new_sqlite, home / "parlor.db")
-            _bring_up(app, database_url)
+            _bring_up(app)
         apps.append(app)
         return app
 

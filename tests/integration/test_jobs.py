@@ -284,7 +284,7 @@ def test_a_cancelled_training_ends_within_seconds_and_goes_on_from_its_checkpoin
             began.append(time.monotonic())
 
     run(engine, settings, job_id, told=cancel)
-    assert time.monotonic() - began[0] < 20
+    assert time.monotonic() - began[0] < 30
     row = row_of(engine, job_id)
     assert (row.status, row.error, row.lease_owner) == (states.CANCELLED, None, None)
     assert 0 < row.step < 160
