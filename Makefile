@@ -19,12 +19,13 @@ help:  ## Show this list.
 install: $(STAMP)  ## Make the environment in .venv; costs nothing when it is there.
 
 # pip compiles one file after the other; a few of the libraries' are no Python of this version, and nobody needs them.
+# Of the hundreds of architectures in transformers Python compiles what is used when it is.
 $(STAMP):
 	@set -e; \
 	$(BIN)/python -m pip --version > /dev/null 2>&1 || { $(find_python); $$python -m venv --clear .venv; }; \
 	echo "Installing what Parlor needs into .venv; this takes a minute or two, once."; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'; \
-	$(BIN)/python -m compileall -qq -j 0 .venv/lib || true; \
+	$(BIN)/python -m compileall -qq -j 0 -x '/transformers/models/(?!auto|llama)' .venv/lib || true; \
 	rm -f .venv/installed-*; \
 	touch $(STAMP)
 

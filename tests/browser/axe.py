@@ -1,14 +1,16 @@
 """What axe-core, which lies in vendor/, finds on a page.
 
-Whoever is looked at so bypasses the policy, which rightly forbids what it is brought in by, and wants reduced motion:
-colours are to have stopped changing.
+Only the pages of an `inspector` can be looked at so.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page
 
 from tests.browser.steps import sideways
+from tests.browser.visitor import Visitor
 
 _AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 _DESKTOP, _PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
@@ -16,10 +18,18 @@ _DESKTOP, _PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 _LOOKS = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
 
 
+def inspector(visitors: Callable[..., Visitor], **options: Any) -> Visitor:
+    """A visitor who brings axe-core along to every page.
+
+    The policy, which rightly forbids that, is bypassed, and motion is reduced: colours are to have stopped changing.
+    """
+    visitor = visitors(bypass_csp=True, reduced_motion="reduce", **options)
+    visitor.context.add_init_script(_AXE)
+    return visitor
+
+
 def violations(page: Page, rules: list[str] | None = None) -> list[str]:
     """The violations of all rules, or of some, each with the element at fault."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(_AXE)
     options = {"resultTypes": ["violations"], "preload": False} | ({"runOnly": rules} if rules else {})
     ran = page.evaluate("(options) => axe.run(document, options)", options)
     return [

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.matches.clocks import Clocks
-from tests.browser.axe import violations
+from tests.browser.axe import inspector, violations
 from tests.browser.conftest import LABELS
 from tests.browser.steps import (
     MATCH,
@@ -123,7 +123,7 @@ def test_nothing_overlaps_or_scrolls_sideways_and_axe_finds_nothing(
 ) -> None:
     # The phone's owner likes it dark. Zoomed in, a page has the colours and the structure that it has on a desktop.
     options = {"desktop": {}, "phone": {**PHONE, "color_scheme": "dark"}, "zoom": ZOOM}[look]
-    visitor = visitors(bypass_csp=True, reduced_motion="reduce", **options)
+    visitor = inspector(visitors, **options)
     found = {}
     rarer = rarer_states(parlor, visitor) if look == "desktop" else ()  # they have no colours of their own
     for name, page in chain(states(parlor, visitor), rarer):

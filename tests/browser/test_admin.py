@@ -14,7 +14,7 @@ from tests.browser.admin_states import (
     signed_out_states,
     states,
 )
-from tests.browser.axe import faults_in_each_look
+from tests.browser.axe import faults_in_each_look, inspector
 from tests.browser.conftest import LABELS
 from tests.browser.steps import RESULT, say, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor
@@ -185,7 +185,7 @@ ALIKE = ("-refused", "-empty", "-unfolded", "-waiting")  # states that have no c
 def test_axe_finds_nothing_on_any_admin_page_in_any_state(
     parlor: Stack, furnished: Furnished, visitors: Callable[..., Visitor]
 ) -> None:
-    visitor = visitors(bypass_csp=True, reduced_motion="reduce")
+    visitor = inspector(visitors)
     for refusal in ("40[0149]", 'The specified value "never"'):
         visitor.forgive(refusal)
     page = visitor.context.new_page()

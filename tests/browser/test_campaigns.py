@@ -13,7 +13,7 @@ from app.models import Campaign, RoundRow
 from app.rounds import life
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import sign_in
-from tests.browser.axe import faults_in_each_look
+from tests.browser.axe import faults_in_each_look, inspector
 from tests.browser.visitor import Visitor
 from tests.campaigns import add_local, campaign_of, change, made_up
 from tests.stack import Stack
@@ -120,7 +120,7 @@ def test_a_page_follows_a_campaign_and_its_figure_appears_and_grows(
 def test_axe_finds_nothing_on_the_pages_of_campaigns_and_lineages(
     parlor: Stack, visitors: Callable[..., Visitor]
 ) -> None:
-    visitor = visitors(bypass_csp=True, reduced_motion="reduce")
+    visitor = inspector(visitors)
     visitor.forgive("400")
     campaigns = furnish_campaigns(parlor)
     page = visitor.context.new_page()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.web.words import read_catalog
-from tests.browser.axe import violations
+from tests.browser.axe import inspector, violations
 from tests.browser.conftest import LABELS
 from tests.browser.steps import (
     MATCH,
@@ -88,7 +88,7 @@ def look(parlor: Stack, visitors: Callable[..., Visitor]) -> Iterator[Callable[[
 @pytest.fixture
 def phone(visitors: Callable[..., Visitor]) -> Visitor:
     """A visitor whose phone speaks German."""
-    return visitors(**PHONE, locale="de-DE", bypass_csp=True, reduced_motion="reduce")
+    return inspector(visitors, **PHONE, locale="de-DE")
 
 
 Look = Callable[[Page, str], None]
