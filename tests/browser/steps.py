@@ -87,6 +87,7 @@ COVERED = """() => {
 
 def faults(page: Page) -> list[str]:
     """What a look at the layout finds: controls that are covered or stick out, text that is cut off."""
+    page.wait_for_load_state()  # an address can be there before the stylesheet
     found: list[str] = page.evaluate(COVERED)
     return found
 
