@@ -67,7 +67,7 @@ chaos: install  ## Kill processes at random under fifty live matches, for 120 s 
 bench: install  ## Measure live play on this machine beside a baseline; docs/results.md says what the figures mean.
 	@$(BIN)/python -m bench.live --clients 100 --seconds 10
 
-tiny: install  ## Make the small models of data/models anew, from scripted matches; takes about two hours.
+tiny: install  ## Make those small models of data/models anew that were removed, from scripted matches; takes about two hours.
 	@$(BIN)/python -m scripts.make_tiny
 
 # For the browser tests. Only an administrator of a Debian can be helped; elsewhere these tests are skipped and say so.

@@ -157,6 +157,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=MODELS, help="folder to put them in [data/models]")
     asked = parser.parse_args()
     work, out = asked.work.resolve(), asked.out.resolve()
+    if all((out / name).exists() for name in SHIPPED):
+        print(f"{' and '.join(SHIPPED)} are in {out} already; remove what is to be made anew, or name another --out.")
+        return
     for name in RECIPES:
         Kitchen(name, work, out).make()
 
