@@ -28,6 +28,11 @@ TEMPLATE = (
 )
 _WORD = r"\[\p{L}+\]|\p{L}+(?:'\p{L}+)*|\p{N}+|[^\s\p{L}\p{N}]"  # a bracketed marker is one word
 _CLOSED_UP = ((" ,", ","), (" .", "."), (" ?", "?"), (" !", "!"), (" :", ":"), (" ;", ";"), ("( ", "("), (" )", ")"))
+# Quotes come in pairs: before one that opens an odd number is still to come, before one that closes an even number.
+_QUOTED = (
+    (Regex(r'" (?=[^"]*"(?:[^"]*"[^"]*")*[^"]*$)'), '"'),
+    (Regex(r' "(?=[^"]*(?:"[^"]*"[^"]*)*$)'), '"'),
+)
 
 
 def run(config: TinyConfig, progress: Progress, stop: Stop) -> None:
@@ -55,7 +60,7 @@ def make_tokenizer(words: Iterable[str], length: int) -> PreTrainedTokenizerFast
     vocabulary = {word: number for number, word in enumerate((*CONTROL, *words))}
     inner = _splitter()
     inner.model = WordLevel(vocabulary, unk_token=UNKNOWN)
-    closing_up = [decoders.Replace(apart, together) for apart, together in _CLOSED_UP]
+    closing_up = [decoders.Replace(apart, together) for apart, together in (*_CLOSED_UP, *_QUOTED)]
     inner.decoder = decoders.Sequence([decoders.WordPiece(prefix="##", cleanup=False), decoders.Fuse(), *closing_up])
     return PreTrainedTokenizerFast(
         tokenizer_object=inner,

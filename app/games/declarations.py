@@ -24,6 +24,7 @@ _ANNOUNCEMENT = re.compile(
 )
 _SENTENCE_BREAK = re.compile(r"[.!?;…]")
 _QUOTES = r"[\"'`“”«‹„「『*_]"
+_INSIDE = rf"(?:(?<={_QUOTES}) )?"  # a model that writes word by word leaves a space inside of quotes: " cat "
 # What takes an announcement back stands right before it, or before the verb that governs it: "would you look at that,
 # I know the word" is an announcement, "would you say that I know the word" is none.
 _CONDITION = (
@@ -83,11 +84,12 @@ _PAUSE = re.compile(
     rf" ?[,.!:;…(-][\W_]{{0,7}}(?:(?:{_SURE}|{_CRY}|my guess|my answer)\b\W{{1,4}}){{0,2}}(?!(?:my|your)\b)"
 )
 _HEDGE = re.compile(
-    r"[^\w\s]{0,4}(?:a|actually|almost certainly|an|called|certainly|clearly|definitely|either|exactly|i believe|"
+    rf"[^\w\s]{{0,4}}{_INSIDE}"
+    r"(?:a|actually|almost certainly|an|called|certainly|clearly|definitely|either|exactly|i believe|"
     r"i guess|i think|indeed|just|likely|maybe|most likely|most probably|my|named|none other than|obviously|of course|"
     r"only|perhaps|probably|really|simply|some|surely|the word|the|your)[ ,:]{1,3}"
 )
-_OPENING = re.compile(r"(?:[^\w\s@$¢]|_){0,6}")
+_OPENING = re.compile(rf"(?:[^\w\s@$¢]|_){{0,6}}{_INSIDE}")
 _WORD = re.compile(r"[\w@$¢](?:[^\s,.;:?/\"`“”«»‹›„「」『』()\[\]{}<>…=+]*[^\W_])?")
 _SENTENCE_END = re.compile(r"(?:[^\w\s]|_)*$|(?:[^\w\s.!?,;:…]|_)*[.!?,;:…]")
 _TEXT_END = re.compile(

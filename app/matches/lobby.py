@@ -19,9 +19,9 @@ from app.games.taboo import target_words
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.record import Record, Seat
-from app.models import MatchRow
+from app.models import LanguageModel, MatchRow
 from app.players import clues
-from app.registry import PERSON, find_model
+from app.registry import PERSON, SHIPPED, find_model
 
 LIVE = "live"
 
@@ -55,7 +55,7 @@ def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Recor
     return live.create(
         session,
         game.name,
-        _drawn(game.name, wish.config, settings, opponent.kind, seed),
+        _drawn(game.name, wish.config, settings, opponent, seed),
         seats if person == 0 else (seats[1], seats[0]),
         seed=seed,
         source=LIVE,
@@ -112,12 +112,16 @@ def with_context(game: str, config: Mapping[str, Any], contexts_file: str, seed:
     return {**config, "counts": list(context.counts), "values": [list(row) for row in context.values]}
 
 
-def _drawn(game: str, config: Mapping[str, Any], settings: Settings, opponent: str, seed: int) -> Mapping[str, Any]:
+def _drawn(
+    game: str, config: Mapping[str, Any], settings: Settings, opponent: LanguageModel, seed: int
+) -> Mapping[str, Any]:
     """The config with what guests play with, where it is left open.
 
-    Against the scripted partner the word is one that it has clues for: with any other it can only make small talk.
+    Against a scripted partner the word is one that it has clues for: with any other it can only make small talk. The
+    small models that Parlor comes with have learned from it.
     """
-    if game == "taboo" and opponent == "scripted" and config.get("word") is None:
+    learned = opponent.kind == "scripted" or opponent.name in SHIPPED
+    if game == "taboo" and learned and config.get("word") is None:
         return {**config, "word": random.Random(f"{seed}/word").choice(_words_with_clues())}
     return with_context(game, config, settings.CONTEXTS_FILE, seed)
 

@@ -19,6 +19,7 @@ from app.matches.record import Record, Seat, load, new_match_id
 from app.models import EventRow, MatchRow
 from app.players import clues
 from app.players.base import PlayerSpec
+from app.registry import SHIPPED, ensure_baselines
 from app.web.writer import Writer
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -267,11 +268,16 @@ def test_guest_play_can_be_switched_off(engine: Engine, make_app: Any) -> None:
         guest(engine, make_app(GUEST_PLAY=False))
 
 
-def test_the_scripted_partner_gets_words_that_it_has_clues_for(engine: Engine, app: Any) -> None:
-    words = {guest(engine, app).match.state.word for _ in range(8)}
+@pytest.mark.parametrize("label", ["House partner", SHIPPED["tiny"]])
+def test_a_partner_that_parlor_comes_with_gets_words_that_there_are_clues_for(
+    engine: Engine, app: Any, label: str
+) -> None:
+    with writing(engine) as session:
+        ensure_baselines(session)
+    words = {guest(engine, app, opponent=label).match.state.word for _ in range(8)}
     assert len(words) > 1
     assert words <= set(clues.table()) & set(target_words())
-    assert guest(engine, app, config={"word": "zeppelin"}).match.state.word == "zeppelin"
+    assert guest(engine, app, opponent=label, config={"word": "zeppelin"}).match.state.word == "zeppelin"
 
 
 def test_live_negotiations_draw_from_the_contexts_file(engine: Engine, make_app: Any, home: Any) -> None:

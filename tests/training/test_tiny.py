@@ -12,7 +12,7 @@ from tests.training.conftest import events_in
 from training import checkpoints, trainer
 from training.data import read_conversations
 from training.errors import Refused
-from training.tiny import words_of
+from training.tiny import make_tokenizer, words_of
 
 SMALL = {"base": None, "width": 32, "layers": 2, "heads": 2, "length": 128, "min_count": 1, "batch": 8}
 
@@ -84,6 +84,12 @@ def test_words_are_found_however_people_type_them(tokenizer: Any) -> None:
     assert tokenizer.decode(tokenizer("[propose] (1 books, 2 hats, 0 balls)")["input_ids"]) == (
         "[propose] (1 books, 2 hats, 0 balls)"
     )
+
+
+def test_quotes_close_around_what_they_quote() -> None:
+    tokenizer = make_tokenizer([*"abcdefg", '"', "!", ","], 64)
+    for text in ('a b! c d "e"!', '"a", b "c"', '"a b"'):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
 def test_words_that_are_too_rare_are_left_out_and_none_at_all_is_refused(data: Path) -> None:
