@@ -5,10 +5,10 @@ through the commands that anybody can give. Takes about two hours on two cores; 
 again, so it can be interrupted between models.
 
 `tiny` is the partner to play against without a key or a GPU: it learns from the scripted negotiator at work with
-partners who write as people do, and then from its own games that ended well. `tiny-base` is weak on purpose: it goes on
-from what `tiny` was taught and picks up the habits of careless negotiators, so that, like the large models of the
-papers, it can do more than it does, and a campaign shows what it makes of that. Neither ever sees the contexts that
-campaigns hold out.
+partners who write as people do, then from its own games that ended well, and at last also from those who won scripted
+games of taboo. `tiny-base` is weak on purpose: it goes on from what `tiny` was taught and picks up the habits of
+careless negotiators, so that, like the large models of the papers, it can do more than it does, and a campaign shows
+what it makes of that. Neither ever sees the contexts that campaigns hold out.
 """
 
 import argparse
@@ -55,8 +55,8 @@ class Recipe:
     """A model: rounds, who is learned from, how many transcripts of each game, and the fields of the training."""
 
     rounds: Sequence[Round]
-    learned_from: str
-    rows: dict[str, int]
+    learned_from: dict[str, str]  # by game
+    rows: dict[str, int]  # by game, at most
     longest: int  # words of a transcript; longer ones repeat themselves
     training: dict[str, float]
     base: str | None = None  # the model that it goes on from, which plays as STUDENT
@@ -65,32 +65,19 @@ class Recipe:
 
 
 SIZE = {"width": 128, "layers": 6, "heads": 4, "length": 512}
-START, TAUGHT, PLAYED, TINY, BASE = "tiny-start", "tiny-taught", "tiny-played", "tiny", "tiny-base"
+START, TAUGHT, PLAYED, AGAIN = "tiny-start", "tiny-taught", "tiny-played", "tiny-played-again"
+TINY, BASE = "tiny", "tiny-base"
 SHIPPED = (TINY, BASE)
 STUDENT = "student"
 SOME_BROKEN_OFF = 3  # how a round ends in which a model broke the rules too often; the rest of it is as good as any
 
 
-def _own_games(
-    matches: dict[str, tuple[int, int]], base: str, again: tuple[str, int], training: dict[str, float]
-) -> Recipe:
-    """How a model learns from its own games that ended well.
-
-    `matches`: by objective, how many are played with itself, and how many with one who writes as people do.
-    """
-    return Recipe(
-        rounds=tuple(
-            Round("negotiation", (STUDENT, partner), number, objective)
-            for objective, numbers in matches.items()
-            for partner, number in zip((STUDENT, "casual"), numbers, strict=True)
-        ),
-        learned_from=STUDENT,
-        filter="nonzero",
-        rows={"negotiation": 5_000},
-        longest=170,
-        training={"learning_rate": 1e-3, "batch": 32, **training},
-        base=base,
-        again=again,
+def _own_games(matches: dict[str, tuple[int, int]]) -> tuple[Round, ...]:
+    """What the model that learns plays, by objective: so many with itself, so many with one who writes as people do."""
+    return tuple(
+        Round("negotiation", (STUDENT, partner), number, objective)
+        for objective, numbers in matches.items()
+        for partner, number in zip((STUDENT, "casual"), numbers, strict=True)
     )
 
 
@@ -105,7 +92,7 @@ RECIPES = {
             Round("taboo", ("scripted", "scripted"), 9_000, words="table.txt"),
             Round("taboo", ("scripted", "scripted"), 2_000, words="all.txt"),
         ),
-        learned_from="scripted",
+        learned_from={"negotiation": "scripted", "taboo": "scripted"},
         rows={"negotiation": 26_000, "taboo": 14_000},
         longest=170,
         training={"epochs": 2, "learning_rate": 3e-3, "seed": 1, **SIZE},
@@ -116,31 +103,52 @@ RECIPES = {
             Round("negotiation", ("scripted", "casual"), 4_000, "coop"),
             Round("negotiation", ("scripted", "casual"), 2_000, "comp"),
         ),
-        learned_from="scripted",
+        learned_from={"negotiation": "scripted"},
         rows={"negotiation": 11_000},
         longest=170,
         training={"epochs": 1, "learning_rate": 1.5e-3, "batch": 32, "seed": 2},
         base=START,
         again=(START, 9_000),
     ),
-    PLAYED: _own_games(
-        {"self": (2_500, 1_500), "coop": (1_200, 800)},
+    PLAYED: Recipe(
+        rounds=_own_games({"self": (2_500, 1_500), "coop": (1_200, 800)}),
+        learned_from={"negotiation": STUDENT},
+        filter="nonzero",
+        rows={"negotiation": 5_000},
+        longest=170,
+        training={"epochs": 2, "learning_rate": 1e-3, "batch": 32, "seed": 3},
         base=TAUGHT,
         again=(TAUGHT, 4_000),
-        training={"epochs": 2, "seed": 3},
     ),
-    TINY: _own_games(
-        {"self": (2_000, 1_500), "coop": (800, 500)},
+    AGAIN: Recipe(
+        rounds=_own_games({"self": (2_000, 1_500), "coop": (800, 500)}),
+        learned_from={"negotiation": STUDENT},
+        filter="nonzero",
+        rows={"negotiation": 5_000},
+        longest=170,
+        training={"epochs": 3, "learning_rate": 1e-3, "batch": 32, "seed": 4},
         base=PLAYED,
         again=(TAUGHT, 2_500),
-        training={"epochs": 3, "seed": 4},
+    ),
+    TINY: Recipe(
+        rounds=(
+            *_own_games({"self": (2_500, 1_500), "coop": (1_000, 600)}),
+            Round("taboo", ("scripted", "scripted"), 24_000, words="table.txt"),
+            Round("taboo", ("scripted", "scripted"), 2_000, words="all.txt"),
+        ),
+        learned_from={"negotiation": STUDENT, "taboo": "scripted"},
+        filter="nonzero",
+        rows={"negotiation": 6_000, "taboo": 25_000},
+        longest=170,
+        training={"epochs": 2, "learning_rate": 1e-3, "batch": 32, "seed": 5},
+        base=AGAIN,
     ),
     BASE: Recipe(
         rounds=(
             Round("negotiation", ("careless", "careless"), 4_000, "self"),
             Round("negotiation", ("careless", "careless"), 2_500, "coop"),
         ),
-        learned_from="careless",
+        learned_from={"negotiation": "careless"},
         rows={"negotiation": 4_500},
         longest=150,
         training={"max_steps": 250, "learning_rate": 1e-3, "batch": 16, "seed": 1},
@@ -243,7 +251,7 @@ class Kitchen:
         """Transcripts of a game, drawn from those of these rounds."""
         recipe, out = self._recipe, self._home / f"{game}.jsonl"
         chosen = [argument for number in rounds for argument in ("--round", number)]
-        wanted = ["--filter", recipe.filter, "--model", recipe.learned_from, "--style", "compact"]
+        wanted = ["--filter", recipe.filter, "--model", recipe.learned_from[game], "--style", "compact"]
         self._flask("dataset", "build", *chosen, *wanted, "--out", str(out))
         rows = [
             row for row in out.read_text(encoding="utf-8").splitlines(keepends=True) if _words(row) <= recipe.longest
