@@ -30,7 +30,11 @@ dataset = Group("dataset", help="Cut what was played into rows to train on.")
 @click.option("--reason", metavar="REASON", help='Only matches that ended so: deal, "attacker wins".')
 @click.option("--since", metavar="DAY", help="Only matches that began on that day, in UTC, or later.")
 @click.option("--until", metavar="DAY", help="Only matches that began on that day, in UTC, or earlier.")
-@click.option("--style", default="full", show_default=True, help="How moves are told that no model was prompted for.")
+@click.option(
+    "--style",
+    help="How moves are told that no model was prompted for. [default: as the models in the matches were prompted, if"
+    " all were alike; or full]",
+)
 @click.option("--name", metavar="NAME", help="A name again is its next version. [default: its rounds and filter]")
 @click.option("--out", metavar="FILE", help="Write the rows there, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

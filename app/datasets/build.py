@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from app.rounds.life import get_round
 
 AT_ONCE = 200  # matches in memory
 _SCORES_AT_ONCE = 5_000
+_USUAL_STYLE = "full"
 _SHOWN_SCORES = 8  # of a distribution, in one line
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
@@ -68,7 +69,7 @@ class Reading:
 
 
 def prepare(session: Session, spec: Spec) -> Reading:
-    """Work out the means, and check what is asked for.
+    """Work out the means, check what is asked for, and settle the prompt style.
 
     Raises NotFound for a round, a model or a prompt style that there is not, and Invalid where no match is over.
     """
@@ -85,9 +86,10 @@ def prepare(session: Session, spec: Spec) -> Reading:
         pool: math.fsum(score * number for score, number in sorted(counted.items())) / counted.total()
         for pool, counted in scores.items()
     }
-    prompts = {game: default_prompt(game, spec.style) for game in sorted({game for _, game, _ in scores})}
+    style = spec.style or _style(session, spec)
+    prompts = {game: default_prompt(game, style) for game in sorted({game for _, game, _ in scores})}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
-    return Reading(spec, prompts, scores, means, matches)
+    return Reading(replace(spec, style=style), prompts, scores, means, matches)
 
 
 def cuts(session: Session, reading: Reading) -> Iterator[list[Cut]]:
@@ -153,6 +155,21 @@ def _scores(session: Session, spec: Spec) -> dict[Pool, Counter[float]]:
     for row in session.execute(statement.where(*_over(spec)), execution_options={"yield_per": _SCORES_AT_ONCE}):
         found.setdefault(_pool(row), Counter()).update((row.utility_0 or 0, row.utility_1 or 0))
     return found
+
+
+def _style(session: Session, spec: Spec) -> str:
+    """The prompt style of all models in the matches: a model that goes on from one of them then reads all as it does.
+
+    The usual one, where they have several or none.
+    """
+    styles = session.scalars(
+        select(LanguageModel.prompt_style)
+        .join(SeatRow, SeatRow.language_model_id == LanguageModel.id)
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .where(LanguageModel.prompt_style.is_not(None), *_over(spec))
+        .distinct()
+    ).all()
+    return str(styles[0]) if len(styles) == 1 else _USUAL_STYLE
 
 
 def _candidates() -> Select[Any]:

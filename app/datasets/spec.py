@@ -22,7 +22,8 @@ class Spec:
 
     `rounds` are in order, each once; without any, all matches of `game` that are part of no round. `source` and
     `model` are about who made the moves, `reason`, `since` and `until` about the match. `style` is the prompt style in
-    which moves are told whose player was not prompted: those of people, scripted players and imported matches.
+    which moves are told whose player was not prompted: those of people, scripted players and imported matches; None is
+    that of the models in the matches.
     """
 
     rounds: tuple[int, ...]
@@ -33,7 +34,7 @@ class Spec:
     reason: str | None = None
     since: date | None = None
     until: date | None = None
-    style: str = "full"
+    style: str | None = None
 
     def to_json(self) -> JSON:
         return {
@@ -73,7 +74,7 @@ def read_spec(raw: Mapping[str, Any]) -> Spec:
         reason=choice.reason,
         since=choice.since,
         until=choice.until,
-        style=given.get("style") or "full",
+        style=given.get("style") or None,
     )
 
 

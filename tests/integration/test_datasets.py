@@ -21,7 +21,7 @@ from app.matches.events import Violated
 from app.matches.record import Seat, load
 from app.models import Dataset, DatasetRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.players.prompts import default_prompt, rules
-from app.registry import PERSON, get_model
+from app.registry import PERSON, add_api_model, get_model
 from app.schema import upgrade
 from tests.datasets import cut, matches_of, own_moves, rows_of, said, seat_of
 from tests.rounds import add_models, haggler, make_round, play
@@ -341,6 +341,22 @@ def test_imported_matches_are_told_in_the_style_of_the_spec(engine: Engine, home
     assert dataset.spec["prompts"] == {"taboo": {"style": "full", "template": "full-1"}}
     with pytest.raises(NotFound, match="prompt style of taboo"):
         cut(engine, home, rounds=[number], style="sung")
+
+
+def test_whoever_was_not_prompted_is_told_as_the_models_in_the_matches_were(
+    engine: Engine, settings: Settings, home: Path, stub: StubServer
+) -> None:
+    stub.script("terse", lambda sent: "[propose] (0 books, 0 hats, 0 balls)" if len(sent) > 4 else "[message] Well.")
+    with writing(engine) as session:
+        server = {"model": "terse", "base_url": stub.url, "key_env": ""}
+        add_api_model(session, "terse", None, ["negotiation"], server, prompt_style="compact")
+    number = played(engine, settings, "terse", "scripted", matches=4)
+    rows = rows_of(home, cut(engine, home, rounds=[number], filter="all"))
+    model, scripted = ([row["messages"][0]["content"] for row in rows if seat_of(row)[1] == seat] for seat in (0, 1))
+    assert len(model) == len(scripted) == 4
+    assert max(map(len, scripted)) < 2 * max(map(len, model))
+    told = rows_of(home, cut(engine, home, rounds=[number], filter="all", style="full"))
+    assert all(len(row["messages"][0]["content"]) > 1000 for row in told if seat_of(row)[1] == 1)
 
 
 def test_published_dialogues_of_people_can_be_learned_from(engine: Engine, home: Path, tmp_path: Path) -> None:

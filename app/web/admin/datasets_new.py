@@ -25,7 +25,7 @@ from app.web.words import game_titles
 MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
 _DEFAULTS = {
     "rounds": "", "game": "", "filter": ABOVE_AVG, "source": BOTH, "model": "", "reason": "", "since": "", "until": "",
-    "style": "full", "name": "",
+    "style": "", "name": "",
 }  # fmt: skip
 _FIELDS = {"round": "rounds"}  # where a refusal calls a field otherwise
 
