@@ -109,9 +109,10 @@ def add_api(
 @click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_scripted(name: str, manner: str, label: str | None, as_json: bool) -> None:
-    """Add a scripted player that negotiates in a manner of its own.
+    """Add a scripted player with a manner of its own.
 
-    casual types as people do; careless forgets what was agreed, which is what a weak model can be trained on.
+    casual types as people do, and chats between its clues; careless forgets what was agreed in a negotiation, which is
+    what a weak model can be trained on.
     """
     ensure_database()
     with writing() as session:

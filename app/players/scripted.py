@@ -6,7 +6,7 @@ from functools import partial
 
 from app.errors import Invalid, shown
 from app.games.base import View
-from app.players import careless, casual_wording, negotiator, taboo_talk
+from app.players import careless, casual_lures, casual_wording, negotiator, taboo_talk
 from app.players.base import PlayerSpec
 
 _Chooser = Callable[[View, random.Random], str]
@@ -18,7 +18,11 @@ _CHOOSERS: Mapping[tuple[str, str], _Chooser] = {
 PLAIN = "plain"
 MANNERS: Mapping[str, Mapping[tuple[str, str], _Chooser]] = {
     PLAIN: _CHOOSERS,
-    "casual": {**_CHOOSERS, ("negotiation", "negotiator"): partial(negotiator.choose, words=casual_wording)},
+    "casual": {
+        **_CHOOSERS,
+        ("negotiation", "negotiator"): partial(negotiator.choose, words=casual_wording),
+        ("taboo", "attacker"): partial(taboo_talk.attack, lures=casual_lures.lures),
+    },
     "careless": {**_CHOOSERS, ("negotiation", "negotiator"): careless.choose},
 }
 

@@ -5,7 +5,7 @@ means saying the word unawares, and declares when what it has heard points to on
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from app.games.base import View
@@ -19,11 +19,14 @@ _SUSPECTS = 0.2  # belief from which on it talks about the word that it thinks o
 _SLIPS = 0.3  # how often it says what it thinks of, though it might be the word
 
 
-def attack(view: View, rng: random.Random) -> str:
-    """The attacker's next text. It never holds the word, by either judge."""
+Lures = Callable[[str, random.Random], Iterator[str]]  # texts to try for a word, the best first
+
+
+def attack(view: View, rng: random.Random, lures: Lures | None = None) -> str:
+    """The attacker's next text, of its own lures or of others. It never holds the word, by either judge."""
     word = str(view.secret["word"])
     said = {entry.text for entry in view.transcript if entry.by == "you"}
-    for text in _lures(word, rng):
+    for text in (lures or _lures)(word, rng):
         if text not in said and _is_safe(text, word):
             return text
     return next(text for text in _LAST_RESORTS if _is_safe(text, word))

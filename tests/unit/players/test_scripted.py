@@ -1,13 +1,14 @@
 """The one scripted player that takes every seat of every game."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from app.errors import Invalid
 from app.matches.engine import apply, replay, start, step
-from app.players import make_player
+from app.players import clues, make_player
 from app.players.base import PlayerSpec
 
 SPEC = PlayerSpec("scripted", "baseline")
@@ -48,6 +49,22 @@ def test_a_casual_negotiator_closes_deals_with_a_plain_one_in_words_of_its_own()
         deals += match.ended.reason == "deal"
     assert deals >= 36
     assert sum(text.startswith("[message]") and text == text.lower() for text in said) > 40
+
+
+def test_a_casual_attacker_mixes_small_talk_with_clues_and_never_says_the_word():
+    players = make_player(PlayerSpec("scripted", "casual", {"manner": "casual"})), make_player(SPEC)
+    reasons, clueless = Counter(), 0
+    for seed, word in enumerate(clues.table()):
+        match = replay([start("taboo", {"word": word}, seed)])
+        while (seat := match.to_move) is not None:
+            text = players[seat].choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))
+            clueless += seat == 0 and not clues.beliefs([text])
+            for event in step(match, seat, text):
+                match = apply(match, event)
+        reasons[match.ended.reason] += 1
+    assert set(reasons) == {"attacker wins", "defender wins", "tied game"}
+    assert min(reasons.values()) > 30
+    assert clueless > 40
 
 
 def test_careless_negotiators_play_by_the_rules_and_seldom_come_to_a_deal():
