@@ -5,8 +5,8 @@ through the commands that anybody can give. Takes about two hours on two cores; 
 again, so it can be interrupted between models.
 
 `tiny` is the partner to play against without a key or a GPU: it learns from the scripted negotiator at work with
-partners who write as people do, then from its own games that ended well, and at last also from those who won scripted
-games of taboo. `tiny-base` is weak on purpose: it goes on from what `tiny` was taught and picks up the habits of
+partners who write as people do, then from its own games that ended well, and at last also from more scripted games of
+taboo. `tiny-base` is weak on purpose: it goes on from what `tiny` was taught and picks up the habits of
 careless negotiators, so that, like the large models of the papers, it can do more than it does, and a campaign shows
 what it makes of that. Neither ever sees the contexts that campaigns hold out.
 """
@@ -20,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from app.campaigns.material import is_held_out
@@ -36,7 +37,7 @@ CONTEXTS = 60_000  # draws; each match gets one, and one in ten is held out
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round to play, and whose moves of it are learned."""
+    """A round to play."""
 
     game: str
     models: tuple[str, str]
@@ -46,21 +47,29 @@ class Round:
 
     @property
     def arguments(self) -> list[str]:
-        swapped = ["--swap-seats"] if len(set(self.models)) > 1 else []
+        swapped = ["--swap-seats"] if len(set(self.models)) > 1 and self.game == "negotiation" else []
         return [self.game, "--models", *self.models, "--matches", str(self.matches), *swapped]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """A model: rounds, who is learned from, how many transcripts of each game, and the fields of the training."""
+class Lesson:
+    """Rounds of one game, whose moves of them are learned, which transcripts, and how many at most."""
 
     rounds: Sequence[Round]
-    learned_from: dict[str, str]  # by game
-    rows: dict[str, int]  # by game, at most
-    longest: int  # words of a transcript; longer ones repeat themselves
-    training: dict[str, float]
-    base: str | None = None  # the model that it goes on from, which plays as STUDENT
+    learned_from: str
+    rows: int
     filter: str = "all"
+    reason: str = ""  # only matches that ended so
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A model: what it learns, and the fields of the training."""
+
+    lessons: Sequence[Lesson]
+    training: dict[str, float]
+    longest: int = 170  # words of a transcript; longer ones repeat themselves
+    base: str | None = None  # the model that it goes on from, which plays as STUDENT
     again: tuple[str, int] | None = None  # so many of that model's transcripts are learned once more, lest it forgets
 
 
@@ -72,86 +81,94 @@ STUDENT = "student"
 SOME_BROKEN_OFF = 3  # how a round ends in which a model broke the rules too often; the rest of it is as good as any
 
 
-def _own_games(matches: dict[str, tuple[int, int]]) -> tuple[Round, ...]:
-    """What the model that learns plays, by objective: so many with itself, so many with one who writes as people do."""
-    return tuple(
+def _own_games(matches: dict[str, tuple[int, int]], rows: int) -> Lesson:
+    """Games of the model that learns in which there was a deal.
+
+    `matches`: by objective, how many are played with itself, and how many with one who writes as people do.
+    """
+    rounds = (
         Round("negotiation", (STUDENT, partner), number, objective)
         for objective, numbers in matches.items()
         for partner, number in zip((STUDENT, "casual"), numbers, strict=True)
     )
+    return Lesson(tuple(rounds), STUDENT, rows, filter="nonzero")
+
+
+def _taboo(words: str, matches: int, attacker: str = "scripted") -> Round:
+    return Round("taboo", (attacker, "scripted"), matches, words=words)
 
 
 RECIPES = {
     START: Recipe(
-        rounds=(
-            Round("negotiation", ("scripted", "scripted"), 18_000, "self"),
-            Round("negotiation", ("scripted", "scripted"), 5_000, "coop"),
-            Round("negotiation", ("scripted", "scripted"), 3_000, "comp"),
-            Round("negotiation", ("scripted", "scripted"), 500, 0.5),
-            Round("negotiation", ("scripted", "scripted"), 500, -0.5),
-            Round("taboo", ("scripted", "scripted"), 9_000, words="table.txt"),
-            Round("taboo", ("scripted", "scripted"), 2_000, words="all.txt"),
+        lessons=(
+            Lesson(
+                rounds=(
+                    Round("negotiation", ("scripted", "scripted"), 18_000, "self"),
+                    Round("negotiation", ("scripted", "scripted"), 5_000, "coop"),
+                    Round("negotiation", ("scripted", "scripted"), 3_000, "comp"),
+                    Round("negotiation", ("scripted", "scripted"), 500, 0.5),
+                    Round("negotiation", ("scripted", "scripted"), 500, -0.5),
+                ),
+                learned_from="scripted",
+                rows=26_000,
+            ),
+            Lesson((_taboo("table.txt", 9_000), _taboo("all.txt", 2_000)), "scripted", 14_000),
         ),
-        learned_from={"negotiation": "scripted", "taboo": "scripted"},
-        rows={"negotiation": 26_000, "taboo": 14_000},
-        longest=170,
         training={"epochs": 2, "learning_rate": 3e-3, "seed": 1, **SIZE},
     ),
     TAUGHT: Recipe(
-        rounds=(
-            Round("negotiation", ("scripted", "casual"), 9_000, "self"),
-            Round("negotiation", ("scripted", "casual"), 4_000, "coop"),
-            Round("negotiation", ("scripted", "casual"), 2_000, "comp"),
+        lessons=(
+            Lesson(
+                rounds=(
+                    Round("negotiation", ("scripted", "casual"), 9_000, "self"),
+                    Round("negotiation", ("scripted", "casual"), 4_000, "coop"),
+                    Round("negotiation", ("scripted", "casual"), 2_000, "comp"),
+                ),
+                learned_from="scripted",
+                rows=11_000,
+            ),
         ),
-        learned_from={"negotiation": "scripted"},
-        rows={"negotiation": 11_000},
-        longest=170,
         training={"epochs": 1, "learning_rate": 1.5e-3, "batch": 32, "seed": 2},
         base=START,
         again=(START, 9_000),
     ),
     PLAYED: Recipe(
-        rounds=_own_games({"self": (2_500, 1_500), "coop": (1_200, 800)}),
-        learned_from={"negotiation": STUDENT},
-        filter="nonzero",
-        rows={"negotiation": 5_000},
-        longest=170,
+        lessons=(_own_games({"self": (2_500, 1_500), "coop": (1_200, 800)}, 5_000),),
         training={"epochs": 2, "learning_rate": 1e-3, "batch": 32, "seed": 3},
         base=TAUGHT,
         again=(TAUGHT, 4_000),
     ),
     AGAIN: Recipe(
-        rounds=_own_games({"self": (2_000, 1_500), "coop": (800, 500)}),
-        learned_from={"negotiation": STUDENT},
-        filter="nonzero",
-        rows={"negotiation": 5_000},
-        longest=170,
+        lessons=(_own_games({"self": (2_000, 1_500), "coop": (800, 500)}, 5_000),),
         training={"epochs": 3, "learning_rate": 1e-3, "batch": 32, "seed": 4},
         base=PLAYED,
         again=(TAUGHT, 2_500),
     ),
     TINY: Recipe(
-        rounds=(
-            *_own_games({"self": (2_500, 1_500), "coop": (1_000, 600)}),
-            Round("taboo", ("scripted", "scripted"), 24_000, words="table.txt"),
-            Round("taboo", ("scripted", "scripted"), 2_000, words="all.txt"),
+        lessons=(
+            _own_games({"self": (2_500, 1_500), "coop": (1_000, 600)}, 6_000),
+            Lesson((_taboo("table.txt", 20_000),), "scripted", 20_000, filter="nonzero"),
+            # With one who talks as people do, and with words that nobody has clues for, one has to wait with a guess.
+            Lesson((_taboo("table.txt", 11_000, "casual"),), "scripted", 5_000, filter="nonzero"),
+            Lesson((_taboo("table.txt", 6_000, "casual"),), "scripted", 2_500, reason="tied game"),
+            Lesson((_taboo("all.txt", 4_000),), "scripted", 5_000),
         ),
-        learned_from={"negotiation": STUDENT, "taboo": "scripted"},
-        filter="nonzero",
-        rows={"negotiation": 6_000, "taboo": 25_000},
-        longest=170,
         training={"epochs": 2, "learning_rate": 1e-3, "batch": 32, "seed": 5},
         base=AGAIN,
     ),
     BASE: Recipe(
-        rounds=(
-            Round("negotiation", ("careless", "careless"), 4_000, "self"),
-            Round("negotiation", ("careless", "careless"), 2_500, "coop"),
+        lessons=(
+            Lesson(
+                rounds=(
+                    Round("negotiation", ("careless", "careless"), 4_000, "self"),
+                    Round("negotiation", ("careless", "careless"), 2_500, "coop"),
+                ),
+                learned_from="careless",
+                rows=4_500,
+            ),
         ),
-        learned_from={"negotiation": "careless"},
-        rows={"negotiation": 4_500},
-        longest=150,
         training={"max_steps": 250, "learning_rate": 1e-3, "batch": 16, "seed": 1},
+        longest=150,
         base=TAUGHT,
         again=(TAUGHT, 500),
     ),
@@ -202,17 +219,16 @@ class Kitchen:
         self._train()
 
     def _rows(self) -> list[str]:
-        recipe = self._recipe
-        played: dict[str, list[str]] = {}
-        for seed, each in enumerate(recipe.rounds, 1):
-            said = self._flask("round", "run", *each.arguments, "--seed", str(seed), *self._played_with(each), "--json")
-            played.setdefault(each.game, []).append(str(json.loads(said)["round_id"]))
-        rows = [row for game, rounds in played.items() for row in self._cut(game, rounds)]
+        recipe, seeds = self._recipe, count(1)
+        rows: list[str] = []
+        for number, lesson in enumerate(recipe.lessons, 1):
+            rounds = [self._play(each, next(seeds)) for each in lesson.rounds]
+            rows += self._cut(lesson, rounds, self._home / f"lesson-{number}.jsonl")
         rng = random.Random(recipe.training["seed"])
         if recipe.again:
-            whose, count = recipe.again
+            whose, number = recipe.again
             known = (self._work / whose / ROWS).read_text(encoding="utf-8").splitlines(keepends=True)
-            rows += rng.sample(known, count)
+            rows += rng.sample(known, number)
         rng.shuffle(rows)
         return rows
 
@@ -241,22 +257,24 @@ class Kitchen:
         for name, words in lists.items():
             (self._home / f"{name}.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
 
-    def _played_with(self, each: Round) -> list[str]:
+    def _play(self, each: Round, seed: int) -> str:
+        """Play a round, whose number it returns."""
         if each.game == "taboo":
-            return ["--words", str(self._home / each.words), "--pick", "random"]
-        contexts = str(self._home / "contexts.txt")
-        return ["--config", f"objective={each.objective}", "--contexts", contexts, "--pick", "random"]
+            played_with = ["--words", str(self._home / each.words)]
+        else:
+            played_with = ["--config", f"objective={each.objective}", "--contexts", str(self._home / "contexts.txt")]
+        more = ["--seed", str(seed), *played_with, "--pick", "random", "--json"]
+        return str(json.loads(self._flask("round", "run", *each.arguments, *more))["round_id"])
 
-    def _cut(self, game: str, rounds: Sequence[str]) -> list[str]:
-        """Transcripts of a game, drawn from those of these rounds."""
-        recipe, out = self._recipe, self._home / f"{game}.jsonl"
+    def _cut(self, lesson: Lesson, rounds: Sequence[str], out: Path) -> list[str]:
+        """The transcripts of a lesson, drawn from those of these rounds."""
         chosen = [argument for number in rounds for argument in ("--round", number)]
-        wanted = ["--filter", recipe.filter, "--model", recipe.learned_from[game], "--style", "compact"]
+        wanted = ["--filter", lesson.filter, "--model", lesson.learned_from, "--style", "compact"]
+        wanted += ["--reason", lesson.reason] if lesson.reason else []
         self._flask("dataset", "build", *chosen, *wanted, "--out", str(out))
-        rows = [
-            row for row in out.read_text(encoding="utf-8").splitlines(keepends=True) if _words(row) <= recipe.longest
-        ]
-        return random.Random(0).sample(rows, min(recipe.rows[game], len(rows)))
+        lines = out.read_text(encoding="utf-8").splitlines(keepends=True)
+        rows = [line for line in lines if _words(line) <= self._recipe.longest]
+        return random.Random(0).sample(rows, min(lesson.rows, len(rows)))
 
     def _flask(self, *arguments: str) -> str:
         return self._run(sys.executable, "-m", "flask", *arguments)

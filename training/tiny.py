@@ -27,7 +27,10 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 _WORD = r"\[\p{L}+\]|\p{L}+(?:'\p{L}+)*|\p{N}+|[^\s\p{L}\p{N}]"  # a bracketed marker is one word
-_CLOSED_UP = ((" ,", ","), (" .", "."), (" ?", "?"), (" !", "!"), (" :", ":"), (" ;", ";"), ("( ", "("), (" )", ")"))
+_CLOSED_UP = (
+    (" ,", ","), (" .", "."), (" ?", "?"), (" !", "!"), (" :", ":"), (" ;", ";"),
+    ("( ", "("), (" )", ")"), ("“ ", "“"), (" ”", "”"),
+)  # fmt: skip
 # Quotes come in pairs: before one that opens an odd number is still to come, before one that closes an even number.
 _QUOTED = (
     (Regex(r'" (?=[^"]*"(?:[^"]*"[^"]*")*[^"]*$)'), '"'),

@@ -87,8 +87,8 @@ def test_words_are_found_however_people_type_them(tokenizer: Any) -> None:
 
 
 def test_quotes_close_around_what_they_quote() -> None:
-    tokenizer = make_tokenizer([*"abcdefg", '"', "!", ","], 64)
-    for text in ('a b! c d "e"!', '"a", b "c"', '"a b"'):
+    tokenizer = make_tokenizer([*'abcdefg"“”!,'], 64)
+    for text in ('a b! c d "e"!', '"a", b "c"', '"a b"', "a “b c” d"):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
