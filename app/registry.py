@@ -15,7 +15,7 @@ from app.games import GAMES, find_game
 from app.models import LanguageModel
 from app.players import api_options, local_options, make_player
 from app.players.base import PlayerSpec
-from app.players.prompts import templates
+from app.players.prompts import USUAL_STYLE, templates
 
 BASELINE = "scripted"
 MODELS = ROOT / "data" / "models"
@@ -43,7 +43,7 @@ def add_api_model(
     games: Sequence[str],
     options: dict[str, Any],
     *,
-    prompt_style: str = "full",
+    prompt_style: str = USUAL_STYLE,
     hosts: Sequence[str] = (),
 ) -> LanguageModel:
     """Register a model behind an OpenAI-compatible server. Raises Invalid for bad options, Conflict for a taken name.
@@ -62,7 +62,7 @@ def add_local_model(
     games: Sequence[str],
     options: dict[str, Any],
     *,
-    prompt_style: str = "full",
+    prompt_style: str = USUAL_STYLE,
 ) -> LanguageModel:
     """Register a checkpoint folder, which is not looked at. Raises and names it as `add_api_model` does."""
     local_options.read_options(options)

@@ -18,7 +18,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -81,6 +81,11 @@ STUDENT = "student"
 SOME_BROKEN_OFF = 3  # how a round ends in which a model broke the rules too often; the rest of it is as good as any
 
 
+def _negotiations(models: tuple[str, str], matches: Mapping[str | float, int]) -> tuple[Round, ...]:
+    """A round for each objective, with so many matches."""
+    return tuple(Round("negotiation", models, number, objective) for objective, number in matches.items())
+
+
 def _own_games(matches: dict[str, tuple[int, int]], rows: int) -> Lesson:
     """Games of the model that learns in which there was a deal.
 
@@ -102,12 +107,8 @@ RECIPES = {
     START: Recipe(
         lessons=(
             Lesson(
-                rounds=(
-                    Round("negotiation", ("scripted", "scripted"), 18_000, "self"),
-                    Round("negotiation", ("scripted", "scripted"), 5_000, "coop"),
-                    Round("negotiation", ("scripted", "scripted"), 3_000, "comp"),
-                    Round("negotiation", ("scripted", "scripted"), 500, 0.5),
-                    Round("negotiation", ("scripted", "scripted"), 500, -0.5),
+                rounds=_negotiations(
+                    ("scripted", "scripted"), {"self": 18_000, "coop": 5_000, "comp": 3_000, 0.5: 500, -0.5: 500}
                 ),
                 learned_from="scripted",
                 rows=26_000,
@@ -119,11 +120,7 @@ RECIPES = {
     TAUGHT: Recipe(
         lessons=(
             Lesson(
-                rounds=(
-                    Round("negotiation", ("scripted", "casual"), 9_000, "self"),
-                    Round("negotiation", ("scripted", "casual"), 4_000, "coop"),
-                    Round("negotiation", ("scripted", "casual"), 2_000, "comp"),
-                ),
+                rounds=_negotiations(("scripted", "casual"), {"self": 9_000, "coop": 4_000, "comp": 2_000}),
                 learned_from="scripted",
                 rows=11_000,
             ),
@@ -159,10 +156,7 @@ RECIPES = {
     BASE: Recipe(
         lessons=(
             Lesson(
-                rounds=(
-                    Round("negotiation", ("careless", "careless"), 4_000, "self"),
-                    Round("negotiation", ("careless", "careless"), 2_500, "coop"),
-                ),
+                rounds=_negotiations(("careless", "careless"), {"self": 4_000, "coop": 2_500}),
                 learned_from="careless",
                 rows=4_500,
             ),

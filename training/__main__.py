@@ -30,10 +30,9 @@ CHECK = "check"
 PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is still there
 # Nothing is ever asked of a server, and the libraries keep their warnings to themselves: stdout is for progress.
 _QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "true"}
-# How often a thread that waits for the others looks again before it sleeps, where nobody has said how to wait. Left to
-# itself it looks so long that two trainings on the same cores take nine times as long as one; so, three times.
-_PATIENCE = {"GOMP_SPINCOUNT": "10000"}
-_SAYS_HOW_TO_WAIT = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}
+# How often a thread that waits for the others looks again before it sleeps. Left to itself it looks so long that two
+# trainings on the same cores take nine times as long as one; so, three times.
+_PATIENCE = "10000"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -75,8 +74,8 @@ def _prepare_libraries() -> None:
     """Set what the libraries read when they are loaded."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    if not _SAYS_HOW_TO_WAIT & os.environ.keys():
-        os.environ.update(_PATIENCE)
+    if "OMP_WAIT_POLICY" not in os.environ:  # which it would overrule
+        os.environ.setdefault("GOMP_SPINCOUNT", _PATIENCE)
 
 
 def _run(method: str, path: Path, progress: Progress, stop: Stop) -> int:

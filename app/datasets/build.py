@@ -25,13 +25,12 @@ from app.games import find_game
 from app.games.base import JSON
 from app.matches.choice import Choice, conditions
 from app.models import LanguageModel, MatchRow, SeatRow
-from app.players.prompts import default_prompt
+from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import get_model
 from app.rounds.life import get_round
 
 AT_ONCE = 200  # matches in memory
 _SCORES_AT_ONCE = 5_000
-_USUAL_STYLE = "full"
 _SHOWN_SCORES = 8  # of a distribution, in one line
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
@@ -169,7 +168,7 @@ def _style(session: Session, spec: Spec) -> str:
         .where(LanguageModel.prompt_style.is_not(None), *_over(spec))
         .distinct()
     ).all()
-    return str(styles[0]) if len(styles) == 1 else _USUAL_STYLE
+    return str(styles[0]) if len(styles) == 1 else USUAL_STYLE
 
 
 def _candidates() -> Select[Any]:

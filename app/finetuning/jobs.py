@@ -20,6 +20,7 @@ from app.finetuning.config import BACKENDS, LOCAL, TINY, check_model_name, read_
 from app.finetuning.files import Files
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local_options import read_options, resolve
+from app.players.prompts import USUAL_STYLE
 from app.registry import PERSON, add_local_model, get_model
 
 MOST_DEATHS = 5  # a job whose worker or training died this often, with no new step between, is given up
@@ -204,7 +205,7 @@ def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
     """The games and the prompt style of a job's model: its base's, or those of the rows that it began with."""
     if row.base_id is not None:
         base = session.get_one(LanguageModel, row.base_id)
-        return list(base.games), base.prompt_style or "full"
+        return list(base.games), base.prompt_style or USUAL_STYLE
     spec = session.get_one(Dataset, row.dataset_id).spec
     return sorted(spec["prompts"]), spec["style"]
 

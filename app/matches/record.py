@@ -16,7 +16,7 @@ from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline
 from app.matches.events import LogEvent, from_json
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
-from app.players.prompts import default_prompt
+from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import PERSON, player_spec
 
 MODEL = "model"
@@ -39,7 +39,7 @@ class Seat:
         """How whoever sits here is prompted, as a match's first event names it; None for who is not."""
         if self.spec is None or self.spec.kind == "scripted":
             return None
-        return default_prompt(game, self.spec.prompt_style or "full")
+        return default_prompt(game, self.spec.prompt_style or USUAL_STYLE)
 
 
 @dataclass(frozen=True, slots=True)

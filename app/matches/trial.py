@@ -23,7 +23,7 @@ from app.matches.turns import Desk
 from app.models import LanguageModel, Lease
 from app.players import make_player
 from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
-from app.players.prompts import default_prompt
+from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import player_spec
 
 SEED = 1  # every test call asks for a move in the same game
@@ -65,7 +65,7 @@ class Trial(NamedTuple):
     def of(cls, row: LanguageModel) -> "Trial":
         """The first of the model's games, told in its own style."""
         game = row.games[0]
-        prompt = default_prompt(game, row.prompt_style or "full")
+        prompt = default_prompt(game, row.prompt_style or USUAL_STYLE)
         return cls(player_spec(row), prompt, engine.replay([engine.start(game, {}, SEED)]))
 
     @property

@@ -23,6 +23,7 @@ from app.players.base import Refused
 
 FOLDER = ROOT / "data" / "prompts"
 Message = dict[str, str]
+USUAL_STYLE = "full"  # how who has no style of their own is prompted
 
 _FILE = re.compile(r"(?P<template>(?P<style>[a-z]+)-(?P<number>[0-9]+))(\.[a-z]+)?\.txt")
 _HEADING = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
@@ -38,7 +39,7 @@ def styles(games: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(style for game in games for style in templates(game)))
 
 
-def default_prompt(game: str, style: str = "full") -> JSON:
+def default_prompt(game: str, style: str = USUAL_STYLE) -> JSON:
     """The newest template of a style, as a match's `started` event names it. Raises NotFound."""
     styles = templates(game)
     if style not in styles:

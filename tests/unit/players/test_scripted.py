@@ -14,14 +14,22 @@ from app.players.base import PlayerSpec
 SPEC = PlayerSpec("scripted", "baseline")
 
 
+def play(game, seed, *manners, **config):
+    """A whole match of scripted players in these manners, and what the first seat said."""
+    players = [make_player(PlayerSpec("scripted", manner, {"manner": manner})) for manner in manners]
+    match, said = replay([start(game, config, seed)]), []
+    while (seat := match.to_move) is not None:
+        text = players[seat].choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))
+        said += [text] if seat == 0 else []
+        for event in step(match, seat, text):
+            match = apply(match, event)
+    return match, said
+
+
 @pytest.mark.parametrize("game", ["negotiation", "taboo"])
 @pytest.mark.parametrize("seed", range(25))
 def test_it_plays_both_seats_of_a_whole_match_without_a_refusal(game, seed):
-    player = make_player(SPEC)
-    match = replay([start(game, {}, seed)])
-    while (seat := match.to_move) is not None:
-        for event in step(match, seat, player.choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))):
-            match = apply(match, event)
+    match, _ = play(game, seed, "plain", "plain")
     assert match.violations == 0
     assert match.ended.reason in {"deal", "no deal", "attacker wins", "defender wins", "tied game"}
 
@@ -37,30 +45,20 @@ def test_an_unknown_manner_is_refused():
 
 
 def test_a_casual_negotiator_closes_deals_with_a_plain_one_in_words_of_its_own():
-    players = make_player(PlayerSpec("scripted", "casual", {"manner": "casual"})), make_player(SPEC)
     deals, said = 0, []
     for seed in range(40):
-        match = replay([start("negotiation", {}, seed)])
-        while (seat := match.to_move) is not None:
-            text = players[seat].choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))
-            said += [text] if seat == 0 else []
-            for event in step(match, seat, text):
-                match = apply(match, event)
+        match, texts = play("negotiation", seed, "casual", "plain")
+        said += texts
         deals += match.ended.reason == "deal"
     assert deals >= 36
     assert sum(text.startswith("[message]") and text == text.lower() for text in said) > 40
 
 
 def test_a_casual_attacker_mixes_small_talk_with_clues_and_never_says_the_word():
-    players = make_player(PlayerSpec("scripted", "casual", {"manner": "casual"})), make_player(SPEC)
     reasons, clueless = Counter(), 0
     for seed, word in enumerate(clues.table()):
-        match = replay([start("taboo", {"word": word}, seed)])
-        while (seat := match.to_move) is not None:
-            text = players[seat].choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))
-            clueless += seat == 0 and not clues.beliefs([text])
-            for event in step(match, seat, text):
-                match = apply(match, event)
+        match, texts = play("taboo", seed, "casual", "plain", word=word)
+        clueless += sum(not clues.beliefs([text]) for text in texts)
         reasons[match.ended.reason] += 1
     assert set(reasons) == {"attacker wins", "defender wins", "tied game"}
     assert min(reasons.values()) > 30
@@ -68,14 +66,9 @@ def test_a_casual_attacker_mixes_small_talk_with_clues_and_never_says_the_word()
 
 
 def test_careless_negotiators_play_by_the_rules_and_seldom_come_to_a_deal():
-    player = make_player(PlayerSpec("scripted", "careless", {"manner": "careless"}))
     reasons = []
     for seed in range(200):
-        match = replay([start("negotiation", {}, seed)])
-        while (seat := match.to_move) is not None:
-            text = player.choose(match.view(seat), random.Random(f"{seed}/{match.ply}"))
-            for event in step(match, seat, text):
-                match = apply(match, event)
+        match, _ = play("negotiation", seed, "careless", "careless")
         assert match.violations == 0
         reasons.append(match.ended.reason)
     assert set(reasons) == {"deal", "no deal"}
