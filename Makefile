@@ -72,11 +72,10 @@ tiny: install  ## Make those small models of data/models anew that were removed,
 
 # For the browser tests. Only an administrator of a Debian can be helped; elsewhere these tests are skipped and say so.
 chromium:
-	@if ! command -v chromium-headless-shell > /dev/null && ! command -v chromium > /dev/null \
-	  && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	@if ! command -v chromium > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
 	  echo "Installing Chromium for the browser tests."; \
 	  said=$$(apt-get update -qq 2>&1 \
-	    && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium-headless-shell fonts-liberation 2>&1) \
+	    && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium fonts-liberation 2>&1) \
 	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; the browser tests are skipped."; }; \
 	fi
 

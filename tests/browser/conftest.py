@@ -32,7 +32,7 @@ def chromium() -> Iterator[Browser]:
     """The one browser."""
     if chromium_path() is None:
         (pytest.fail if REQUIRE_SERVICES else pytest.skip)(
-            "Chromium is not installed (Debian: apt-get install chromium-headless-shell)"
+            "Chromium is not installed (Debian: apt-get install chromium)"
         )
     expect.set_options(timeout=15_000)
     with running_chromium() as browser:

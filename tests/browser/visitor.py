@@ -19,8 +19,8 @@ ARGUMENTS = [
 
 
 def chromium_path() -> str | None:
-    """Where Chromium is installed on this machine; its shell without windows does the same with half the work."""
-    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    """Where Chromium is installed on this machine; its shell without windows now and then loses the focus."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
     return next(filter(None, map(shutil.which, names)), None)
 
 
