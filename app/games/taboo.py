@@ -71,7 +71,7 @@ class Taboo:
 
     name = "taboo"
     title = "Adversarial Taboo"
-    version = 1
+    version = 2  # docs/papers.md says what changed
     roles = ROLES
     unfinished: JSON = {}  # noqa: RUF012
 

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.metadata import distribution
+from types import ModuleType
 from typing import Any
 
 from app.games.declarations import declared_word
@@ -153,15 +156,32 @@ def judge_as_released(target: str, text: str) -> Verdict:
 @lru_cache(maxsize=4096)
 def _released_forms(target: str) -> tuple[tuple[str, ...], re.Pattern[str]]:
     """The target, with -ing, with -ed, and its plural; each bare and in quotes; and the pattern of a right guess."""
-    bare = (target, f"{target}ing", f"{target}ed", _pluraliser().plural(target))
+    bare = (target, f"{target}ing", f"{target}ed", released_plural(target))
     forms = (*bare, *(f"{quote}{form}{quote}" for quote in "\"'`" for form in bare))
     return forms, re.compile(f"{_DECLARES.pattern}(?P<form>{'|'.join(map(re.escape, forms))})")
 
 
+def released_plural(target: str) -> str:
+    """The plural as the published code forms it, right or wrong: `gentlemen`, but `nucleuss`.
+
+    Source: `pluralize` of TextBlob, which the code of Cheng et al. 2024 calls.
+    """
+    plural: str = _pluralize()(target)
+    return plural
+
+
 @lru_cache(maxsize=1)
-def _pluraliser() -> Any:
-    """The library of English plurals, loaded when the released rule is first used: it takes more than a second."""
-    return import_module("inflect").engine()
+def _pluralize() -> Callable[[str], str]:
+    """TextBlob's rules of plurals, by the file that holds them.
+
+    An import of `textblob.inflect` would load the whole package first, and nltk with it: a second and 40 MB in the
+    process that serves live matches. The rules need neither.
+    """
+    path = distribution("textblob").locate_file("textblob/en/inflect.py")
+    module = ModuleType("textblob.en.inflect")
+    SourceFileLoader(module.__name__, str(path)).exec_module(module)
+    pluralize: Callable[[str], str] = module.pluralize
+    return pluralize
 
 
 _JUDGES: Mapping[str, Callable[[str, str], Verdict]] = {"strict": judge_strictly, "released": judge_as_released}

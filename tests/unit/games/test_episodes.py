@@ -15,9 +15,9 @@ REASONS = {"attacker wins", "defender wins", "attacker breaks the rules", "tied 
 
 @lru_cache
 def plural(word):
-    import inflect  # takes three seconds, which no other process of the tests should wait for
+    from textblob.inflect import pluralize  # brings nltk, which no other process of the tests should wait for
 
-    return inflect.engine().plural(word)
+    return pluralize(word)
 
 
 def published_outcome(episode):

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from app.games.base import Outcome
+from app.games import find_game
+from app.games.base import Event, Outcome
 from app.matches import engine
-from app.matches.events import from_json, to_json
+from app.matches.events import LogEvent, Violated, from_json, to_json
 from tests.golden.snapshots import SNAPSHOTS, final_views, logs
 
 LOGS = logs()
@@ -25,6 +26,35 @@ def test_a_golden_log_replays_to_what_it_was(name: str) -> None:
         again = match.game.outcome(match.state)
         ended = match.ended
         assert again == Outcome(ended.reason, ended.winner, ended.utilities, ended.facts)
+
+
+def todays(log: list[LogEvent]) -> list[LogEvent]:
+    """The events that the moves of a log would add to it today."""
+    made, match = [log[0]], engine.replay(log[:1])
+    for event in log[1:]:
+        if isinstance(event, Event | Violated):
+            made += engine.step(match, event.seat, event.text, by_model=True)
+        match = engine.apply(match, event)
+    return made
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_moves_of_a_golden_log_of_this_version_would_be_judged_today_as_they_were(name: str) -> None:
+    log = [from_json(raw) for raw in LOGS[name]]
+    current = log[0].game_version == find_game(log[0].game).version
+    same = verdicts(todays(log)) == verdicts(log)
+    assert same or not current, "what a text is judged to be has changed: raise the version of the game"
+
+
+def verdicts(log: list[LogEvent]) -> list[Event | str]:
+    """What each text was found to be: an accepted move with the judge's word, or the code of its refusal."""
+    return [e.code if isinstance(e, Violated) else e for e in log if isinstance(e, Event | Violated)]
+
+
+def test_a_log_of_an_earlier_version_keeps_the_verdict_that_today_is_another() -> None:
+    log = [from_json(raw) for raw in LOGS["taboo/version-1-released-plural"]]
+    assert engine.replay(log).game.outcome(engine.replay(log).state).reason == "attacker wins"
+    assert todays(log)[-1].reason == "tied game"
 
 
 def test_the_golden_logs_cover_every_way_to_end() -> None:
