@@ -23,7 +23,7 @@ from tests.browser.admin_states import Furnished, empty_states, furnish, sign_in
 from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor, running_chromium
 from tests.participant import Table
-from tests.stack import Stack, new_home
+from tests.stack import LONG_LEASES, Stack, new_home
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, negotiation, taboo
 
@@ -273,7 +273,7 @@ def a_parlor() -> Iterator[tuple[Stack, Furnished]]:
     """A Parlor with the stub's models to play against, and with models and matches for the admin pages."""
     home = new_home()
     with StubServer() as stub:
-        parlor = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0"})
+        parlor = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0", **LONG_LEASES})
         try:
             parlor.wait_until_ready()
             stub.script("Thinker", Reply("[message] Hm.", delay=60))

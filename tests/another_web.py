@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 
-from tests.stack import ROOT, Stack, free_port, wait_until
+from tests.stack import PATIENCE, ROOT, Stack, free_port, wait_until
 
 
 @contextlib.contextmanager
@@ -19,11 +19,11 @@ def another_web(stack: Stack, env: Mapping[str, str]) -> Iterator[str]:
         process = subprocess.Popen(command, cwd=ROOT, env={**stack.env, "PORT": port, **env}, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_until(lambda: _answers(url), "an answer from the second web process", 30)
+        wait_until(lambda: _answers(url), "an answer from the second web process")
         yield url
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 def _answers(url: str) -> bool:

@@ -4,11 +4,12 @@
 """
 
 import atexit
+import faulthandler
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.config import Settings, load_settings
 from tests import order
 from tests import stack as stacks
 from tests.services import emptied_redis, empty, new_database, redis_of
+from tests.stack import PATIENCE
 from workers import broker as embedded
 
 # A worker of `pytest -n` is started by a process that has emptied these already, and finds them under other names.
@@ -26,6 +28,9 @@ _kept = "TEST_" if "PYTEST_XDIST_WORKER" in os.environ else ""
 TEST_DATABASE_URL = os.environ.get(_kept + "DATABASE_URL", "")
 TEST_REDIS_URL = os.environ.get(_kept + "REDIS_URL", "")
 REQUIRE_SERVICES = os.environ.get("REQUIRE_SERVICES", "") not in ("", "0")
+
+HOPELESS = 900.0  # seconds, more than any test's time-out
+_stderr = pytest.StashKey[int]()  # as it was before pytest captured it
 
 # Empty rather than absent: an absent variable would be looked up in a developer's .env.
 _home_of_all = stacks.new_home()
@@ -44,6 +49,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Where several processes share the tests, the files come in the order of tests/order.py."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: order.place(item.nodeid))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_stderr] = os.dup(2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process of a test that goes on and on though pytest-timeout has told it to stop.
+
+    That exception can get lost in an event loop. `pytest -n` then calls the test failed and goes on in a new process.
+    """
+    faulthandler.dump_traceback_later(HOPELESS, exit=True, file=item.config.stash[_stderr])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -91,11 +113,11 @@ def _broker_url() -> Iterator[str]:
         server = subprocess.Popen(embedded.command(socket, folder), stdout=log, stderr=log, start_new_session=True)
     url = f"unix://{socket}"
     try:
-        stacks.wait_until(lambda: embedded.answers(url), "an answer from the embedded broker", 20)
+        stacks.wait_until(lambda: embedded.answers(url), "an answer from the embedded broker")
         yield url
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(PATIENCE)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -12,7 +12,7 @@ import socketio
 from socketio.exceptions import ConnectionError as NotConnected
 from socketio.exceptions import SocketIOError
 
-from tests.stack import wait_until
+from tests.stack import PATIENCE, wait_until
 
 JSON = dict[str, Any]
 NAMESPACE = "/play"
@@ -35,7 +35,7 @@ def request(server: str, body: object) -> tuple[int, JSON]:
         server + "/api/matches", data=raw, headers={"Content-Type": "application/json"}
     )
     try:
-        with urllib.request.urlopen(asked, timeout=20) as response:  # noqa: S310
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as response:  # noqa: S310
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -77,7 +77,11 @@ class Participant:
         """Come in and wait for the view. Raises Refused."""
         try:
             self._client.connect(
-                self._address, auth=self._auth, namespaces=[NAMESPACE], transports=["websocket"], wait_timeout=10
+                self._address,
+                auth=self._auth,
+                namespaces=[NAMESPACE],
+                transports=["websocket"],
+                wait_timeout=int(PATIENCE),
             )
         except NotConnected:
             self._client.disconnect()
@@ -85,7 +89,7 @@ class Participant:
         self.wait(lambda: self.view, "a view")
         return self
 
-    def ask(self, event: str, body: object = None, timeout: float = 30) -> JSON:
+    def ask(self, event: str, body: object = None, timeout: float = PATIENCE) -> JSON:
         """Send an event and give its acknowledgement."""
         answer: JSON = self._client.call(event, {} if body is None else body, namespace=NAMESPACE, timeout=timeout)
         return answer
@@ -99,7 +103,7 @@ class Participant:
         seen = self.view["ply"] if ply is None else ply
         return self.ask("move", {"move_id": move_id or uuid.uuid4().hex, "ply": seen, "text": text})
 
-    def insist(self, text: str, move_id: str, ply: int, attempts: int = 20) -> JSON:
+    def insist(self, text: str, move_id: str, ply: int, attempts: int = 60) -> JSON:
         """Send a move again and again under one move_id until the server has answered, across lost connections."""
         for _ in range(attempts):
             self.wait(lambda: self._client.connected and NAMESPACE in self._client.namespaces, "a connection")
@@ -109,7 +113,7 @@ class Participant:
                 continue
         raise AssertionError(f"expected an answer to a move within {attempts} attempts")
 
-    def wait(self, condition: Callable[[], object], what: str, seconds: float = 20) -> None:
+    def wait(self, condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
         """Wait until `condition` holds."""
         wait_until(condition, f"{what}, after {self.heard[-2:]}", seconds)
 

@@ -25,7 +25,7 @@ from app.schema import upgrade
 from tests.browser.admin_jobs import furnish_jobs, job_states
 from tests.browser.admin_rounds import dataset_states, furnish_datasets, furnish_rounds, round_states
 from tests.experimenter import signed_in
-from tests.stack import Stack, wait_until
+from tests.stack import PATIENCE, Stack, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import database, settings_of
 
@@ -110,7 +110,7 @@ def _play(desk: Desk) -> dict[str, str]:
     down = _talk(desk, "harbour-down", "Hello!")
     left = _say(desk, _begin(desk, None, "taboo", {"word": "candle"}), None)
     late = _begin(desk, None, clocks=Clocks(turn=0.1))
-    wait_until(lambda: live.expire(desk.database, late.id), "the end of a turn's clock", 10)
+    wait_until(lambda: live.expire(desk.database, late.id), "the end of a turn's clock")
     with writing(desk.database) as session:
         ours = live.create(session, "negotiation", DEAL, _people(), seed=3, source="live", instant=False)
         live.abort(session, ours, "us", 0, "OperationalError: disk I/O error")
@@ -155,7 +155,7 @@ def _desk(parlor: Stack, engine: Engine) -> Iterator[Desk]:
     settings = settings_of(parlor).model_copy(update={"READING_WORDS_PER_MINUTE": 0})
     yield Desk(engine, settings, loop, lambda match, typing: None, "the furnisher")
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(PATIENCE)
 
 
 # ---- The pages -----------------------------------------------------------------

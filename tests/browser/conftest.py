@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visitor import Visitor, chromium_path, running_chromium
 from tests.conftest import REQUIRE_SERVICES
-from tests.stack import Stack, new_home
+from tests.stack import LONG_LEASES, PATIENCE, Stack, new_home
 from tests.stub_openai import Reply, StubServer
 from tests.tables import add_model
 
@@ -34,7 +34,7 @@ def chromium() -> Iterator[Browser]:
         (pytest.fail if REQUIRE_SERVICES else pytest.skip)(
             "Chromium is not installed (Debian: apt-get install chromium)"
         )
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=1000 * PATIENCE)
     with running_chromium() as browser:
         yield browser
 
@@ -53,7 +53,7 @@ def stub() -> Iterator[StubServer]:
 def parlor(chromium: Browser, stub: StubServer) -> Iterator[Stack]:
     """The one Parlor, with the scripted partner and API models of every temper."""
     home = new_home()
-    running = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0"})
+    running = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0", **LONG_LEASES})
     try:
         running.wait_until_ready()
         for name, (remote, label) in MODELS.items():

@@ -48,14 +48,14 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
     job = admin.url
 
     step = admin.locator("#progress [data-figure=step]")
-    expect(step).not_to_have_text("0", timeout=60_000)
+    expect(step).not_to_have_text("0")
     seen = admin.locator("#live progress").evaluate("(bar) => bar.value")
     admin.wait_for_function("(seen) => document.querySelector('#live progress').value > seen", arg=seen)
     curve = admin.locator("#curve figure[data-state=drawn]")
     expect(curve.locator("svg")).to_be_visible()
     expect(curve.locator("[data-sentence]")).to_contain_text("at step 1,")
     expect(admin.locator("#log pre")).to_contain_text("step ")
-    expect(admin.locator("#head .tag")).to_have_text("done", timeout=90_000)
+    expect(admin.locator("#head .tag")).to_have_text("done")
     expect(curve.locator("[data-sentence]")).to_contain_text(f"at step {STEPS}.")
     expect(admin.locator("#log pre")).to_contain_text("finished with the weights of step")
     expect(admin.get_by_role("button", name="Cancel")).to_have_count(0)
@@ -78,6 +78,6 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
         page = visitor.open(taboo(parlor, "attacker", opponent=model.label).url)
         wait_for_turn(page)
         say(page, "What do you like best?")
-        expect(lines(page)).to_have_count(2, timeout=60_000)  # the first answer waits until the weights are loaded
+        expect(lines(page)).to_have_count(2)  # the first answer waits until the weights are loaded
         with writing(engine) as session:
             set_enabled(session, NAME, False)  # the other tests' visitors know nothing of it

@@ -8,6 +8,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, WebError, WebSocket, sync_playwright
 
+from tests.stack import PATIENCE
+
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -39,7 +41,7 @@ class Visitor:
     def __init__(self, browser: Browser, **options: Any) -> None:
         options.setdefault("viewport", {"width": 1280, "height": 900})
         self.context = browser.new_context(**options)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(1000 * PATIENCE)
         self.frames: list[str] = []
         self._complaints: list[str] = []
         self._forgiven: list[str] = []

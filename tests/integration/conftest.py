@@ -16,7 +16,7 @@ from app.factory import create_app
 from app.matches.turns import Desk
 from app.registry import ensure_baselines
 from app.schema import upgrade
-from tests.stack import new_home
+from tests.stack import PATIENCE, new_home
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -98,4 +98,4 @@ def desk(app: Flask, engine: Engine) -> Iterator[Callable[..., Desk]]:
     make.told = told  # type: ignore[attr-defined]
     yield make
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(PATIENCE)

@@ -21,7 +21,7 @@ from app.matches import live
 from app.matches.record import Seat
 from app.models import EventRow
 from app.registry import PERSON
-from tests.stack import ROOT, free_port, wait_until
+from tests.stack import PATIENCE, ROOT, free_port, wait_until
 from workers.prepare import new_admin_link
 
 MOVES = 6000
@@ -40,7 +40,7 @@ class Web:
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
         self.cookie = ""
-        wait_until(self._answers, "an answer from the web process", 30)
+        wait_until(self._answers, "an answer from the web process")
         self._sign_in(new_admin_link(app).rpartition("/")[2])
 
     def get(self, path: str) -> http.client.HTTPResponse:
@@ -56,7 +56,7 @@ class Web:
         connection.close()
 
     def _ask(self, method: str, path: str, **more: Any) -> tuple[Any, http.client.HTTPResponse]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.request(method, path, headers={"Cookie": self.cookie, **more.pop("headers", {})}, **more)
         taken = connection.sock  # the connection lets go of it when the answer is the last one
         response = connection.getresponse()
@@ -96,7 +96,7 @@ def web(app: Flask, engine: Engine, home: Path) -> Iterator[Web]:
     running = Web(app, home)
     yield running
     running.process.terminate()
-    running.process.wait(20)
+    running.process.wait(PATIENCE)
 
 
 def nothing_is_left_open(engine: Engine) -> bool:
@@ -114,8 +114,8 @@ def nothing_is_left_open(engine: Engine) -> bool:
 def test_a_download_that_is_given_up_leaves_a_line_in_the_log_and_nothing_else(web: Web, engine: Engine) -> None:
     for _ in range(3):
         web.give_up("/admin/export/moves.csv")
-    wait_until(lambda: web.log.read_text().count("a download was given up") == 3, "three lines in the log", 20)
-    wait_until(lambda: nothing_is_left_open(engine), "no transaction that is left open", 10)
+    wait_until(lambda: web.log.read_text().count("a download was given up") == 3, "three lines in the log")
+    wait_until(lambda: nothing_is_left_open(engine), "no transaction that is left open")
     assert web.get("/admin/").status == 200
     assert len(web.log.read_text().splitlines()) == 3, web.log.read_text()
 
@@ -132,7 +132,7 @@ def test_a_download_that_breaks_on_our_side_is_no_whole_file(
     with pytest.raises(http.client.IncompleteRead):
         response.read()
     assert "KeyError: 'text'" in web.log.read_text()
-    wait_until(lambda: nothing_is_left_open(engine), "no transaction that is left open", 10)
+    wait_until(lambda: nothing_is_left_open(engine), "no transaction that is left open")
     with writing(engine) as session:
         session.execute(update(EventRow).where(EventRow.seq == 1).values(body={"v": 1}))
     assert web.get(path).status == 500

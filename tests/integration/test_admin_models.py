@@ -27,7 +27,7 @@ from app.players import prompts
 from app.queues import TEST_MODEL, TURNS
 from app.web.admin import models as pages
 from tests.experimenter import signed_in
-from tests.stack import wait_until
+from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import StubServer, hanging
 
 FORM = {"name": "mine", "games": ["negotiation"], "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1",
@@ -277,7 +277,7 @@ def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
         env = {**os.environ, "DATABASE_URL": settings.database_url, "REDIS_URL": broker, "UPKEEP_EVERY": "0.5"}
         upkeep = subprocess.Popen([sys.executable, "-m", "workers.upkeep"], env=env)
         try:
-            wait_until(lambda: redis.llen(TURNS), "a doorbell", 20)
+            wait_until(lambda: redis.llen(TURNS), "a doorbell")
             assert TEST_MODEL.encode() in redis.lrange(TURNS, 0, 0)[0]
             try_model(desk(), int(where.rpartition("/")[2]))
             assert "It answers with a legal move." in client.get(where).text
@@ -286,7 +286,7 @@ def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
             assert redis.llen(TURNS) == 0
         finally:
             upkeep.terminate()
-            upkeep.wait(20)
+            upkeep.wait(PATIENCE)
 
 
 def test_a_test_call_is_rung_for_when_nobody_makes_it_and_not_for_ever(client: FlaskClient, engine: Engine) -> None:

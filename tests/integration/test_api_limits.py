@@ -5,6 +5,7 @@ import email.utils
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from app.games import find_game
 from app.games.base import View
 from app.players import api, completions
 from app.players.base import BUSY, DENIED, REFUSED, Generation, PlayerFailed, PlayerSpec
+from tests.stack import PATIENCE
 from tests.stub_openai import GARBAGE, HALF, Reply, Step, StubServer, hanging, rate_limited
 
 PROMPT = {"style": "full", "template": "full-1"}
@@ -72,7 +74,7 @@ def failure(asked: api.ApiPlayer) -> PlayerFailed:
         (Reply(body=b""), {}),
         (Reply(body=b'{"error": {"message": "overloaded"}}'), {}),
         (HALF, {}),
-        (hanging(5), {"timeout": 0.3}),
+        (hanging(3600), {"timeout": 0.5}),
     ],
 )
 def test_what_may_pass_is_tried_again(stub: StubServer, bad: Reply, options: dict) -> None:
@@ -145,15 +147,15 @@ def test_retry_after_is_honoured_in_each_form(stub: StubServer, form: str) -> No
     at = time.time() + 2
     headers = {
         "seconds": {"Retry-After": "1.2"},
-        "milliseconds": {"Retry-After-Ms": "1200", "Retry-After": "60"},
+        "milliseconds": {"Retry-After-Ms": "1200", "Retry-After": "3600"},
         "date": {"Retry-After": email.utils.formatdate(at, usegmt=True)},
     }[form]
     stub.script("m", Reply("slower", status=429, headers=headers), "[message] hi")
     assert ask(player(stub)).retries == 1
     if form == "date":
-        assert int(at) <= time.time() < at + 2
+        assert int(at) <= time.time()
     else:
-        assert 1.2 <= stub.requests[1].at - stub.requests[0].at < 2.5
+        assert stub.requests[1].at - stub.requests[0].at >= 1.2
 
 
 # ---- Together ------------------------------------------------------------------------
@@ -183,63 +185,69 @@ def test_retry_after_holds_those_who_wait_for_the_place_that_it_frees(stub: Stub
 
 
 def test_another_model_at_the_same_address_does_not_wait(stub: StubServer) -> None:
-    stub.script("m", rate_limited(5))
+    stub.script("m", rate_limited(100))
     stub.script("other", "[message] hi")
 
-    async def told_and_other() -> float:
+    async def told_and_other() -> Generation:
         told = asyncio.ensure_future(player(stub).reply(view(), PROMPT))
         while not stub.requests:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
-        began = time.monotonic()
-        await player(stub, "other").reply(view(), PROMPT)
+        answer = await player(stub, "other").reply(view(), PROMPT)
         told.cancel()
-        return time.monotonic() - began
+        return answer
 
-    assert asyncio.run(told_and_other()) < 1
+    assert asyncio.run(told_and_other()).text == "[message] hi"
+    assert len(stub.requests_of("m")) == 1  # it still waits
 
 
 def test_no_more_requests_are_in_flight_than_the_row_allows(stub: StubServer) -> None:
+    lock, four = threading.Lock(), threading.Barrier(4)
     now, most = [0], [0]
 
     def slow(_messages: list[dict[str, str]]) -> str:
-        now[0] += 1
-        most[0] = max(most[0], now[0])
-        time.sleep(0.1)
-        now[0] -= 1
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        four.wait(PATIENCE)  # never answers fewer than four at once
+        time.sleep(0.05)  # for a fifth to come in
+        with lock:
+            now[0] -= 1
         return "[message] hi"
 
     stub.script("m", slow)
-    began = time.monotonic()
-    asyncio.run(together(player(stub, in_flight=4), 20))
+    replies = asyncio.run(together(player(stub, in_flight=4), 20))
+    assert [reply.text for reply in replies] == ["[message] hi"] * 20
     assert most[0] == 4
-    assert time.monotonic() - began < 1.5  # 2 s one after another
 
 
 def test_the_latency_is_the_servers_and_not_that_of_the_queue(stub: StubServer) -> None:
     stub.script("m", Reply("[message] hi", delay=0.2))
+    began = time.monotonic()
     replies = asyncio.run(together(player(stub, in_flight=1), 5))
-    assert all(0.2 <= reply.latency < 0.4 for reply in replies)
+    assert all(reply.latency >= 0.2 for reply in replies)
+    # One after the other: with the time in the queue, the five would add up to three times as much as passed.
+    assert sum(reply.latency for reply in replies) <= time.monotonic() - began
 
 
-def test_tokens_a_minute_are_kept_to(stub: StubServer) -> None:
+def test_no_more_tokens_a_minute_are_asked_for_than_the_row_allows(stub: StubServer) -> None:
     stub.script("m", "[message] hi")
     used = ask(player(stub)).prompt_tokens or 0
     stub.requests.clear()
     began = time.monotonic()
     # Three seconds' worth at once, which is twelve requests, and then nearly four a second.
     asyncio.run(together(player(stub, tokens_per_minute=4 * 60 * used), 20))
-    assert 1.5 < time.monotonic() - began < 5
+    assert time.monotonic() - began > 1.5
 
 
 def test_a_reply_that_is_called_off_gives_its_place_away(stub: StubServer) -> None:
-    stub.script("m", hanging(5), "[message] hi")
+    stub.script("m", hanging(3600), "[message] hi")
 
     async def called_off() -> Generation:
         asked = player(stub, in_flight=1)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asked.reply(view(), PROMPT), 0.3)
-        return await asyncio.wait_for(asked.reply(view(), PROMPT), 3)
+        return await asyncio.wait_for(asked.reply(view(), PROMPT), PATIENCE)
 
     assert asyncio.run(called_off()).text == "[message] hi"
 

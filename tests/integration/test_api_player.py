@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from app.matches import engine
 from app.players import api, completions, make_player, prompts
 from app.players.api_options import VENDOR_URL, read_options
 from app.players.base import Generation, PlayerFailed, PlayerSpec
+from tests.stack import PATIENCE
 from tests.stub_openai import (
     GARBAGE,
     NO_CHOICES,
@@ -73,7 +75,9 @@ def failure(asked: api.ApiPlayer) -> PlayerFailed:
 
 def test_a_reply_says_exactly_how_it_came_about(stub: StubServer) -> None:
     stub.script("m", Reply("[message] Hello there", model="m-2026-01"))
+    began = time.monotonic()
     generation = ask(player(stub))
+    took = time.monotonic() - began
     assert generation.text == "[message] Hello there"
     assert generation.prompt == prompts.messages(view(), PROMPT) == stub.requests[0].body["messages"]
     assert generation.model == "m-2026-01"
@@ -81,7 +85,7 @@ def test_a_reply_says_exactly_how_it_came_about(stub: StubServer) -> None:
     assert generation.prompt_tokens == sum(len(message["content"].split()) for message in generation.prompt)
     assert generation.completion_tokens == 3
     assert generation.retries == 0
-    assert 0 < generation.latency < 5
+    assert 0 < generation.latency < took
     assert generation.error is None
 
 
@@ -199,11 +203,9 @@ def test_a_failure_carries_its_generation(stub: StubServer) -> None:
 
 
 def test_a_server_that_hangs_is_given_up_after_the_timeout(stub: StubServer) -> None:
-    stub.script("m", hanging(30))
-    began = time.monotonic()
+    stub.script("m", hanging(3600))
     failed = failure(player(stub, timeout=0.3, retries=0))
     assert "expected an answer within 0.3 s, got none" in failed.message
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -368,8 +370,9 @@ def test_options_are_checked_without_loading_what_makes_the_call() -> None:
 
 
 def test_fifty_replies_at_once_share_one_client(stub: StubServer) -> None:
-    stub.script("a", Reply("[message] a", delay=0.3))
-    stub.script("b", Reply("[message] b", delay=0.3))
+    together = threading.Barrier(50)  # nobody is answered before all have asked
+    for name in "ab":
+        stub.script(name, lambda _, name=name: f"[message] {name}" if together.wait(PATIENCE) >= 0 else "")
     players = [player(stub, "ab"[number % 2]) for number in range(50)]
     made: set[int] = set()
 
@@ -379,10 +382,8 @@ def test_fifty_replies_at_once_share_one_client(stub: StubServer) -> None:
         made.update(id(client) for (its, _), client in completions._clients.items() if its is loop)
         return replies
 
-    began = time.monotonic()
     replies = asyncio.run(all_of_them())
     assert [reply.text for reply in replies] == ["[message] a", "[message] b"] * 25
-    assert time.monotonic() - began < 6  # 15 s one after another
     assert len(made) == 1
 
 

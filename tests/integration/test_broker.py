@@ -12,7 +12,7 @@ from redis import Redis
 
 from app.config import Settings
 from app.errors import Invalid
-from tests.stack import wait_until
+from tests.stack import PATIENCE, wait_until
 from workers import broker
 
 
@@ -21,7 +21,7 @@ def start(settings: Settings) -> "subprocess.Popen[bytes]":
         (settings.home / folder).mkdir(exist_ok=True)
     command = broker.command(settings.redis_socket, settings.home / "broker")
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    wait_until(lambda: broker.answers(settings.redis_url), "an answer", 20)
+    wait_until(lambda: broker.answers(settings.redis_url), "an answer")
     return server
 
 
@@ -33,7 +33,7 @@ def test_it_listens_on_a_socket_for_its_owner_alone_and_on_no_port(settings: Set
             assert client.info("server")["tcp_port"] == 0
     finally:
         server.terminate()
-        assert server.wait(20) == 0
+        assert server.wait(PATIENCE) == 0
 
 
 def test_what_it_was_told_survives_a_kill(settings: Settings) -> None:

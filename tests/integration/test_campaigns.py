@@ -29,7 +29,7 @@ from app.rounds import life as rounds
 from app.rounds.life import Material
 from app.schema import upgrade
 from tests import rounds as playing
-from tests.stack import ROOT, wait_until
+from tests.stack import PATIENCE, ROOT, wait_until
 
 BASE = "tiny-base"
 SMALL: dict[str, Any] = {
@@ -72,7 +72,6 @@ def counted(engine: Engine) -> tuple[int, ...]:
 # ---- A whole campaign --------------------------------------------------------
 
 
-@pytest.mark.timeout(400)  # four trainings and eight rounds, each of which loads torch anew
 def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) -> None:
     command = (
         "campaign", "run", "--game", "negotiation", "--base", BASE, "--rounds", "2", "--matches", "14",
@@ -84,16 +83,16 @@ def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) ->
     started = subprocess.Popen([*flask, *command], cwd=ROOT, env=environment)
     engine = create_engine(f"sqlite:///{home / 'parlor.db'}")
     training_begins = (2, 1, 1, 2)
-    wait_until(lambda: (home / "parlor.db").exists() and _reached(engine, training_begins), "the first training", 150)
+    wait_until(lambda: (home / "parlor.db").exists() and _reached(engine, training_begins), "the first training")
     time.sleep(rng.uniform(0.2, 1.5))
     started.send_signal(signal.SIGKILL)
     started.wait()
-    wait_until(lambda: not _anybody(engine), "the end of the leases", 20)
+    wait_until(lambda: not _anybody(engine), "the end of the leases")
     resumed = subprocess.Popen(
         [*flask, "campaign", "resume", "1", "--json"],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    said, complaint = resumed.communicate(timeout=180)
+    said, complaint = resumed.communicate(timeout=PATIENCE)
     assert resumed.returncode == 0, complaint
     told = json.loads(said)
     assert (told["status"], told["evaluated"], told["error"]) == ("done", 2, None)

@@ -3,16 +3,12 @@
 import secrets
 from collections.abc import Callable
 
-import pytest
-
 from tests.chaos.storm import VICTIMS, Report, storm
 from tests.stack import Stack
 
 SECONDS = 12.0
 MOVES = 30
 TURN_CLOCK = 7.0
-
-pytestmark = pytest.mark.timeout(400)  # it ends by itself long before, even on a machine that has much else to do
 
 
 def check(report: Report, victims: tuple[str, ...]) -> None:

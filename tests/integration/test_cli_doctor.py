@@ -19,6 +19,7 @@ from app.cli import checks
 from app.extensions import writing
 from app.models import LanguageModel, Lease
 from app.registry import add_api_model
+from tests.stack import PATIENCE
 from tests.stub_openai import StubServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ def worker(home: Path, broker: str, database_url: str) -> Iterator[None]:
     )
     yield
     process.terminate()
-    process.wait(20)
+    process.wait(PATIENCE)
 
 
 @pytest.mark.usefixtures("worker")
@@ -99,7 +100,7 @@ def test_everything_in_order_is_exit_code_0(make_app: Callable[..., Flask], brok
     with app.app_context():
         with writing() as session:
             session.add(Lease(name="upkeep", owner="it", until=datetime.now(UTC) + timedelta(seconds=90)))
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + PATIENCE
         while True:
             result, found = ask(app)
             if result.exit_code == 0 or time.monotonic() > deadline:
@@ -178,14 +179,16 @@ def test_a_database_that_is_away_is_said_without_its_password(home: Path, free_p
         "REDIS_URL": f"redis://:hush-hush@127.0.0.1:{free_port}/0",
     }
     flask = str(Path(sys.executable).with_name("flask"))
-    done = subprocess.run([flask, "doctor"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [flask, "doctor"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert "fail  database: postgresql+psycopg://me:***@127.0.0.1" in done.stdout
     assert f"fail  broker: redis://:***@127.0.0.1:{free_port}/0 does not answer" in done.stdout
     assert "hush-hush" not in done.stdout + done.stderr
     listed = subprocess.run(
-        [flask, "model", "list"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
+        [flask, "model", "list"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert (listed.returncode, listed.stderr.count("\n")) == (2, 1), listed.stderr
     assert "hush-hush" not in listed.stderr

@@ -19,6 +19,7 @@ from app.extensions import writing
 from app.matches import live
 from app.matches.record import Seat
 from app.registry import PERSON
+from tests.stack import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 FLASK = str(Path(sys.executable).with_name("flask"))
@@ -152,7 +153,7 @@ def start(home: Path, *arguments: str, limit: int | None = None) -> subprocess.P
 
 def test_an_empty_home_gets_its_database_and_a_header(home: Path) -> None:
     process = start(home / "new", "export", "matches")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert out.startswith("match_id,round_id,")
     assert out.count("\n") == 1
@@ -160,7 +161,7 @@ def test_an_empty_home_gets_its_database_and_a_header(home: Path) -> None:
 
 def test_a_full_disk_leaves_no_half_of_a_file(home: Path, tmp_path: Path) -> None:
     process = start(home, "export", "codebook", "--out", str(tmp_path / "it.csv"), limit=1000)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.count("\n")) == (2, 1), err
     assert "File too large" in err
     assert left_in(tmp_path) == []

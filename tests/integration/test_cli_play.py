@@ -18,6 +18,7 @@ from app.extensions import reading, writing
 from app.matches.record import Record, load
 from app.models import GenerationRow, MatchRow
 from app.registry import add_api_model
+from tests.stack import PATIENCE
 from tests.stub_openai import Reply, StubServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,7 +211,7 @@ def test_ctrl_c_leaves_the_game_with_one_line_and_130(home: Path) -> None:
         shown += piece
     time.sleep(0.5)  # the prompt is there a little before the program reads
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert err.decode().strip().startswith("Interrupted: you have left match ")
     matches = subprocess.check_output(

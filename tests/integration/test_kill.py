@@ -89,7 +89,7 @@ def play(parlor: Stack, stub: StubServer, victims: Sequence[str]) -> None:
                 wait_until(lambda asked=asked: len(stub.requests) >= asked + 2, "both models at work")
             parlor.kill(victim)
             assert [answer.result() for answer in answers] == [{"ok": True, "ply": 2 * number - 1}] * 2
-            wait_until(lambda: all(game.answered() for game in games), f"answers after {victim} was killed", 30)
+            wait_until(lambda: all(game.answered() for game in games), f"answers after {victim} was killed")
         for game in games:
             game.say(turns, last=True)
         for game in games:

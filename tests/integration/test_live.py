@@ -21,6 +21,7 @@ from app.players import clues
 from app.players.base import PlayerSpec
 from app.registry import SHIPPED, ensure_baselines
 from app.web.writer import Writer
+from tests.stack import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("app")
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
@@ -301,6 +302,6 @@ def test_moves_that_are_in_a_deadlock_with_somebody_else_are_played_all_the_same
         moves = [gevent.spawn(writer.submit, submission) for submission in submissions]
         gevent.sleep(0.5)  # it has written to the other match by now, and waits for this one
         other.execute(touch.where(MatchRow.id == two.id))
-    gevent.joinall(moves, timeout=10, raise_error=True)
+    gevent.joinall(moves, timeout=PATIENCE, raise_error=True)
     assert [move.value.answer for move in moves] == [live.Answer(ply=1)] * 2
     assert [len(rows(engine, record)) for record in (one, two)] == [2, 2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stack import ROOT
+from tests.stack import PATIENCE, ROOT
 
 PROGRAMS = ("python", "ruff", "mypy", "lint-imports", "pytest")
 
@@ -35,7 +35,7 @@ class Project:
         command = ["make", "--no-print-directory", *words]
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
         return subprocess.run(
-            command, cwd=self.folder, env=clean | {"PATH": path} | env, capture_output=True, text=True, timeout=60
+            command, cwd=self.folder, env=clean | {"PATH": path} | env, capture_output=True, text=True, timeout=PATIENCE
         )
 
     def calls(self) -> str:

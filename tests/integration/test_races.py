@@ -12,6 +12,7 @@ from app.extensions import reading, writing
 from app.matches import live
 from app.matches.record import Record, Seat, load
 from app.registry import find_model
+from tests.stack import PATIENCE
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_who_remembers_a_match_that_another_process_has_locked_is_told_to_read_a
         with writing(engine) as session:
             load(session, record.id, lock=True)
             locked.set()
-            sent.wait(5)
+            sent.wait(PATIENCE)
             time.sleep(0.3)  # until the other waits for this lock
             live.submit(session, live.Submission(record.id, 0, "a pet", "theirs"), instant=False)
 
@@ -43,10 +44,10 @@ def test_who_remembers_a_match_that_another_process_has_locked_is_told_to_read_a
 
     with ThreadPoolExecutor(2) as pool:
         other = pool.submit(another_process)
-        assert locked.wait(5)
+        assert locked.wait(PATIENCE)
         ours = pool.submit(web)
-        other.result(15)
+        other.result(PATIENCE)
         with pytest.raises(IntegrityError):
-            ours.result(15)
+            ours.result(PATIENCE)
     with reading(engine) as session:
         assert [logged.move_id for logged in load(session, record.id).log] == [None, "theirs"]

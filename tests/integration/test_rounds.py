@@ -18,7 +18,7 @@ from app.models import MatchRow, RoundRange, RoundRow
 from app.registry import add_api_model
 from app.rounds import life
 from tests.rounds import CONTEXTS, add_models, calls_of, check, facts, haggler, make_round, play, row_of
-from tests.stack import wait_until
+from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import GARBAGE, HALF, Reply, StubServer, hanging, rate_limited
 
 
@@ -83,7 +83,7 @@ def test_swapped_seats_let_either_model_play_either_side(engine: Engine, setting
 # ---- Stopped and gone on with ------------------------------------------------------
 
 
-def test_a_cancelled_round_stops_within_two_seconds_and_can_be_resumed(
+def test_a_cancelled_round_waits_for_no_answer_and_can_be_resumed(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
     stub.script("slow", Reply(haggler, delay=0.2))
@@ -94,9 +94,9 @@ def test_a_cancelled_round_stops_within_two_seconds_and_can_be_resumed(
     wait_until(lambda: row_of(engine, round_id).finished > 3, "some matches that are over")
     with writing(engine) as session:
         assert life.cancel(session, round_id).status == states.CANCELLING
-    began = time.monotonic()
-    thread.join(10)
-    assert time.monotonic() - began < 2
+    stub.script("slow", hanging(3600))
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
     row = row_of(engine, round_id)
     assert row.status == states.CANCELLED
     assert 0 < row.finished < 200
@@ -203,7 +203,7 @@ def test_a_server_that_is_busy_or_talks_nonsense_costs_no_match(
 
 
 def test_a_server_that_falls_silent_is_waited_for(engine: Engine, settings: Settings, stub: StubServer) -> None:
-    stub.script("asleep", *[hanging(30)] * 3, haggler)
+    stub.script("asleep", *[hanging(3600)] * 3, haggler)
     add_models(engine, stub.url, "asleep", in_flight=3, timeout=1)
     round_id = make_round(engine, "asleep", matches=5)
     play(engine, settings, round_id)
@@ -233,9 +233,9 @@ def test_a_key_that_is_refused_stops_the_round_at_once(engine: Engine, settings:
     stub.script("locked", Reply("Incorrect API key.", status=401))
     add_models(engine, stub.url, "locked")
     round_id = make_round(engine, "locked", matches=5)
-    began = time.monotonic()
+    before = len(stub.requests_of("locked"))
     play(engine, settings, round_id)
-    assert time.monotonic() - began < 5
+    assert len(stub.requests_of("locked")) - before <= 5  # none was tried again
     row = row_of(engine, round_id)
     assert (row.status, row.finished) == (states.FAILED, 0)
     assert row.error is not None

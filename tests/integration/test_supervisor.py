@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import Conflict
-from tests.stack import ROOT, Stack, alive, new_home, wait_until
+from tests.stack import PATIENCE, ROOT, Stack, alive, new_home, wait_until
 from workers import child as children
 from workers.child import Child, Program, end_leftover
 
@@ -27,7 +27,7 @@ def refused(home: Path, port: int, **env: str) -> str:
     own = {"PARLOR_HOME": str(home), "PORT": str(port)}
     command = [sys.executable, "-m", "workers.supervisor"]
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **own, **env}, capture_output=True, text=True, timeout=60
+        command, cwd=ROOT, env={**os.environ, **own, **env}, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 2, done
     assert done.stderr == ""
@@ -66,9 +66,8 @@ def test_a_request_to_stop_ends_everything_that_was_started(
     parlor = stack()
     family = parlor.family()
     assert len(family) > len(CHILDREN)
-    began = time.monotonic()
     assert parlor.stop(number) == 0
-    assert time.monotonic() - began < 10
+    assert "killed" not in parlor.output()  # each ended in good order
     assert [pid for pid in family if alive(pid)] == []
     assert list((home / "run").glob("*.pid")) == []
     with socket.create_server(("127.0.0.1", int(parlor.env["PORT"]))):
@@ -81,7 +80,7 @@ def test_whatever_is_killed_comes_back_and_a_line_says_so(parlor: Stack) -> None
         line = f"{name} was killed by SIGKILL; it starts again"
         before = parlor.output().count(line)
         assert alive(parlor.kill(name))
-        wait_until(lambda line=line, before=before: parlor.output().count(line) == before + 1, "a line", 5)
+        wait_until(lambda line=line, before=before: parlor.output().count(line) == before + 1, "a line")
         assert {other: parlor.pid(other) for other in others} == others
         assert parlor.healthy()
 
@@ -94,7 +93,7 @@ def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_on
 def test_who_comes_before_the_database_is_ready_waits_for_a_whole_page(stack: Callable[..., Stack], home: Path) -> None:
     parlor = stack(wait=False)
     wait_until(lambda: (home / "run" / "web.pid").exists(), "the web process")
-    assert "Parlor" in parlor.get("/", timeout=60)
+    assert "Parlor" in parlor.get("/", timeout=PATIENCE)
     parlor.wait_until_ready()
 
 
@@ -187,7 +186,7 @@ def make_child(home: Path) -> Callable[[str], Child]:
 
 def ended(child: Child) -> str:
     result: list[str] = []
-    wait_until(lambda: result.append(end) or True if (end := child.died()) else False, "the child's end", 10)
+    wait_until(lambda: result.append(end) or True if (end := child.died()) else False, "the child's end")
     return result[0]
 
 
@@ -195,13 +194,12 @@ def test_a_child_that_dies_young_waits_twice_as_long_each_time(
     make_child: Callable[[str], Child], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = make_child("exit 3")
-    delays = []
-    for _ in range(7):
+    for delay in (0.5, 1, 2, 4, 8, 10, 10):
         child.start()
+        began = time.monotonic()
         assert ended(child) == "ended with exit code 3"
         assert child.start_at is not None
-        delays.append(child.start_at - time.monotonic())
-    assert delays == pytest.approx([0.5, 1, 2, 4, 8, 10, 10], abs=0.2)
+        assert began + delay <= child.start_at <= time.monotonic() + delay
     monkeypatch.setattr(children, "YOUNG", 0.0)
     child.start()
     ended(child)
@@ -212,10 +210,10 @@ def test_the_whole_family_of_a_dead_child_is_killed(make_child: Callable[[str], 
     child = make_child("trap '' TERM; sleep 1000 & echo $!; wait")
     child.start()
     lines: list[str] = []
-    wait_until(lambda: lines.extend(child.new_lines()) or lines, "the grandchild's number", 10)
+    wait_until(lambda: lines.extend(child.new_lines()) or lines, "the grandchild's number")
     os.kill(int((home / "example.pid").read_text()), signal.SIGKILL)
     assert ended(child) == "was killed by SIGKILL"
-    wait_until(lambda: not alive(int(lines[0])), "the grandchild's end", 5)
+    wait_until(lambda: not alive(int(lines[0])), "the grandchild's end")
 
 
 def test_a_family_of_an_earlier_run_is_ended_even_when_it_does_not_listen(
@@ -224,7 +222,7 @@ def test_a_family_of_an_earlier_run_is_ended_even_when_it_does_not_listen(
     monkeypatch.setattr(children, "LEFTOVER_PATIENCE", 0.3)
     child = make_child("trap '' TERM; echo ready; while :; do sleep 0.1; done")
     child.start()
-    wait_until(lambda: list(child.new_lines()), "the trap", 10)
+    wait_until(lambda: list(child.new_lines()), "the trap")
     end_leftover(home / "example.pid")
     assert ended(child) == "was killed by SIGKILL"
 

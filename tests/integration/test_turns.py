@@ -18,6 +18,7 @@ from app.matches.turns import MOST_LEASES, play_turn, reading_delay
 from app.models import EventRow, GenerationRow, MatchRow
 from app.players.base import PlayerSpec
 from app.registry import add_api_model, find_model
+from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import StubServer, failing, hanging, rate_limited
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
@@ -165,12 +166,15 @@ def test_a_busy_server_is_asked_again(
 def test_the_lease_is_held_for_as_long_as_the_model_thinks(
     engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
 ) -> None:
-    stub.script("thinker", hanging(2.0), "[message] never asked")
+    thought = threading.Event()
+    stub.script("thinker", lambda _: "[message] I am back." if thought.wait(PATIENCE) else "", "[message] never asked")
     record = against("thinker")
-    worker = threading.Thread(target=play_turn, args=(desk("slow", TURN_LEASE=0.6), record.id))
+    worker = threading.Thread(target=play_turn, args=(desk("slow", TURN_LEASE=2.0), record.id))
     worker.start()
-    time.sleep(1.2)  # twice the lease
-    assert not play_turn(desk("eager", TURN_LEASE=0.6), record.id)
+    wait_until(lambda: stub.requests, "a call")
+    time.sleep(2.5)  # longer than the lease
+    assert not play_turn(desk("eager", TURN_LEASE=2.0), record.id)
+    thought.set()
     worker.join()
     assert len(stub.requests) == 1
     assert kinds(engine, record) == ["started", "message"]
@@ -218,11 +222,9 @@ def test_a_turn_that_kills_its_workers_is_given_up(
 def test_a_model_that_takes_too_long_ends_the_match_kindly(
     engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
 ) -> None:
-    stub.script("sleeper", hanging(20.0))
-    record = against("sleeper", timeout=30)
-    began = time.monotonic()
+    stub.script("sleeper", hanging(3600))
+    record = against("sleeper", timeout=600)
     play_turn(desk(TURN_SECONDS=0.5), record.id)
-    assert time.monotonic() - began < 10
     match = now(engine, record).match
     assert isinstance(match.stopped, Aborted)
     assert (match.stopped.fault, match.stopped.detail) == ("model", "no answer within 0.5 s")

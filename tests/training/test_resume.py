@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.stack import PATIENCE
 from tests.training.conftest import events_in
 from training.errors import Failed
 from training.trainer import TokenTrainer, is_over
@@ -24,7 +25,7 @@ def started(config: Path, events: Path) -> subprocess.Popen[bytes]:
 
 
 def wait_for_step(step: int, events: Path, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not any(each.get("step", 0) >= step for each in _whole_lines(events)):
         assert process.poll() is None, "the training ended before it could be killed"
         assert time.monotonic() < until
@@ -72,7 +73,7 @@ def test_a_training_that_is_told_to_stop_saves_and_goes_on_when_it_is_started_ag
     process = started(config, events)
     wait_for_step(7, events, process)
     os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(timeout=90) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     said = events_in(events)
     assert said[-1]["event"] == "interrupted"
     assert said[-2]["event"] == "saved"
