@@ -1,0 +1,24 @@
+"""How the effort of a computation grows with its input, which a slow or busy machine answers as a fast one does."""
+
+import time
+from collections.abc import Callable
+
+LEAST = 0.002  # seconds of CPU; what takes less is not told apart from noise
+
+
+def growth(work: Callable[[int], object], small: int, large: int) -> float:
+    """How many times as much CPU time `work(large)` takes as `work(small)`: about large / small when it is linear.
+
+    Of each the better of two runs counts, after one that is not timed, so that what is loaded once is there.
+    """
+    work(small)
+    return max(_seconds(work, large), LEAST) / max(_seconds(work, small), LEAST)
+
+
+def _seconds(work: Callable[[int], object], size: int) -> float:
+    def once() -> float:
+        began = time.process_time()
+        work(size)
+        return time.process_time() - began
+
+    return min(once() for _ in range(2))
