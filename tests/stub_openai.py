@@ -62,6 +62,7 @@ def hanging(seconds: float) -> Reply:
     return Reply("[message] sorry, I was away", delay=seconds)
 
 
+KEY = "sk-secret-0123456789-abcdefghij"  # which no message, log or page may ever show
 GARBAGE = Reply(body=b"<html>502 Bad Gateway \xff</html>")
 HALF = Reply("[message] I was about to say", broken_off=True)
 NO_CHOICES = Reply(choices=0)

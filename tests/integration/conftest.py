@@ -16,7 +16,8 @@ from app.factory import create_app
 from app.matches.turns import Desk
 from app.registry import ensure_baselines
 from app.schema import upgrade
-from tests.stack import PATIENCE, new_home
+from tests.stack import PATIENCE, Stack, new_home
+from tests.stub_openai import KEY, StubServer
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -81,6 +82,34 @@ def app(make_app: Callable[..., Flask]) -> Iterator[Flask]:
 @pytest.fixture
 def engine(app: Flask) -> Engine:
     return db.engine
+
+
+@pytest.fixture
+def vendor_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the vendor's library reads from the environment: KEY, and nothing that a developer has set."""
+    for name in ("OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "API_HOSTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    """A server that answers as tests tell it."""
+    with StubServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def parlor() -> Iterator[Stack]:
+    """A running Parlor on SQLite, one for all tests of a file. Guests start as many matches there as they like."""
+    home = new_home()
+    running = Stack(home, {"GUEST_MATCHES_PER_MINUTE": "0"})
+    try:
+        running.wait_until_ready()
+        yield running
+    finally:
+        running.close()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The list of matches and the replay of one."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -26,12 +26,6 @@ SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return signed_in(app)
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
 
 
 def taboo(engine: Engine, text: str | None = None) -> Record:

@@ -47,12 +47,6 @@ def client(app: Flask, asked: list[int]) -> FlaskClient:
     return signed_in(app)
 
 
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
-
-
 def add(client: FlaskClient, **form: Any) -> str:
     answer = client.post("/admin/models/new", data={**FORM, **form})
     assert answer.status_code == 303, answer.text

@@ -5,7 +5,7 @@ import html
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,12 +46,6 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for module in (rounds, rounds_new):
         monkeypatch.setattr(module, "call_to_round", lambda _url, number, _times: called.append(number))
     return called
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
 
 
 @pytest.fixture

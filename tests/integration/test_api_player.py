@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,6 +24,7 @@ from app.players.base import Generation, PlayerFailed, PlayerSpec
 from tests.stack import PATIENCE
 from tests.stub_openai import (
     GARBAGE,
+    KEY,
     NO_CHOICES,
     NO_CONTENT,
     Reply,
@@ -33,21 +33,10 @@ from tests.stub_openai import (
     hanging,
 )
 
-KEY = "sk-secret-0123456789-abcdefghij"
 PROMPT = {"style": "full", "template": "full-1"}
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
+pytestmark = pytest.mark.usefixtures("vendor_environment")
 
 
 def player(stub: StubServer, model: str = "m", **options) -> api.ApiPlayer:

@@ -430,19 +430,6 @@ def test_a_match_from_the_api_is_a_new_one_with_the_ticket_of_a_person(house: Ho
 
 
 @pytest.fixture(scope="module")
-def parlor() -> Iterator[Stack]:
-    """A running Parlor in which the scripted partner answers at once."""
-    home = new_home()
-    running = Stack(home, {"GUEST_MATCHES_PER_MINUTE": "0"})
-    try:
-        running.wait_until_ready()
-        yield running
-    finally:
-        running.close()
-        shutil.rmtree(home, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
 def admin_cookie(parlor: Stack) -> str:
     """The cookie of an experimenter who has signed in to the running Parlor."""
     found = re.search(r"Admin +(\S+)", parlor.output())

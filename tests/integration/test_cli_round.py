@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ from tests.rounds import add_models, facts
 from tests.stub_openai import Reply, StubServer
 
 CONTEXTS = "1 10 2 0 2 0\n1 0 2 3 2 2\n3 1 1 4 1 3\n3 2 1 1 1 3\n"
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
 
 
 def flask(app: Flask, *arguments: str) -> Result:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,12 +23,6 @@ from tests.stub_openai import StubServer, failing, hanging, rate_limited
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
 DeskMaker = Callable[..., Any]
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
 
 
 @pytest.fixture
