@@ -20,6 +20,7 @@ from app.config import Settings, load_settings
 from tests import order
 from tests import stack as stacks
 from tests.services import emptied_redis, empty, new_database, redis_of
+from tests.shell import Shell
 from tests.stack import PATIENCE
 from workers import broker as embedded
 
@@ -154,6 +155,14 @@ def emptied_database(_lasting_database: str) -> str:
     """The URL of a PostgreSQL database without a row in it; earlier tests may have made its tables."""
     empty(_lasting_database)
     return _lasting_database
+
+
+@pytest.fixture(scope="session")
+def shell() -> Iterator[Shell]:
+    """Runs commands of `flask`, each in a process of its own."""
+    running = Shell()
+    yield running
+    running.close()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from app.cli.base import Group, ensure_database, print_json, progress
+from app.cli.export_formats import lm_selfplay, spag
 from app.errors import Invalid
 from app.extensions import reading
 from app.files import pour, replace_file
@@ -19,6 +20,8 @@ from app.rounds.life import get_round
 STDOUT = "-"
 
 export = Group("export", help="Write what was played as CSV, or a round in a published format.")
+export.add_command(lm_selfplay)
+export.add_command(spag)
 
 
 def _options(command: Any) -> Any:

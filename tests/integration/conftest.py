@@ -16,6 +16,7 @@ from app.factory import create_app
 from app.matches.turns import Desk
 from app.registry import ensure_baselines
 from app.schema import upgrade
+from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, Stack, new_home
 from tests.stub_openai import KEY, StubServer
 
@@ -82,6 +83,13 @@ def app(make_app: Callable[..., Flask]) -> Iterator[Flask]:
 @pytest.fixture
 def engine(app: Flask) -> Engine:
     return db.engine
+
+
+@pytest.fixture
+def flask(shell: Shell, app: Flask) -> Callable[..., Finished]:
+    """Runs a command with the settings of `app`, in a process of its own: `flask("export", "matches")`."""
+    env = {name: str(value) for name, value in app.config["SETTINGS"]}
+    return lambda *line, **more: shell.flask(line, env=env, **more)
 
 
 @pytest.fixture

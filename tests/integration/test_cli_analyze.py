@@ -9,7 +9,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine
 
@@ -18,13 +17,14 @@ from app.extensions import writing
 from app.rounds import matrix
 from app.rounds.life import Wish
 from tests.rounds import CONTEXTS, add_models, make_round, play
+from tests.shell import Finished
 
-Run = Callable[..., Result]
+Run = Callable[..., Finished]
 
 
 @pytest.fixture
-def run(app: Flask) -> Run:
-    return lambda *arguments: app.test_cli_runner().invoke(args=["analyze", *map(str, arguments)])
+def run(flask: Run) -> Run:
+    return lambda *arguments: flask("analyze", *arguments)
 
 
 @pytest.fixture

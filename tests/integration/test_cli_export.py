@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine
 
@@ -19,16 +18,17 @@ from app.extensions import writing
 from app.matches import live
 from app.matches.record import Seat
 from app.registry import PERSON
+from tests.shell import Finished
 from tests.stack import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 FLASK = str(Path(sys.executable).with_name("flask"))
-Run = Callable[..., Result]
+Run = Callable[..., Finished]
 
 
 @pytest.fixture
-def run(app: Flask) -> Run:
-    return lambda *arguments: app.test_cli_runner().invoke(args=["export", *arguments])
+def run(flask: Run) -> Run:
+    return lambda *arguments: flask("export", *arguments)
 
 
 @pytest.fixture
@@ -117,15 +117,15 @@ def test_a_link_stays_a_link_and_a_device_a_device(run: Run, tmp_path: Path) -> 
 @pytest.mark.usefixtures("matches")
 @pytest.mark.parametrize(("end", "code"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 2)])
 def test_an_export_that_is_cut_off_leaves_no_half_of_a_file(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException, code: int
+    app: Flask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException, code: int
 ) -> None:
     def half(*_: object, **__: object) -> Iterator[bytes]:
         yield b"match_id,"
         assert len(left_in(tmp_path)) == 1  # the draft
         raise end
 
-    monkeypatch.setattr("app.matches.export.to_csv", half)
-    result = run("matches", "--out", str(tmp_path / "it.csv"))
+    monkeypatch.setattr("app.cli.export.to_csv", half)
+    result = app.test_cli_runner().invoke(args=["export", "matches", "--out", str(tmp_path / "it.csv")])
     assert result.exit_code == code
     assert len(result.stderr.strip().splitlines()) == 1
     assert left_in(tmp_path) == []

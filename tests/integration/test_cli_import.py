@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from flask import Flask
 from sqlalchemy import Engine, func, select
 
 from app.extensions import reading
 from app.matches.record import load
 from app.models import MatchRow, RoundRow, SeatRow
+from tests.shell import Finished
 from tests.unit.datasets import published
 from tests.unit.datasets.published import game
 
-Run = Callable[..., Result]
+Run = Callable[..., Finished]
 DEAL = ["[message] Hi!", "[message] Fine.", "[propose] (1 books, 0 hats, 0 balls)", "[propose] books 0 hats 2 balls 3"]
 GAMES = [
     game(DEAL),
@@ -49,11 +48,11 @@ LINES = """\
 
 
 @pytest.fixture
-def run(app: Flask) -> Run:
-    return lambda *arguments: app.test_cli_runner().invoke(args=list(map(str, arguments)))
+def run(flask: Run) -> Run:
+    return flask
 
 
-def said(result: Result) -> Any:
+def said(result: Finished) -> Any:
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 

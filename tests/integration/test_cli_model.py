@@ -4,20 +4,20 @@ import json
 from collections.abc import Callable
 
 import pytest
-from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine, select
 
 from app.extensions import reading
 from app.models import LanguageModel
+from tests.shell import Finished
 
 ADD = ("add-api", "mine", "--model", "vendor-1", "--base-url", "http://127.0.0.1:9/v1")
-Run = Callable[..., Result]
+Run = Callable[..., Finished]
 
 
 @pytest.fixture
-def run(app: Flask) -> Run:
-    return lambda *arguments: app.test_cli_runner().invoke(args=["model", *arguments])
+def run(flask: Run) -> Run:
+    return lambda *arguments: flask("model", *arguments)
 
 
 def stored(engine: Engine, name: str) -> LanguageModel | None:
