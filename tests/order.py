@@ -1,10 +1,14 @@
 """Which tests the processes of `pytest -n` take, and in which order.
 
-A file stays in one process, for what its tests share. So do all browser tests: one Chromium and one Parlor serve them,
-and two browsers at once take the focus from each other. A long file that came last would keep other processes waiting.
+A file stays in one process, for what its tests share. So do the browser tests of either half: one Chromium and one
+Parlor serve them. A long file that came last would keep other processes waiting.
 """
 
+from itertools import islice
+from typing import Any
+
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 FIRST = (
     "tests/browser/",
@@ -23,6 +27,7 @@ FIRST = (
     "tests/training/",
     "tests/unit/",
 )
+SECOND_HALF = "tests/browser/test_g"  # half of the time, the files in the order of their names
 
 
 def place(test: str) -> int:
@@ -31,7 +36,34 @@ def place(test: str) -> int:
 
 
 class Scheduler(LoadFileScheduling):
-    """Hands out files in the order in which they were collected, and the browser tests as if they were one file."""
+    """Hands out files in the order in which they were collected, and the browser tests as if they were two files.
+
+    A test that has ended its process has failed and is not taken again, by which it would end the next one, too.
+    """
+
+    def __init__(self, *options: Any) -> None:
+        super().__init__(*options)
+        self._ended_theirs: set[str] = set()
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        running = (test for unit in self.assigned_work[node].values() for test, done in unit.items() if not done)
+        self._ended_theirs.update(islice(running, 1))
+        return super().remove_node(node)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if node in self.registered_collections:  # a process that begins while another ends has not collected yet
+            super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope, unit = next(iter(self.workqueue.items()))
+        unit.update(dict.fromkeys(self._ended_theirs & unit.keys(), True))
+        if not all(unit.values()):
+            super()._assign_work_unit(node)
+            return
+        self.assigned_work.setdefault(node, {})[scope] = self.workqueue.pop(scope)
+        self._reschedule(node)
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+        if nodeid.startswith("tests/browser/"):
+            return "tests/browser, first half" if nodeid < SECOND_HALF else "tests/browser, second half"
+        return super()._split_scope(nodeid)

@@ -206,6 +206,15 @@ def _show(text: str, route: Route) -> None:
 
 def states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator[str]:
     """All other pages, for somebody who is signed in."""
+    yield from match_and_model_states(parlor, page, furnished)
+    yield from round_states(parlor, page, furnished.rounds)
+    yield from dataset_states(parlor, page, furnished.rounds, furnished.datasets)
+    yield from job_states(parlor, page, furnished.jobs, furnished.datasets)
+    yield from answered_states(parlor, page, furnished)
+
+
+def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator[str]:
+    """The pages of matches and models, and what has a page for itself."""
     models, matches = furnished.models, furnished.matches
     paths = {
         "home": "/admin/",
@@ -235,9 +244,11 @@ def states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator[str]:
     for name, path in paths.items():
         page.goto(parlor.url + path)
         yield name
-    yield from round_states(parlor, page, furnished.rounds)
-    yield from dataset_states(parlor, page, furnished.rounds, furnished.datasets)
-    yield from job_states(parlor, page, furnished.jobs, furnished.datasets)
+
+
+def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator[str]:
+    """What pages show when something was opened, asked for or refused."""
+    models, matches = furnished.models, furnished.matches
     with database(parlor) as engine:
         _ask_for_test(engine, models["harbour-slow"])
     page.goto(f"{parlor.url}/admin/models/{models['harbour-slow']}")

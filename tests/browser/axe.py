@@ -31,7 +31,9 @@ def inspector(visitors: Callable[..., Visitor], **options: Any) -> Visitor:
 def violations(page: Page, rules: list[str] | None = None) -> list[str]:
     """The violations of all rules, or of some, each with the element at fault."""
     page.wait_for_load_state()  # before its stylesheet is there, a page has the browser's colours
-    options = {"resultTypes": ["violations"], "preload": False} | ({"runOnly": rules} if rules else {})
+    options = {"resultTypes": ["violations"], "preload": False, "selectors": False} | (
+        {"runOnly": rules} if rules else {}
+    )
     ran = page.evaluate("(options) => axe.run(document, options)", options)
     return [
         f"{fault['id']}: {fault['help']}: {node['html'][:120]}"
