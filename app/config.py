@@ -67,6 +67,12 @@ class Settings(BaseSettings):
     ROUND_THREADS: int = Field(4, ge=1, le=64, description="Rounds that a worker process plays at once.")
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
+    WORK_NICENESS: int = Field(
+        10,
+        ge=0,
+        le=19,
+        description="How far rounds and trainings give way to live play, as `nice` counts.",
+    )
     TURN_THREADS: int = Field(32, ge=1, le=500, description="Model turns in flight at once in a worker process.")
 
     @field_validator("DATABASE_URL")

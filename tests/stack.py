@@ -69,6 +69,7 @@ class Stack:
     def __init__(self, home: Path, env: Mapping[str, str] | None = None) -> None:
         port = str(free_port())
         own = {"PARLOR_HOME": str(home), "PORT": port, "READING_WORDS_PER_MINUTE": "0", "SMALL_MODELS": "false"}
+        own["WORK_NICENESS"] = "0"  # beside other tests a training that gives way would hardly go on
         self.env = {**os.environ, "DATABASE_URL": "", "REDIS_URL": "", **own, **(env or {})}
         self.home = home
         self.url = f"http://127.0.0.1:{self.env['PORT']}"

@@ -189,8 +189,9 @@ def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
     celery += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     turns = [*celery, "-n", "turns@%h", "-Q", "turns", "-c", str(settings.TURN_THREADS)]
     # Whoever plays live comes first: rounds take what processor time is left over.
-    batch = ["nice", "-n", "10", *celery, "-n", "batch@%h", "-Q", "batch", "-c", str(settings.ROUND_THREADS)]
-    train = ["nice", "-n", "10", *celery, "-n", "train@%h", "-Q", "train", "-c", "1"]
+    nice = ["nice", "-n", str(settings.WORK_NICENESS)]
+    batch = [*nice, *celery, "-n", "batch@%h", "-Q", "batch", "-c", str(settings.ROUND_THREADS)]
+    train = [*nice, *celery, "-n", "train@%h", "-Q", "train", "-c", "1"]
     found = [
         Program("web", gunicorn, fds=(listener, gate)),
         Program("turns", turns),
