@@ -11,6 +11,8 @@ from app.config import load_settings
 from app.errors import Invalid
 from app.games import warm_up
 
+os.umask(0o077)  # what is written is its owner's alone
+
 try:
     _settings = load_settings()
 except Invalid as error:

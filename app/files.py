@@ -27,9 +27,14 @@ def beside(path: Path) -> Iterator[Path]:
         raise
 
 
-def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write all pieces to a file that is there whole or as it was. Raises OSError."""
+def replace_file(path: Path, pieces: Iterable[bytes], *, private: bool = False) -> None:
+    """Write all pieces to a file that is there whole or as it was, `private` if only its owner may read it.
+
+    Raises OSError.
+    """
     with beside(path) as draft, draft.open("xb") as file:
+        if private:
+            draft.chmod(0o600)
         pour(pieces, file)
         os.fsync(file.fileno())
 
@@ -39,3 +44,17 @@ def pour(pieces: Iterable[bytes], into: BinaryIO) -> None:
     for piece in pieces:
         into.write(piece)
     into.flush()
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder, or take an existing one, that only its owner may look into. Raises OSError."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o700)
+
+
+def private_file(path: Path) -> None:
+    """Make a file, or take an existing one, that only its owner may read. Raises OSError."""
+    path.touch(mode=0o600)
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o600)

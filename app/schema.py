@@ -1,5 +1,6 @@
 """Bringing a database to what this code expects: its tables, and the models that every installation has."""
 
+from pathlib import Path
 from typing import Any
 
 from flask import Flask
@@ -11,6 +12,7 @@ from app import models  # noqa: F401  (migrations need every table known)
 from app.config import ROOT, Settings
 from app.errors import Invalid
 from app.extensions import db, writing
+from app.files import private_file
 from app.registry import ensure_baselines
 
 migrate = Migrate(render_as_batch=True, compare_type=True)
@@ -30,7 +32,9 @@ def bare_app(settings: Settings) -> Flask:
 def bind(app: Flask, settings: Settings) -> None:
     """Give an app its database, and the folder that it may lie in. Raises Invalid when PARLOR_HOME cannot be made."""
     try:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not settings.DATABASE_URL:
+            _keep_private(settings.home / "parlor.db")
     except OSError as error:
         raise Invalid(f"PARLOR_HOME: expected a folder that can be made and written, got {error}") from None
     # A database server that was restarted is noticed before its old connection is used.
@@ -38,6 +42,14 @@ def bind(app: Flask, settings: Settings) -> None:
     app.config.update(SQLALCHEMY_DATABASE_URI=settings.database_url, SQLALCHEMY_ENGINE_OPTIONS=engine)
     db.init_app(app)
     migrate.init_app(app, db, directory=str(ROOT / "migrations"))
+
+
+def _keep_private(database: Path) -> None:
+    """Make SQLite's files readable by their owner alone, also those that an earlier version has made."""
+    private_file(database)  # the others get its mode when SQLite makes them
+    for suffix in ("-wal", "-shm"):
+        if (beside := database.with_name(database.name + suffix)).exists():
+            beside.chmod(0o600)
 
 
 def upgrade(app: Flask) -> None:

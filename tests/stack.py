@@ -63,6 +63,15 @@ def alive(pid: int) -> bool:
         return False
 
 
+def readable_by_others(home: Path) -> list[Path]:
+    """What other users of the machine could read in a PARLOR_HOME that they may look into."""
+    found = []
+    for path in sorted(home.iterdir()):
+        if path.stat().st_mode & 0o077 and path.name != "supervisor.out":
+            found += [path, *(readable_by_others(path) if path.is_dir() else [])]
+    return found
+
+
 class Stack:
     """A supervisor and its children. `env` is laid over the environment, which names no services."""
 

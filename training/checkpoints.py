@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -112,11 +113,13 @@ def written(folder: Path) -> Iterator[Path]:
     """
     part = unfinished(folder)
     shutil.rmtree(part, ignore_errors=True)
+    mask = os.umask(0o077)
+    os.umask(mask)
     try:
         part.mkdir(parents=True)
         yield part
         for path in part.iterdir():
-            path.chmod(0o644)  # safetensors makes files that nobody else may read
+            path.chmod(0o666 & ~mask)  # safetensors makes files that nobody else may read, whatever was asked for
         part.rename(folder)
     except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)

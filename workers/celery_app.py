@@ -4,6 +4,7 @@ Start it with `celery -A workers.celery_app worker -Q turns -P threads`, the sam
 `-Q train -c 1` for training jobs.
 """
 
+import os
 import warnings
 from importlib import import_module
 from typing import Any
@@ -47,6 +48,7 @@ def _logging(**_: Any) -> None:
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _open_desk(**_: Any) -> None:
+    os.umask(0o077)  # what is written is its owner's alone
     queues = set(celery.amqp.queues.consume_from)
     for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
         for module in TASKS[name]:

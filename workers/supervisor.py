@@ -34,6 +34,7 @@ STOP_SECONDS = 5.0
 STOP_TRAINING_SECONDS = 35.0  # a step has to end, and a checkpoint to be written
 SAME_REQUEST = 1.0  # seconds; make passes a signal on that its whole group got, so that one request comes twice
 BACKLOG = 2048
+PRIVATE = 0o077  # whatever is written by Parlor's processes is its owner's alone
 WRONG_SETTING = 2  # exit code: somebody has to change a setting
 # Each group while what it needs is still there.
 STOPPING_ORDER = (("web",), ("turns", "batch", "train", "upkeep"), ("broker",))
@@ -295,6 +296,7 @@ def say(text: str) -> None:
 
 def main() -> int:
     """Run until asked to stop. 0: stopped when asked; 1: something did not start; 2: a setting has to change."""
+    os.umask(PRIVATE)
     try:
         settings = load_settings()
         redis_url = settings.redis_url  # refuses a PARLOR_HOME that is too long for a socket, before anything is made

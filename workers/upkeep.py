@@ -4,6 +4,7 @@ training jobs whose doorbell was lost or whose worker died.
 Start it with `python -m workers.upkeep`; a second one waits until the first is gone.
 """
 
+import os
 import signal
 import threading
 import uuid
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 
 def main() -> None:
     """Run until told to stop."""
+    os.umask(0o077)
     logs.set_up()
     settings = load_settings()
     stop = threading.Event()

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 from app.datasets.build import Cut, Reading, refuse_nothing
 from app.datasets.spec import Spec
 from app.errors import Invalid, NotFound, check_name, shown
+from app.files import private_folder
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow
 
@@ -54,14 +55,14 @@ def write(home: Path, reading: Reading, found: Iterable[list[Cut]]) -> Draft:
     folder = home / FOLDER
     draft = folder / f".{secrets.token_hex(8)}.part"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         tally = _pour(draft, found)
         refuse_nothing(reading)
         path = folder / f"{tally.sha256}.jsonl"
         if path.exists():
             draft.unlink()
         else:
-            draft.chmod(0o444)
+            draft.chmod(0o400)
             draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -40,6 +40,7 @@ class Child:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                umask=0o077,
                 pass_fds=(lock.fileno(),),
             )
             lock.truncate(0)

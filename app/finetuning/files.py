@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import Conflict
-from app.files import replace_file
+from app.files import private_folder, replace_file
 
 FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
 
@@ -60,10 +60,10 @@ class Files:
 
     def prepare(self) -> None:
         """Make the folders, and say that the checkpoint, if there is none, will be this job's. Raises OSError."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.output.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self.folder.parent, self.folder, self.output.parent):
+            private_folder(folder)
         if not self.output.exists():
-            replace_file(self._claim, [str(self.job_id).encode()])
+            replace_file(self._claim, [str(self.job_id).encode()], private=True)
 
     def refuse_foreign_output(self) -> None:
         """Raises Conflict for a checkpoint under the model's name that this job has not made."""

@@ -202,4 +202,4 @@ def _write_config(session: Session, files: Files) -> None:
         base = session.get_one(LanguageModel, row.base_id)
         told |= {"base": str(jobs.base_folder(home, base)), "base_sha256": read_options(base.options).sha256}
     told |= {"output": str(files.output), "run": str(files.run)}
-    replace_file(files.config, [json.dumps(told, indent=2).encode()])
+    replace_file(files.config, [json.dumps(told, indent=2).encode()], private=True)
