@@ -4,7 +4,7 @@ Each works on mapped classes of `app/models` and on their rows. Nothing here com
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, or_, select, update
@@ -22,6 +22,17 @@ def free(table: Any, now: datetime) -> ColumnElement[bool]:
 def is_held(row: Any) -> bool:
     """Whether somebody holds the lease of a row just now."""
     return row.lease_until is not None and row.lease_until >= datetime.now(UTC)
+
+
+def end_far(session: Session, table: Any, seconds: float, *which: ColumnElement[bool]) -> None:
+    """End the leases that reach further ahead than twice the `seconds` that they are given for.
+
+    Somebody's clock has jumped: that lease would keep everybody else away for as long as it was wrong. Whoever still
+    holds it writes nothing once another has taken it, as with a lease that ran out.
+    """
+    now = datetime.now(UTC)
+    far = update(table).where(*which, table.lease_until > now + timedelta(seconds=2 * seconds))
+    session.execute(far.values(lease_until=now), execution_options={"synchronize_session": False})
 
 
 def mark_rung(session: Session, table: Any, waits: ColumnElement[bool], now: datetime) -> Sequence[int]:

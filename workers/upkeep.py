@@ -12,17 +12,20 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, select
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
-from app import logs
+from app import leases, logs, states
 from app.campaigns import life as campaigns
+from app.campaigns.steps import LEASE as CAMPAIGN_LEASE
 from app.config import Settings, load_settings
 from app.extensions import writing
 from app.finetuning import jobs
 from app.matches import live
 from app.matches.sweep import UPKEEP, hold_lease, overdue_matches, take_forgotten_turns
 from app.matches.trial import forgotten_tests
+from app.models import Campaign, MatchRow, RoundRange, RoundRow, TrainingJob
 from app.queues import announcer, ask_for_test, call_to_campaign, call_to_job, call_to_round, ring
 from app.rounds import life
 
@@ -54,6 +57,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     with writing(database) as session:
         if not hold_lease(session, UPKEEP, owner, until):
             return
+        _end_far_leases(session, settings)
         forgotten = take_forgotten_turns(session)
         overdue = overdue_matches(session)
         untried = forgotten_tests(session)
@@ -82,6 +86,17 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         if live.expire(database, match_id):
             log.info("a clock ran out", match=match_id)
             tell(match_id, False)
+
+
+def _end_far_leases(session: Session, settings: Settings) -> None:
+    """End leases that a clock which jumped has put far into the future."""
+    live_rounds = select(RoundRow.id).where(RoundRow.status.in_(states.LIVE))
+    leases.end_far(
+        session, MatchRow, settings.TURN_LEASE, MatchRow.status == "playing", MatchRow.model_to_move.is_(True)
+    )
+    leases.end_far(session, RoundRange, settings.ROUND_LEASE, RoundRange.round_id.in_(live_rounds))
+    leases.end_far(session, TrainingJob, settings.TRAIN_LEASE, TrainingJob.status.in_(states.LIVE))
+    leases.end_far(session, Campaign, CAMPAIGN_LEASE, Campaign.status.in_(states.LIVE))
 
 
 if __name__ == "__main__":

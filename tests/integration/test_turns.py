@@ -271,6 +271,15 @@ def test_the_delay_follows_the_words_and_has_a_ceiling(
     assert low <= reading_delay(record, "word " * words, settings) <= high
 
 
+def test_a_lease_by_name_that_reaches_too_far_ahead_is_void(engine: Engine) -> None:
+    now = datetime.now(UTC)
+    with writing(engine) as session:
+        assert hold_lease(session, "upkeep", "whose clock had jumped", now + timedelta(seconds=100))
+        assert not hold_lease(session, "upkeep", "another", now + timedelta(seconds=60))
+        assert not hold_lease(session, "upkeep", "another", now)  # somebody who only lets go
+        assert hold_lease(session, "upkeep", "another", now + timedelta(seconds=30))
+
+
 def test_of_two_upkeeps_one_holds_the_lease_until_it_is_gone(engine: Engine) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=30)
     with writing(engine) as session:
