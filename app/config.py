@@ -67,6 +67,9 @@ class Settings(BaseSettings):
     ROUND_THREADS: int = Field(4, ge=1, le=64, description="Rounds that a worker process plays at once.")
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
+    OPEN_MATCH_HOURS: float = Field(
+        48, ge=0, description="Hours after its last move at which an open match of a person ends; 0: never."
+    )
     WORK_NICENESS: int = Field(
         10,
         ge=0,

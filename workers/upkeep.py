@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -23,7 +23,7 @@ from app.config import Settings, load_settings
 from app.extensions import writing
 from app.finetuning import jobs
 from app.matches import live
-from app.matches.sweep import UPKEEP, hold_lease, overdue_matches, take_forgotten_turns
+from app.matches.sweep import UPKEEP, abandoned_matches, hold_lease, overdue_matches, take_forgotten_turns
 from app.matches.trial import forgotten_tests
 from app.models import Campaign, MatchRow, RoundRange, RoundRow, TrainingJob
 from app.queues import announcer, ask_for_test, call_to_campaign, call_to_job, call_to_round, ring
@@ -54,12 +54,14 @@ def main() -> None:
 def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[[str, bool], None]) -> None:
     """One round, if nobody else holds the lease. `tell` is how the web processes learn of a match that was ended."""
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
+    before = datetime.now(UTC) - timedelta(hours=settings.OPEN_MATCH_HOURS)
     with writing(database) as session:
         if not hold_lease(session, UPKEEP, owner, until):
             return
         _end_far_leases(session, settings)
         forgotten = take_forgotten_turns(session)
         overdue = overdue_matches(session)
+        untouched = abandoned_matches(session, before) if settings.OPEN_MATCH_HOURS else ()
         untried = forgotten_tests(session)
         unplayed = life.take_forgotten(session)
         for round_id in life.being_cancelled(session):
@@ -86,6 +88,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         if live.expire(database, match_id):
             log.info("a clock ran out", match=match_id)
             tell(match_id, False)
+    _end_untouched(database, untouched, before, tell)
 
 
 def _end_far_leases(session: Session, settings: Settings) -> None:
@@ -97,6 +100,15 @@ def _end_far_leases(session: Session, settings: Settings) -> None:
     leases.end_far(session, RoundRange, settings.ROUND_LEASE, RoundRange.round_id.in_(live_rounds))
     leases.end_far(session, TrainingJob, settings.TRAIN_LEASE, TrainingJob.status.in_(states.LIVE))
     leases.end_far(session, Campaign, CAMPAIGN_LEASE, Campaign.status.in_(states.LIVE))
+
+
+def _end_untouched(
+    database: Engine, untouched: Sequence[str], before: datetime, tell: Callable[[str, bool], None]
+) -> None:
+    for match_id in untouched:
+        if live.abandon(database, match_id, before):
+            log.info("a match was left open for too long", match=match_id)
+            tell(match_id, False)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 from app.errors import Invalid
 from app.games import find_game
 from app.games.base import JSON, Event, Game, View, Violation
-from app.matches.clocks import NO_CLOCKS, TURN, Clocks
+from app.matches.clocks import IDLE, NO_CLOCKS, TURN, Clocks
 from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, TimedOut, Violated
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
@@ -156,6 +156,11 @@ def resign(match: Match, seat: int) -> list[LogEvent]:
 def time_out(match: Match, clock: str) -> list[LogEvent]:
     """The events of a clock that ran out: nobody scores, and the log says whose turn it was if that decided it."""
     return [TimedOut(match.to_move if clock == TURN else None, clock), _broken_off(match, "timeout")]
+
+
+def abandon(match: Match) -> list[LogEvent]:
+    """The events of a match that everybody has left open: nobody scores, and it was nobody's turn that decided it."""
+    return [TimedOut(None, IDLE), _broken_off(match, "abandoned")]
 
 
 def abort(match: Match, fault: str, seat: int | None, detail: str) -> list[LogEvent]:

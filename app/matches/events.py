@@ -47,7 +47,7 @@ class Resigned:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """A clock ran out: the turn's, which was `seat`'s, or the match's, which is nobody's."""
+    """A clock ran out: the turn's, which was `seat`'s, or the match's or that of open matches, which are nobody's."""
 
     seat: int | None
     clock: str

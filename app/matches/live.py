@@ -178,6 +178,22 @@ def expire(database: Engine, match_id: str) -> bool:
     return True
 
 
+def abandon(database: Engine, match_id: str, before: datetime) -> bool:
+    """End a match in which nothing has happened since `before`, in a transaction of its own. False if something has."""
+    try:
+        with writing(database) as session:
+            record = load(session, match_id, lock=True)
+            if record.match.over or record.log[-1].at >= before:
+                return False
+            after = record.extended(engine.abandon(record.match), datetime.now(UTC))
+            append(session, [(after, len(record.log))])
+    except DBAPIError as error:
+        if not came_second(error):
+            raise
+        return False
+    return True
+
+
 def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:
     """End a match that cannot go on, in the caller's transaction."""
     after = record.extended(engine.abort(record.match, fault, seat, detail), datetime.now(UTC))

@@ -39,6 +39,12 @@ def overdue_matches(session: Session, most: int = 500) -> Sequence[str]:
     return session.scalars(select(MatchRow.id).where(overdue).order_by(MatchRow.deadline).limit(most)).all()
 
 
+def abandoned_matches(session: Session, before: datetime, most: int = 500) -> Sequence[str]:
+    """Ids of people's matches that nobody has touched since then, the longest untouched first."""
+    untouched = and_(MatchRow.status == "playing", MatchRow.round_id.is_(None), MatchRow.moved_at < before)
+    return session.scalars(select(MatchRow.id).where(untouched).order_by(MatchRow.moved_at).limit(most)).all()
+
+
 def hold_lease(session: Session, name: str, owner: str, until: datetime) -> bool:
     """Take or renew a lease by name. False while somebody else holds it, for at most twice as long as we would."""
     lease = session.get(Lease, name, with_for_update=True)

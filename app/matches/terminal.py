@@ -47,6 +47,7 @@ _ENDINGS = {
     "resigned": "The game was left before its end, so nobody scores.",
     "aborted": "The model could not go on, so nobody scores.",
     "timeout": "Time ran out, so nobody scores.",
+    "abandoned": "The game was left open for too long, so nobody scores.",
 }
 
 

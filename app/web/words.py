@@ -38,7 +38,7 @@ FROM_BELOW = (
     N_("This link has been used or is too old. `flask user link NAME` prints a new one."),
     *(N_("deal"), N_("no deal"), N_("move limit")),
     *(N_("attacker wins"), N_("defender wins"), N_("attacker breaks the rules"), N_("tied game")),
-    *(N_("resigned"), N_("aborted"), N_("timeout")),
+    *(N_("resigned"), N_("aborted"), N_("timeout"), N_("abandoned")),
     *(N_("waiting"), N_("playing"), N_("over"), N_("live"), N_("terminal"), N_("selfplay"), N_("import")),
     *(N_("running"), N_("cancelling"), N_("cancelled"), N_("failed"), N_("done"), N_("interrupted")),
     *(N_("person"), N_("scripted"), N_("local"), N_("negotiator"), N_("attacker"), N_("defender")),

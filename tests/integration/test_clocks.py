@@ -16,8 +16,9 @@ from app.matches.clocks import Clocks
 from app.matches.lobby import Wish, start_guest_match
 from app.matches.record import Record, Seat, load
 from app.matches.sweep import overdue_matches
-from app.models import EventRow, MatchRow
+from app.models import EventRow, MatchRow, RoundRange, RoundRow
 from tests.participant import Participant
+from tests.rounds import make_round
 from tests.stack import Stack, wait_until
 from tests.tables import database, taboo
 from workers.upkeep import look_after
@@ -138,6 +139,48 @@ def test_upkeep_ends_what_is_overdue_and_tells_the_web(app: Flask, engine: Engin
     assert row_of(engine, early).status == "playing"
     with reading(engine) as session:
         assert overdue_matches(session) == []
+
+
+def test_a_match_that_everybody_left_open_is_ended_as_abandoned(app: Flask, engine: Engine, broker: str) -> None:
+    settings: Settings = app.config["SETTINGS"].model_copy(update={"REDIS_URL": broker, "OPEN_MATCH_HOURS": 1})
+    left, fresh, back = (begin(engine, Clocks()) for _ in range(3))
+    for record in (left, back):
+        let_pass(engine, record, 3700)
+        with writing(engine) as session:
+            old = datetime.now(UTC) - timedelta(seconds=3700)
+            session.execute(update(MatchRow).where(MatchRow.id == record.id).values(moved_at=old))
+    assert say(engine, back, 0, HELLO).ok
+    told: list[tuple[str, bool]] = []
+    look_after(engine, settings.model_copy(update={"OPEN_MATCH_HOURS": 0}), "me", lambda *match: told.append(match))
+    assert told == []
+    for _ in range(2):
+        look_after(engine, settings, "me", lambda *match: told.append(match))
+    assert told == [(left.id, False)]
+    assert kinds(engine, left) == ["started", "timeout", "ended"]
+    row = row_of(engine, left)
+    assert (row.status, row.reason, row.winner, row.utility_0, row.utility_1) == ("over", "abandoned", None, 0, 0)
+    assert [row_of(engine, each).status for each in (fresh, back)] == ["playing", "playing"]
+
+
+def test_upkeep_ends_leases_of_a_clock_that_has_jumped(app: Flask, engine: Engine, broker: str) -> None:
+    settings: Settings = app.config["SETTINGS"].model_copy(update={"REDIS_URL": broker})
+    now = datetime.now(UTC)
+    far, near = now + timedelta(hours=1), now + timedelta(seconds=15)
+    queued, other = (make_round(engine, "scripted", matches=8, queued=True) for _ in range(2))
+    with writing(engine) as session:
+        held = update(RoundRange).values(lease_owner="dead")
+        session.execute(held.where(RoundRange.round_id == queued).values(lease_until=far))
+        session.execute(held.where(RoundRange.round_id == other).values(lease_until=near))
+    look_after(engine, settings, "me", lambda *_: None)
+    with reading(engine) as session:
+        until = dict(
+            session.execute(select(RoundRange.round_id, RoundRange.lease_until).order_by(RoundRange.start)).all()
+        )
+        rung = dict(session.execute(select(RoundRow.id, RoundRow.rung_at)).all())
+    assert until[queued] < datetime.now(UTC)
+    assert until[other] == near
+    assert rung[queued] is not None
+    assert rung[other] is None
 
 
 def test_guests_have_the_clocks_of_the_settings(app: Flask, engine: Engine) -> None:
