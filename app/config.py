@@ -39,6 +39,7 @@ class Settings(BaseSettings):
     TRUSTED_PROXIES: int = Field(0, ge=0, le=5, description="Reverse proxies in front whose headers are believed.")
     ADMIN_HOURS: float = Field(12, gt=0, description="How long an experimenter stays signed in, in hours.")
     API_HOSTS: str = Field("", description="Hosts that API models may be at, with commas between; empty: any.")
+    LOG_MEGABYTES: float = Field(10, gt=0, description="Size at which the log of a process begins anew, in MB.")
     LANGUAGES: str = Field("", description="Languages of the pages, the preferred one first; empty: all there are.")
 
     GUEST_PLAY: bool = Field(True, description="Whether anyone may start a match from the home page.")

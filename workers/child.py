@@ -14,13 +14,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from app.config import ROOT
 from app.errors import Conflict
+from workers.log_file import LogFile
 
 YOUNG = 5.0  # seconds; who dies younger waits longer for the next life
 FIRST_DELAY = 0.5
@@ -46,7 +47,10 @@ class Child:
     Linux tells a child of the death of the thread that started it, not of the process.
     """
 
-    def __init__(self, program: Program, run: Path, logs: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, program: Program, run: Path, logs: Path, environment: Mapping[str, str], most_bytes: int
+    ) -> None:
+        """`most_bytes`: of its log, after which that begins anew."""
         self.name = program.name
         self.log_path = logs / f"{program.name}.log"
         self.start_at: float | None = None  # when to start it again, once it has died
@@ -56,11 +60,7 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._delay = 0.0
-        if self.log_path.exists():
-            self.log_path.replace(self.log_path.with_suffix(".log.1"))
-        self._log = self.log_path.open("ab")
-        self._log_reader = self.log_path.open("rb")
-        self._begun_line = b""
+        self._log = LogFile(self.log_path, most_bytes)
 
     @property
     def alive(self) -> bool:
@@ -77,7 +77,7 @@ class Child:
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
-                stdout=self._log,
+                stdout=self._log.fileno(),
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 pass_fds=(*self._program.fds, pid_file.fileno()),
@@ -114,11 +114,10 @@ class Child:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def new_lines(self) -> Iterator[str]:
+    def new_lines(self) -> list[str]:
         """The whole lines that the program has written since the last call, if they are to be shown."""
-        *lines, self._begun_line = (self._begun_line + self._log_reader.read()).split(b"\n")
-        if self._program.echo:
-            yield from (line.decode(errors="replace") for line in lines)
+        lines = self._log.new_lines()
+        return lines if self._program.echo else []
 
 
 def end_leftover(pid_path: Path) -> None:

@@ -61,7 +61,13 @@ class Supervisor:
         near, far = os.pipe()
         self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start or _stop
         self._children = [
-            Child(program, settings.home / "run", settings.home / "logs", self._environment)
+            Child(
+                program,
+                settings.home / "run",
+                settings.home / "logs",
+                self._environment,
+                int(settings.LOG_MEGABYTES * 1_000_000),
+            )
             for program in programs(settings, listener.fileno(), near)
         ]
 

@@ -177,9 +177,9 @@ def _remote_ports(pid: int) -> set[int]:
 
 
 @pytest.fixture
-def make_child(home: Path) -> Callable[[str], Child]:
-    def make(script: str) -> Child:
-        return Child(Program("example", ["/bin/sh", "-c", script]), home, home, os.environ)
+def make_child(home: Path) -> Callable[..., Child]:
+    def make(script: str, most_bytes: int = 1_000_000) -> Child:
+        return Child(Program("example", ["/bin/sh", "-c", script]), home, home, os.environ, most_bytes)
 
     return make
 
@@ -254,3 +254,21 @@ def test_a_log_is_kept_once_when_its_program_starts_anew(make_child: Callable[[s
         ended(child)
     assert (home / "example.log.1").read_text() == "first\n"
     assert (home / "example.log").read_text() == "second\n"
+
+
+def test_a_log_begins_anew_when_it_is_large_and_what_was_before_is_kept_once(
+    make_child: Callable[..., Child], home: Path
+) -> None:
+    log, before, more = home / "example.log", home / "example.log.1", home / "more"
+    os.mkfifo(more)
+    child = make_child(f"seq -w 1 60000; read _ < {more}; seq -w 60001 60003", most_bytes=100_000)
+    child.start()
+    wait_until(lambda: log.stat().st_size == 360_000, "all that is printed first")
+    assert child.new_lines() == [f"{number:05}" for number in range(1, 60001)]
+    assert log.stat().st_size == 0
+    assert before.read_text().splitlines() == [f"{number:05}" for number in range(1, 60001)]
+    more.write_text("go on\n")
+    ended(child)
+    assert child.new_lines() == ["60001", "60002", "60003"]
+    assert log.read_text() == "60001\n60002\n60003\n"
+    assert before.stat().st_size == 360_000
