@@ -5,11 +5,13 @@ cores run more such processes behind a proxy that keeps a match in one of them (
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from app.config import load_settings
 from app.errors import Invalid
 from app.games import warm_up
+from workers import heartbeat
 
 os.umask(0o077)  # what is written is its owner's alone
 
@@ -40,5 +42,13 @@ def post_worker_init(_worker: Any) -> None:
     import gevent  # only here, after gunicorn has patched
 
     gevent.get_hub().threadpool.spawn(warm_up)
+    gevent.spawn(_beat_on, gevent.sleep)
     if gate := os.environ.get("PARLOR_GATE"):
         os.read(int(gate), 1)
+
+
+def _beat_on(sleep: Callable[[float], None]) -> None:
+    """Give a sign of life once a second, for as long as the event loop goes round."""
+    while True:
+        heartbeat.beat()
+        sleep(heartbeat.EVERY)

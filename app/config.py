@@ -71,6 +71,9 @@ class Settings(BaseSettings):
     OPEN_MATCH_HOURS: float = Field(
         48, ge=0, description="Hours after its last move at which an open match of a person ends; 0: never."
     )
+    PROCESS_TIMEOUT: float = Field(
+        60, ge=0, description="Seconds without a sign of life after which the supervisor replaces a process; 0: never."
+    )
     WORK_NICENESS: int = Field(
         10,
         ge=0,

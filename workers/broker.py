@@ -3,7 +3,10 @@
 The same program and the same protocol as in production, so that nothing has to be installed by hand for a first run.
 """
 
+import contextlib
 import importlib.util
+import socket as sockets
+import time
 from pathlib import Path
 
 from redis import Redis
@@ -49,3 +52,37 @@ def answers(url: str) -> bool:
         return False
     finally:
         client.close()
+
+
+class Probe:
+    """Asks the server on a unix socket for a sign of life, about once a second, without ever waiting for it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sockets.socket | None = None
+        self._asked_at = 0.0
+
+    def __call__(self) -> bool:
+        """Whether it has answered since the last call."""
+        try:
+            if self._connection is None:
+                self._connection = sockets.socket(sockets.AF_UNIX)
+                self._connection.setblocking(False)
+                self._connection.connect(str(self._path))
+            if time.monotonic() - self._asked_at > 1:
+                self._asked_at = time.monotonic()
+                self._connection.send(b"PING\r\n")
+            answer = self._connection.recv(4096)
+        except BlockingIOError:
+            return False
+        except OSError:
+            answer = b""
+        if not answer:  # it has hung up
+            self._close()
+        return bool(answer)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
+            self._connection = None

@@ -21,24 +21,31 @@ from typing import IO
 
 from app.config import ROOT
 from app.errors import Conflict
+from workers import heartbeat
+from workers.heartbeat import Heartbeat
 from workers.log_file import LogFile
 
 YOUNG = 5.0  # seconds; who dies younger waits longer for the next life
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 10.0
 LEFTOVER_PATIENCE = 3.0  # seconds that a family from an earlier run has to end by itself
+START_PATIENCE = 300.0  # seconds that a process may take to its first sign of life
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. `fds` are handed down; `echo` shows its output beside writing it to its log."""
+    """What to run. `fds` are handed down; `echo` shows its output beside writing it to its log.
+
+    `answers` asks a program for a sign of life, if it cannot give one by itself (`workers.heartbeat`).
+    """
 
     name: str
     command: list[str]
     fds: tuple[int, ...] = ()
     echo: bool = True
+    answers: Callable[[], bool] | None = None
 
 
 class Child:
@@ -60,6 +67,10 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._delay = 0.0
+        self._heartbeat = Heartbeat()
+        self._alive_at = 0.0  # when it last gave a sign of life
+        self._was_alive = False  # whether it has given one since it was started
+        self._unwritten: IO[str] | None = None  # the pid file, as long as the disk does not take the number
         self._log = LogFile(self.log_path, most_bytes)
 
     @property
@@ -68,38 +79,90 @@ class Child:
         return self._process is not None
 
     def start(self) -> None:
-        """Start the program in a session of its own, with its family's lock."""
+        """Start the program in a session of its own, with its family's lock.
+
+        Where a full disk does not let it, `start_at` says when to try again. Raises OSError for the first start alone.
+        """
+        first = self._started_at == 0.0
         self.start_at = None
-        with self._pid_path.open("w") as pid_file:
-            fcntl.flock(pid_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._process = subprocess.Popen(  # noqa: S603 - the supervisor's own commands
-                self._program.command,
-                cwd=ROOT,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log.fileno(),
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=(*self._program.fds, pid_file.fileno()),
-                preexec_fn=end_with(os.getpid()),
-            )
-            pid_file.write(f"{self._process.pid}\n")
-        self._started_at = time.monotonic()
+        self._started_at = self._alive_at = time.monotonic()
+        self._was_alive = False
+        try:
+            self._unwritten = self._pid_path.open("w")
+            fcntl.flock(self._unwritten, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._process = self._launch(self._unwritten.fileno())
+        except OSError:
+            self._close_pid_file()
+            if first:
+                raise
+            self._wait_longer()
+            return
+        self._write_pid()
+
+    def _launch(self, lock: int) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(  # noqa: S603 - the supervisor's own commands
+            self._program.command,
+            cwd=ROOT,
+            env={**self._environment, heartbeat.VARIABLE: str(self._heartbeat.fd)},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log.fileno(),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(*self._program.fds, lock, self._heartbeat.fd),
+            preexec_fn=end_with(os.getpid()),
+        )
+
+    def _write_pid(self) -> None:
+        """Write the process number; on a full disk that is tried again with each look at the child."""
+        if self._unwritten is None or self._process is None:
+            return
+        try:
+            os.pwrite(self._unwritten.fileno(), f"{self._process.pid}\n".encode(), 0)
+        except OSError:
+            return
+        self._close_pid_file()
+
+    def _close_pid_file(self) -> None:
+        if self._unwritten is not None:
+            self._unwritten.close()
+            self._unwritten = None
+
+    def _wait_longer(self) -> None:
+        """Set when to start again, later each time."""
+        self._delay = min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
+        self.start_at = time.monotonic() + self._delay
+
+    def silent_for(self) -> float:
+        """Seconds without a sign of life; fewer than 0 while it is given time to start."""
+        if self._process is None:
+            return 0.0
+        now = time.monotonic()
+        ask = self._program.answers or self._heartbeat.heard
+        if ask():
+            self._alive_at, self._was_alive = now, True
+        return now - self._alive_at - (0 if self._was_alive else START_PATIENCE)
+
+    def forgive(self) -> None:
+        """Count its silence from now on: the supervisor itself was stopped."""
+        self._alive_at = time.monotonic()
 
     def died(self) -> str | None:
         """How the process ended, once, when it has; the rest of its family is killed then. None: it lives."""
         if self._process is None:
             return None
+        self._write_pid()
         # WNOWAIT: as long as the process is not reaped, its number names this family and no other.
         if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         self.kill()
         code = self._process.wait()
         self._process = None
+        self._close_pid_file()
         self._pid_path.unlink(missing_ok=True)
-        lived = time.monotonic() - self._started_at
-        self._delay = 0.0 if lived >= YOUNG else min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
-        self.start_at = time.monotonic() + self._delay
+        if time.monotonic() - self._started_at >= YOUNG:
+            self._delay, self.start_at = 0.0, time.monotonic()
+        else:
+            self._wait_longer()
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def terminate(self) -> None:
@@ -125,7 +188,8 @@ def end_leftover(pid_path: Path) -> None:
     with pid_path.open("r+") as pid_file:
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
-                with contextlib.suppress(ProcessLookupError):
+                # A number that a full disk did not take is none; Linux has told that family to end.
+                with contextlib.suppress(ProcessLookupError, ValueError):
                     os.killpg(int(pid_file.readline()), number)
                 pid_file.seek(0)
             deadline = time.monotonic() + (0 if number is None else LEFTOVER_PATIENCE)

@@ -13,6 +13,7 @@ from app.games import warm_up
 from app.matches.turns import Desk
 from app.queues import announcer
 from app.rounds.work import spare_the_collector
+from workers import heartbeat
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ def open_desk(settings: Settings, *, live: bool = True) -> None:
     if live:
         warm_up()  # before the first turn: with many waiting, each thread would load the libraries for itself
     loop = asyncio.new_event_loop()
+    loop.call_soon(_beat_on, loop)
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     arguments: dict[str, Any] = {}
     if not settings.database_url.startswith("sqlite"):
@@ -35,6 +37,12 @@ def open_desk(settings: Settings, *, live: bool = True) -> None:
     database = create_engine(settings.database_url, **arguments)
     spare_the_collector()
     _process.desk = Desk(database, settings, loop, announcer(settings.redis_url), owner="")
+
+
+def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
+    """Give a sign of life once a second, for as long as the loop goes round."""
+    heartbeat.beat()
+    loop.call_later(heartbeat.EVERY, _beat_on, loop)
 
 
 def desk_for_a_turn() -> Desk:

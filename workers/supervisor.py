@@ -33,6 +33,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 STOP_TRAINING_SECONDS = 35.0  # a step has to end, and a checkpoint to be written
 SAME_REQUEST = 1.0  # seconds; make passes a signal on that its whole group got, so that one request comes twice
+OWN_SILENCE = 5.0  # seconds between two looks after which the supervisor, or the machine, must have been stopped
 BACKLOG = 2048
 PRIVATE = 0o077  # whatever is written by Parlor's processes is its owner's alone
 WRONG_SETTING = 2  # exit code: somebody has to change a setting
@@ -54,6 +55,7 @@ class Supervisor:
         self._settings = settings
         self._stop_asked_at: float | None = None
         self._in_a_hurry = False
+        self._looked_at = time.monotonic()
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
         # A variable that is set wins over its line in .env, as it does in app.config.
         self._environment = environment | os.environ
@@ -159,6 +161,20 @@ class Supervisor:
                 say(f"{child.name} {end}; it starts again {f'in {delay:.1f} s' if delay > 0 else 'now'}")
             if child.start_at is not None and time.monotonic() >= child.start_at:
                 child.start()
+        self._replace_hung()
+
+    def _replace_hung(self) -> None:
+        """Kill what has given no sign of life for PROCESS_TIMEOUT seconds; it is started again as if it had died."""
+        now, last = time.monotonic(), self._looked_at
+        self._looked_at = now
+        for child in self._children:
+            silent = child.silent_for()
+            if now - last > OWN_SILENCE:  # then they may have been stopped as well, and had no time to give one
+                child.forgive()
+            elif 0 < self._settings.PROCESS_TIMEOUT < silent:
+                say(f"{child.name} gave no sign of life for {silent:.0f} s and is killed")
+                child.kill()
+                child.forgive()
 
     def _stop(self) -> None:
         """End all children, in order: SIGTERM, and SIGKILL after a few seconds or when asked to stop once more."""
@@ -209,7 +225,7 @@ def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
     if not settings.REDIS_URL:
         # Its warnings are about the machine's kernel settings and mean nothing to who plays; they are in its log.
         command = broker.command(settings.redis_socket, settings.home / "broker")
-        found.insert(0, Program("broker", command, echo=False))
+        found.insert(0, Program("broker", command, echo=False, answers=broker.Probe(settings.redis_socket)))
     return found
 
 

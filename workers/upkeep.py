@@ -7,6 +7,7 @@ Start it with `python -m workers.upkeep`; a second one waits until the first is 
 import os
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from app.matches.trial import forgotten_tests
 from app.models import Campaign, MatchRow, RoundRange, RoundRow, TrainingJob
 from app.queues import announcer, ask_for_test, call_to_campaign, call_to_job, call_to_round, ring
 from app.rounds import life
+from workers import heartbeat
 
 log = structlog.get_logger()
 
@@ -48,7 +50,10 @@ def main() -> None:
             look_after(database, settings, owner, tell)
         except SQLAlchemyError:
             log.exception("the database did not answer, trying again")
-        stop.wait(settings.UPKEEP_EVERY)
+        rest_until = time.monotonic() + settings.UPKEEP_EVERY
+        while not stop.is_set() and (left := rest_until - time.monotonic()) > 0:
+            heartbeat.beat()
+            stop.wait(min(heartbeat.EVERY, left))
 
 
 def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[[str, bool], None]) -> None:

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import checks
+from app.cli.checks import OK
 from app.errors import Conflict
 from tests.stack import PATIENCE, ROOT, Stack, alive, new_home, wait_until
+from tests.tables import database, settings_of
 from workers import child as children
 from workers.child import Child, Program, end_leftover
 
@@ -83,6 +86,22 @@ def test_whatever_is_killed_comes_back_and_a_line_says_so(parlor: Stack) -> None
         wait_until(lambda line=line, before=before: parlor.output().count(line) == before + 1, "a line")
         assert {other: parlor.pid(other) for other in others} == others
         assert parlor.healthy()
+
+
+def test_whatever_hangs_is_replaced(stack: Callable[..., Stack]) -> None:
+    parlor = stack({"PROCESS_TIMEOUT": "5"})
+    settings = settings_of(parlor)
+    wait_until(lambda: all(found.state == OK for found in checks.workers(settings, True)), "all workers")
+    with database(parlor) as engine:
+        wait_until(lambda: all(found.state == OK for found in checks.upkeep(engine)), "upkeep")
+    before = {name: parlor.pid(name) for name in CHILDREN}
+    for name in CHILDREN:
+        os.killpg(before[name], signal.SIGSTOP)
+    for name in CHILDREN:
+        wait_until(lambda name=name: f"{name} gave no sign of life for" in parlor.output(), f"a line about {name}")
+    wait_until(lambda: not any(alive(pid) for pid in before.values()), "the end of all that hung")
+    wait_until(parlor.healthy, "a page")
+    wait_until(lambda: all(found.state == OK for found in checks.workers(settings, True)), "all workers again")
 
 
 def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_one(parlor: Stack) -> None:
