@@ -46,6 +46,16 @@ class Conflict(AppError):
     status = 409
 
 
+class Unavailable(AppError):
+    """The database is busy or away. Nothing was done; the same request may succeed after RETRY_AFTER seconds."""
+
+    code = "unavailable"
+    status = 503
+
+
+RETRY_AFTER = 2  # seconds
+
+
 def check_name(field: str, value: str) -> None:
     """Raises Invalid for what cannot be a name or a label that people read."""
     if not (value.strip() == value and 1 <= len(value) <= 80 and value.isprintable()):

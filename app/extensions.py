@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import Connection, Engine, MetaData, event
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy import Connection, Engine, MetaData, event, text
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import DeclarativeBase, Session
 
 READ_ONLY = {"parlor_read_only": True}
 BUSY_SECONDS = 10
 _LOST_A_RACE = ("40001", "40P01")  # PostgreSQL's serialization_failure and deadlock_detected
+_LOCK_NOT_AVAILABLE, _DISK_FULL = "55P03", "53100"
+_SQLITE_AWAY = (
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_NOTADB,
+)  # fmt: skip
 _MOST_RACES = 20
+MOST_SECONDS_AWAY = 60.0  # how long work that nobody waits for at a page waits for a database that is away
 _AWAY = 1.0  # seconds between two tries while a database is away
 
 T = TypeVar("T")
@@ -54,10 +62,59 @@ def reading(engine: Engine | None = None) -> Iterator[Session]:
 
 
 @contextmanager
-def writing(engine: Engine | None = None) -> Iterator[Session]:
-    """A session that commits when its block ends and rolls back when it raises."""
-    with Session(engine or db.engine) as session, session.begin():
-        yield session
+def writing(engine: Engine | None = None, *, patience: float | None = None) -> Iterator[Session]:
+    """A session that commits when its block ends and rolls back when it raises.
+
+    With `patience`, the transaction has begun when the block does, and locks that others have are waited for so many
+    seconds instead of BUSY_SECONDS on SQLite and for ever on PostgreSQL.
+    """
+    if patience is None:
+        with Session(engine or db.engine) as session, session.begin():
+            yield session
+        return
+    milliseconds = max(1, int(1000 * patience))
+    with (engine or db.engine).connect() as connection:
+        if isinstance(driver := connection.connection.driver_connection, sqlite3.Connection):
+            driver.execute(f"PRAGMA busy_timeout={milliseconds}")
+        with Session(connection) as session, session.begin():
+            session.connection()  # begins, which on SQLite takes the lock
+            if connection.dialect.name == "postgresql":
+                session.execute(text(f"SET LOCAL lock_timeout = {milliseconds}"))
+            yield session
+
+
+def is_locked(error: DBAPIError) -> bool:
+    """Whether a transaction failed because somebody else had a lock for longer than it was to wait."""
+    if isinstance(error.orig, sqlite3.Error):
+        return _sqlite_code(error.orig) == sqlite3.SQLITE_BUSY
+    return getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the database cannot be used just now, for whatever reason that lies outside of Parlor."""
+    if isinstance(error, NoConnection | InterfaceError):
+        return True
+    if isinstance(original := getattr(error, "orig", None), sqlite3.Error):
+        # The code of a file that is empty because somebody took the old one away is that of any wrong statement.
+        return _sqlite_code(original) in _SQLITE_AWAY or str(original).startswith("no such table")
+    return isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether the disk of the database has no room left, which no waiting changes."""
+    original = getattr(error, "orig", None)
+    if isinstance(original, sqlite3.Error):
+        return _sqlite_code(original) == sqlite3.SQLITE_FULL
+    return getattr(original, "sqlstate", None) == _DISK_FULL
+
+
+def reason_of(error: Exception) -> str:
+    """What the database itself said, on one line."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())
+
+
+def _sqlite_code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def came_second(error: Exception) -> bool:
@@ -88,7 +145,7 @@ def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
             if time.monotonic() > deadline:
                 raise
             if not second:
-                log.warning("the database is away, trying again", error=str(error.orig))
+                log.warning("the database is away, trying again", error=reason_of(error))
                 time.sleep(_AWAY)
 
 

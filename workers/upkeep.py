@@ -45,11 +45,15 @@ def main() -> None:
     database = create_engine(settings.database_url, pool_pre_ping=True)
     owner = uuid.uuid4().hex
     tell = announcer(settings.redis_url)
+    away = False
     while not stop.is_set():
         try:
             look_after(database, settings, owner, tell)
-        except SQLAlchemyError:
-            log.exception("the database did not answer, trying again")
+            away = False
+        except SQLAlchemyError as error:
+            if not away:  # once, however long it takes
+                log.warning("the database did not answer, trying again", error=str(getattr(error, "orig", error)))
+            away = True
         rest_until = time.monotonic() + settings.UPKEEP_EVERY
         while not stop.is_set() and (left := rest_until - time.monotonic()) > 0:
             heartbeat.beat()

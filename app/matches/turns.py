@@ -6,6 +6,7 @@ lease that ran out is taken by the next who rings. Whatever a player does, the m
 
 import asyncio
 import concurrent.futures
+import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from typing import Any, cast
 
 import structlog
 from sqlalchemy import CursorResult, Engine, select, update
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.extensions import reading, writing
+from app.extensions import insist, reading, writing
 from app.matches import live
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
@@ -65,6 +67,10 @@ def play_turn(desk: Desk, match_id: str) -> bool:
             desk.notify(match_id, record.model_to_move)
     except LeaseLost:
         log.info("the turn went to somebody else", match=match_id)
+        return False
+    except OperationalError as error:
+        log.warning("the database took no turn, upkeep asks again", match=match_id, error=str(error.orig))
+        _give_back(desk, match_id)
         return False
     return True
 
@@ -139,12 +145,17 @@ def reading_delay(record: Record, text: str, settings: Settings) -> float:
 def _submit(desk: Desk, record: Record, seat: int, text: str, generation: Generation | None) -> Record:
     attempt = len(record.match.refused)
     ply = record.match.ply
-    with writing(desk.database) as session:
+
+    def store(session: Session) -> live.Receipt:
         _claim(session, desk, record, seat, generation)
         submission = live.Submission(record.id, seat, text, f"model-{ply}-{attempt}", ply)
         receipt = live.submit(session, submission, instant=False)
         if receipt.record.model_to_move:  # another attempt, or a match of two models: keep the lease
             session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**_lease_values(desk)))
+        return receipt
+
+    # The answer has cost time and money: it waits for a database that is away or has no room.
+    receipt = insist(desk.database, store, desk.settings.TURN_SECONDS)
     if not receipt.answer.ok:
         refused = [logged.event for logged in receipt.new if isinstance(logged.event, Violated)]
         log.info("a model's move was refused", match=record.id, reasons=[violated.reason for violated in refused])
@@ -191,6 +202,13 @@ def _take_lease(desk: Desk, match_id: str) -> bool:
 def _renew_lease(desk: Desk, match_id: str) -> None:
     with writing(desk.database) as session:
         _guard(session.execute(_holding(desk, match_id).values(**_lease_values(desk))))
+
+
+def _give_back(desk: Desk, match_id: str) -> None:
+    """Let go of a turn that could not be written down, if at least that can be; it has cost no worker's life."""
+    values = {"lease_owner": None, "lease_until": None, "lease_count": MatchRow.lease_count - 1}
+    with contextlib.suppress(SQLAlchemyError), writing(desk.database) as session:
+        session.execute(_holding(desk, match_id).values(**values))
 
 
 def _holding(desk: Desk, match_id: str) -> Any:

@@ -51,6 +51,10 @@ class Account:
     tables: set[Table] = field(default_factory=set)
 
 
+class DatabaseAway(CannotGoOn):
+    """The database was away, or had no room, for longer than a worker waits for it."""
+
+
 class Ledger:
     """Writes for one worker at one round. All but the writing itself runs on the event loop."""
 
@@ -202,12 +206,12 @@ class Ledger:
         return starts - ours
 
     def _insist(self, work: Callable[[Session], Any]) -> Any:
-        """Do it, again if somebody was faster, and until the database is back if it is away. Raises CannotGoOn."""
+        """Do it, again if somebody was faster, and until the database is back if it is away. Raises DatabaseAway."""
         try:
             return insist(self._database, work, MOST_SECONDS_AWAY)
         except OperationalError as error:
             reason = " ".join(str(error.orig).split())
-            raise CannotGoOn(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason}") from None
+            raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason}") from None
 
 
 def _counted(entries: Sequence[Entry]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from app.matches.record import MODEL, Record, Seat, load
 from app.matches.selfplay import CannotGoOn, Chair, Patience, Table
 from app.models import GenerationRow, MatchRow, RoundRow
 from app.rounds import life, ranges
-from app.rounds.ledger import Ledger
+from app.rounds.ledger import DatabaseAway, Ledger
 from app.rounds.plan import Plan, Setup, setup
 from app.rounds.ranges import Range
 from app.rounds.sampling import spec_of
@@ -110,6 +110,7 @@ class _Worker:
         self._taking = asyncio.Lock()
         self._over = False
         self._problem: str | None = None
+        self._database_away = False
 
     async def work(self) -> None:
         """Play until there is nothing left or somebody says stop, and leave everything in order."""
@@ -137,6 +138,8 @@ class _Worker:
 
     def _note(self, result: Any) -> None:
         """Keep what went wrong, for the round's row."""
+        if isinstance(result, DatabaseAway):
+            self._database_away = True
         if isinstance(result, CannotGoOn | AppError):
             self._problem = self._problem or str(result)
         elif isinstance(result, Exception):
@@ -144,9 +147,10 @@ class _Worker:
             self._problem = self._problem or f"{type(result).__name__}: {result}"
 
     def _leave(self, session: Session) -> None:
-        """Give back what was not played."""
+        """Give back what was not played. A queued round goes on by itself once the database takes something again."""
         life.lock(session, self._round_id)
-        if self._problem is not None:
+        waits = self._database_away and life.get_round(session, self._round_id).queued
+        if self._problem is not None and not waits:
             life.fail(session, self._round_id, self._problem)
         ranges.release(session, self._round_id, self._place.owner)
         life.settle_cancelled(session, self._round_id)

@@ -6,13 +6,13 @@ from flask import Blueprint, jsonify, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, shown
-from app.extensions import writing
 from app.matches.lobby import Wish, person_in, start_guest_match
 from app.queues import ring
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.limits import guest_limit
 from app.web.seats import settings
+from app.web.writes import write
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 _FIELDS = {"game", "config", "opponent", "role"}
@@ -26,9 +26,8 @@ def create_match() -> tuple[Response, int]:
         body = request.get_json(silent=True)
     except RecursionError:
         raise Invalid("body: expected a JSON object, got one nested too deeply") from None
-    wish = _read_wish(body)
-    with writing() as session:
-        record = start_guest_match(session, settings(), wish)
+    wish, chosen = _read_wish(body), settings()
+    record = write(lambda session: start_guest_match(session, chosen, wish))
     if record.model_to_move:
         ring(settings().broker_url, record.id)
     ticket = tickets.issue(settings(), record.id, person_in(record))

@@ -8,10 +8,12 @@ from flask_babel import gettext, lazy_gettext
 from flask_limiter import RateLimitExceeded
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
+from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
-from app.errors import AppError
+from app.errors import RETRY_AFTER, AppError, Unavailable
+from app.extensions import is_away, reason_of
 
 log = structlog.get_logger()
 
@@ -22,12 +24,14 @@ _TITLES = {
     409: lazy_gettext("Not just now."),
     429: lazy_gettext("A little too fast."),
     500: lazy_gettext("Something went wrong on our side."),
+    503: lazy_gettext("We cannot take this just now."),
 }
 _MESSAGES = {
     404: lazy_gettext("The link may be old. Your games are safe."),
     405: lazy_gettext("This address cannot be used like that. Go back to the start and try from there."),
     413: lazy_gettext("That was more text than fits. Please make it shorter."),
     500: lazy_gettext("Nothing that you wrote is lost. Please try again in a moment."),
+    503: lazy_gettext("The database does not answer. Nothing was changed; please try again in a moment."),
 }
 
 
@@ -37,7 +41,9 @@ def register(app: Flask) -> None:
     app.register_error_handler(CSRFError, _stale_form)
     app.register_error_handler(RateLimitExceeded, _too_many)
     app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(SQLAlchemyError, _database)
     app.register_error_handler(Exception, _broken)
+    app.after_request(_come_back)
 
 
 def _refused(error: AppError) -> tuple[Response | str, int]:
@@ -63,12 +69,27 @@ def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
     return _answer(status, HTTPStatus(status).name.lower(), str(_MESSAGES.get(status, _MESSAGES[404])))
 
 
+def _database(error: SQLAlchemyError) -> tuple[Response | str, int]:
+    if not is_away(error):
+        return _broken(error)
+    log.warning("the database is away", path=request.path, error=reason_of(error))
+    return _answer(503, Unavailable.code, str(_MESSAGES[503]))
+
+
+def _come_back(response: Response) -> Response:
+    if response.status_code == 503:
+        response.headers["Retry-After"] = str(RETRY_AFTER)
+    return response
+
+
 def _broken(_error: Exception) -> tuple[Response | str, int]:
     log.exception("a request was not handled", path=request.path)
     return _answer(500, "internal", str(_MESSAGES[500]))
 
 
 def _answer(status: int, code: str, message: str) -> tuple[Response | str, int]:
+    if request.path == "/healthz":
+        return Response(f"{message}\n", status, mimetype="text/plain"), status
     if request.path.startswith("/api/"):
         return jsonify(error={"code": code, "message": message}), status
     page = "admin/error.html" if status < 500 and _is_for_experimenters() else "error.html"

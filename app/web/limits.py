@@ -16,7 +16,7 @@ guest_limit: dict[str, Any] = {
     "limit_value": _guest_rate,
     "scope": "guest matches",
     # A start that was refused for another reason costs nothing.
-    "deduct_when": lambda response: response.status_code not in (403, 409),
+    "deduct_when": lambda response: response.status_code not in (403, 409, 503),
     "exempt_when": lambda: settings().GUEST_MATCHES_PER_MINUTE == 0,
     "error_message": lambda: gettext("That was a lot of games in a short time. Please wait a minute and try again."),
 }

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.errors import NotFound
-from app.extensions import db, reading, writing
+from app.extensions import db, reading
 from app.games import GAMES, find_game
 from app.games.base import JSON
 from app.matches.lobby import Wish, person_in, start_guest_match
@@ -25,6 +25,7 @@ from app.web.extensions import limiter
 from app.web.headers import never_stored
 from app.web.limits import guest_limit
 from app.web.seats import held, hold, seat_in, settings
+from app.web.writes import write
 
 blueprint = Blueprint("play", __name__)
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
@@ -62,8 +63,8 @@ def start(game: str) -> AnyResponse:
         start_key=_start_key(form.get("key", "")),
         held=held(),
     )
-    with writing() as session:
-        record = start_guest_match(session, settings(), wish)
+    chosen = settings()
+    record = write(lambda session: start_guest_match(session, chosen, wish))
     if record.model_to_move:
         ring(settings().broker_url, record.id)
     hold(record.id, person_in(record))

@@ -16,10 +16,11 @@ import structlog
 from flask import Flask
 from redis.exceptions import RedisError
 from socketio.exceptions import ConnectionRefusedError as Refused
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import Settings
-from app.errors import AppError, Invalid, shown
-from app.extensions import db
+from app.errors import AppError, Invalid, Unavailable, shown
+from app.extensions import db, is_away, reason_of
 from app.games.base import JSON
 from app.matches import live
 from app.matches.events import Ended
@@ -35,6 +36,7 @@ NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64
 LOOK_SECONDS = 5  # after which a page has been shown even what its maker was killed before telling
 LISTEN_SECONDS = 10  # after so much silence the connection to the broker is tried
+_AWAY = "The database does not answer just now. Please try again in a moment."
 
 log = structlog.get_logger()
 
@@ -75,6 +77,11 @@ class Play:
             if self._writer is None:
                 self._start()
             self._rooms.open(match_id)
+        except SQLAlchemyError as error:
+            if not is_away(error):
+                raise
+            log.warning("the database is away", handling="connect", error=reason_of(error))
+            raise Refused(_AWAY, {"code": Unavailable.code, "message": _AWAY}) from None
         except AppError as error:
             raise Refused(error.message, {"code": error.code, "message": error.message}) from None
         self._places[sid] = Place(match_id, seat)
@@ -158,7 +165,10 @@ class Play:
                 return handler(place, sid, data or {})
             except AppError as error:
                 return _refused(error.code, error.message)
-            except Exception:
+            except Exception as error:
+                if is_away(error):
+                    log.warning("the database is away", handling=handler.__name__, error=reason_of(error))
+                    return _refused(Unavailable.code, _AWAY)
                 log.exception("an event was not handled", match=place.match_id)
                 return _refused("invalid", "Something went wrong on our side. Please try again.")
 
@@ -184,8 +194,8 @@ class Play:
                     step()
                 except (RedisError, OSError) as error:
                     log.warning("the broker is away, asking the database instead", error=str(error))
-                except Exception:
-                    log.exception("the rooms were not brought up to date")
+                except Exception as error:
+                    _say_of_rooms("the rooms were not brought up to date", error)
             gevent.sleep(0.5)
 
     def _look_again(self) -> None:
@@ -193,8 +203,8 @@ class Play:
             gevent.sleep(LOOK_SECONDS)
             try:
                 self._rooms.look_again()
-            except Exception:
-                log.exception("the rooms were not looked after")
+            except Exception as error:
+                _say_of_rooms("the rooms were not looked after", error)
 
     def _follow_channel(self) -> None:
         with redis.Redis.from_url(self._settings.redis_url, health_check_interval=LISTEN_SECONDS).pubsub() as channel:
@@ -211,6 +221,14 @@ class Play:
             match_id, typing = read_notice(message["data"])
             self._rooms.refresh(match_id)
             self._rooms.typing(match_id, None, typing)
+
+
+def _say_of_rooms(what: str, error: Exception) -> None:
+    """In one line if the database is away, which is nothing that a traceback explains."""
+    if is_away(error):
+        log.warning(what, error=reason_of(error))
+    else:
+        log.exception(what)
 
 
 def _refused(code: str, message: str, violation: str | None = None) -> JSON:

@@ -34,6 +34,7 @@ FROM_BELOW = (
     N_("Adversarial Taboo"),
     N_("House partner"),
     N_("Games start by invitation here. Please use the link that you were sent."),
+    N_("The database is busy just now, and nothing was changed. Please try again in a moment."),
     N_("You have as many games open as one person may. Finish or leave one of them first, from the start page."),
     N_("This link has been used or is too old. `flask user link NAME` prints a new one."),
     *(N_("deal"), N_("no deal"), N_("move limit")),

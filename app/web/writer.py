@@ -2,9 +2,10 @@
 
 One greenlet collects what waits and hands it to one real thread, so that neither a commit nor a busy database ever
 stalls the event loop. They are acknowledged after the common commit; when another process has moved in one of their
-matches meanwhile, they are committed one by one instead.
+matches meanwhile, they are committed one by one instead. While the database is locked or away, they wait.
 """
 
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import cast
@@ -18,13 +19,15 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from app.errors import AppError
-from app.extensions import came_second, writing
+from app.errors import AppError, Unavailable
+from app.extensions import came_second, is_away, is_full, reason_of, writing
 from app.matches import live
 from app.matches.record import Record
 
 _TOGETHER = 200  # most submissions in one transaction
 _REMEMBERED = 5000  # matches whose fold the writer keeps
+MOST_SECONDS_AWAY = 60.0  # how long moves wait for a database that is locked or away
+_BETWEEN = 0.5  # seconds between two tries
 
 log = structlog.get_logger()
 
@@ -75,21 +78,42 @@ class Writer:
                     waiting.result.set(result)
 
     def _commit(self, batch: list[_Waiting]) -> list[live.Receipt | Exception]:
-        """In the thread: one transaction for all of them; if it cannot be committed, each learns why."""
+        """In the thread: one transaction for all of them, begun again until the database takes it; if it never does,
+        each learns why.
+        """
         if self._engine is None:
             self._engine = create_engine(self._url, poolclass=StaticPool, **_thread_arguments(self._url))
         submissions = [waiting.submission for waiting in batch]
+        began = time.monotonic()
+        told = False
+        while True:
+            try:
+                results = self._committed(submissions)
+            except Exception as error:
+                self._remembered.clear()
+                self._engine.dispose()
+                away = is_away(error)
+                if not away:
+                    log.exception("a group of moves was not committed", moves=len(batch))
+                    return [error] * len(batch)
+                if not told:
+                    log.warning("the database is away, moves wait", moves=len(batch), error=reason_of(error))
+                    told = True
+                if is_full(error) or time.monotonic() - began > MOST_SECONDS_AWAY:
+                    return [Unavailable("The database does not answer. Please send it again.")] * len(batch)
+                time.sleep(_BETWEEN)
+            else:
+                return results
+
+    def _committed(self, submissions: list[live.Submission]) -> list[live.Receipt | Exception]:
         try:
             with writing(self._engine) as session:
                 results = live.submit_together(session, submissions, self._remembered, instant=self._instant)
         except Exception as error:
-            if came_second(error):  # somebody else has moved in one of the matches
-                self._remembered.clear()
-                return [self._commit_alone(submission) for submission in submissions]
-            log.exception("a group of moves was not committed", moves=len(batch))
-            self._remembered.clear()
-            self._engine.dispose()
-            return [error] * len(batch)
+            if not came_second(error):
+                raise
+            self._remembered.clear()  # somebody else has moved in one of the matches
+            return [self._commit_alone(submission) for submission in submissions]
         self._forget_the_rest(submissions)
         return list(results)
 

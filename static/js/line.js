@@ -30,6 +30,10 @@ export function line(namespace, options, on, pause) {
   });
   socket.on("connect_error", (error) => {
     if (socket.active) return gone();
+    if (error.data?.code === "unavailable") {
+      setTimeout(() => socket.connect(), pause);
+      return gone();
+    }
     calm();
     return on.refused(error);
   });

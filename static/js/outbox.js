@@ -32,6 +32,7 @@ export class Outbox {
     try {
       const answer = await this.#post({ move_id: move.move_id, ply: move.ply, text: move.text });
       if (this.move !== move) return; // it showed up in the conversation before its answer did
+      if (answer.error?.code === "unavailable") return this.#on.unsent(move);
       this.settle();
       if (answer.ok) this.#on.accepted(move);
       else this.#on.refused(move, answer.error);

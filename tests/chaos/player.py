@@ -104,7 +104,7 @@ class Tab:
             except LOST:
                 self.close()
                 continue
-            if answers is not None:
+            if answers is not None and not any(_unavailable(answer) for answer in answers):
                 if any(_kind(answer) != _kind(answers[0]) for answer in answers):
                     self._complain(f"one {event} got two answers: {answers}")
                 return answers[0]
@@ -168,6 +168,8 @@ class Tab:
             number, bracket, answer = data.partition("[")
             self._answers[int(number)] = json.loads(bracket + answer)[0]
         elif kind == "44":
+            if json.loads(data).get("data", {}).get("code") == "unavailable":
+                raise ConnectionError("the database is away; the same ticket will do")
             raise Stuck(f"expected to be let in with the ticket of the match, got {data}")
         elif packet in ("", "1") or kind == "41":
             raise ConnectionError("the server hung up")
@@ -192,6 +194,11 @@ class Tab:
                 self.shown.append((now - at).total_seconds())
         if self.end is None and self.view["status"] == "over":
             self.end = self._opened_at, now
+
+
+def _unavailable(answer: JSON) -> bool:
+    """Whether the database was away or full: the same is to be sent again."""
+    return bool(answer.get("error", {}).get("code") == "unavailable")
 
 
 def _kind(answer: JSON) -> tuple[object, ...]:
@@ -279,7 +286,8 @@ class Player(threading.Thread):
                 continue
             if status == 201:
                 return Table(self._server, answer["match"], answer["ticket"], answer["url"])
-            self._complain(f"a match did not start: {status} {answer}")
+            if status != http.HTTPStatus.SERVICE_UNAVAILABLE:  # with it, the database was busy and nothing was done
+                self._complain(f"a match did not start: {status} {answer}")
             time.sleep(1)
         raise Stuck(f"expected a match to start within {PATIENCE:.0f} s")
 

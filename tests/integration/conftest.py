@@ -16,6 +16,7 @@ from app.factory import create_app
 from app.matches.turns import Desk
 from app.registry import ensure_baselines
 from app.schema import upgrade
+from app.web import writes
 from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, Stack, new_home
 from tests.stub_openai import KEY, StubServer
@@ -69,6 +70,7 @@ def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callab
     yield make
     for app in apps:
         with app.app_context():
+            writes.close()
             db.engine.dispose()
 
 

@@ -11,13 +11,14 @@ from app.analysis.campaigns import COLUMNS
 from app.analysis.themes import LIGHT
 from app.campaigns import life, listing, steps
 from app.errors import Conflict, Invalid, NotFound, shown
-from app.extensions import reading, writing
+from app.extensions import reading
 from app.games.base import whole_number
 from app.queues import call_to_campaign
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import SCORES, TABOO
 from app.web.seats import settings
 from app.web.words import game_titles
+from app.web.writes import write
 
 _SCORE = {"negotiation": "score_mean", "taboo": "attacker_wins_rate"}  # what a list shows of a campaign
 
@@ -68,13 +69,12 @@ def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
     """Do what the pressed button says: cancel or resume."""
     action = request.form.get("action")
     try:
-        with writing() as session:
-            if action == "cancel":
-                steps.cancel(session, campaign_id)
-            elif action == "resume":
-                steps.resume(session, campaign_id, queued=True)
-            else:
-                raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+        if action == "cancel":
+            write(lambda session: steps.cancel(session, campaign_id))
+        elif action == "resume":
+            write(lambda session: steps.resume(session, campaign_id, queued=True))
+        else:
+            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
         return _page(campaign_id, error.message), error.status
     if action == "resume":

@@ -11,7 +11,7 @@ from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.errors import Conflict, Invalid, shown
-from app.extensions import reading, writing
+from app.extensions import reading
 from app.finetuning import jobs as life
 from app.finetuning import listing
 from app.games.base import JSON, whole_number
@@ -19,6 +19,7 @@ from app.models import TrainingJob
 from app.queues import call_to_job
 from app.web.admin.blueprint import blueprint
 from app.web.seats import settings
+from app.web.writes import write
 
 
 @blueprint.get("/jobs")
@@ -54,13 +55,12 @@ def act_on_job(job_id: int) -> ResponseReturnValue:
     """Do what the pressed button says: cancel or resume."""
     action = request.form.get("action")
     try:
-        with writing() as session:
-            if action == "cancel":
-                life.cancel(session, job_id)
-            elif action == "resume":
-                life.resume(session, job_id, queued=True)
-            else:
-                raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+        if action == "cancel":
+            write(lambda session: life.cancel(session, job_id))
+        elif action == "resume":
+            write(lambda session: life.resume(session, job_id, queued=True))
+        else:
+            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
         return _page(job_id, error.message), error.status
     if action == "resume":

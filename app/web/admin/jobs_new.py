@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import store
 from app.errors import AppError, Invalid, shown
-from app.extensions import reading, writing
+from app.extensions import reading
 from app.finetuning import jobs as life
 from app.finetuning.config import COMMON, LOCAL, METHODS, OF_TINY, SFT, TINY
 from app.models import LanguageModel, TrainingJob
@@ -19,6 +19,7 @@ from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_form import Refused
 from app.web.seats import settings
+from app.web.writes import write
 
 _OWN = ("epochs", "learning_rate", "batch", "seed", "eval_share")  # fields with a box of their own
 _FIELDS = ("dataset", "method", "base", "name", *_OWN, "further")
@@ -47,8 +48,8 @@ def start_job() -> ResponseReturnValue:
             base=form["base"] if form["method"] != TINY else None,
             config={**{name: form[name] for name in _OWN if form[name]}, **_further(form["further"])},
         )
-        with writing() as session:
-            number = life.create(session, wish, queued=True, home=settings().home).id
+        home = settings().home
+        number = write(lambda session: life.create(session, wish, queued=True, home=home).id)
     except AppError as error:
         with reading() as session:
             return _form(session, form, error.message), error.status

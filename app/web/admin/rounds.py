@@ -13,7 +13,7 @@ from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.datasets.store import datasets_of_round
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
-from app.extensions import db, reading, writing
+from app.extensions import db, reading
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.queues import call_to_round
 from app.registry import list_models
@@ -28,6 +28,7 @@ from app.web.admin.rounds_analysis import PARTS, analysis_of, table, tiles
 from app.web.admin.rounds_scores import scores
 from app.web.seats import settings
 from app.web.words import game_titles
+from app.web.writes import write
 
 WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
 
@@ -113,13 +114,12 @@ def act_on_round(round_id: int) -> ResponseReturnValue:
     """Do what the pressed button says: cancel or resume."""
     action = request.form.get("action")
     try:
-        with writing() as session:
-            if action == "cancel":
-                life.cancel(session, round_id)
-            elif action == "resume":
-                life.resume(session, round_id, queued=True)
-            else:
-                raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+        if action == "cancel":
+            write(lambda session: life.cancel(session, round_id))
+        elif action == "resume":
+            write(lambda session: life.resume(session, round_id, queued=True))
+        else:
+            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
         return _page(round_id, error.message), error.status
     if action == "resume":

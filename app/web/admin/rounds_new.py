@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.errors import AppError, shown
-from app.extensions import reading, writing
+from app.extensions import reading
 from app.games import find_game
 from app.games.taboo import target_words
 from app.models import LanguageModel, RoundRow
@@ -21,6 +21,7 @@ from app.web.admin.rounds import WORKERS_CALLED
 from app.web.admin.rounds_form import Asked, Refused
 from app.web.seats import settings
 from app.web.words import game_titles
+from app.web.writes import write
 
 _FIRST = "negotiation"
 
@@ -52,9 +53,7 @@ def launch_round() -> ResponseReturnValue:
         except Refused as error:
             return _form(session, models, form, refused=error), 400
     try:
-        with writing() as session:
-            rows = _create(session, asked)
-            numbers, matrix_id = [row.id for row in rows], rows[0].matrix_id
+        numbers, matrix_id = write(lambda session: _create(session, asked))
     except AppError as error:
         refused = Refused(rounds_form.field_of(error.message), error.message)
         with reading() as session:
@@ -71,10 +70,12 @@ def form_action() -> str:
     return "estimate" if request.form.get("action") == "estimate" else "start"
 
 
-def _create(session: Session, asked: Asked) -> list[RoundRow]:
+def _create(session: Session, asked: Asked) -> tuple[list[int], int | None]:
+    """The numbers of the new rounds, and that of the cross-play that they are."""
     if asked.cross:
-        return matrix.create(session, asked.wish, asked.models, queued=True)
-    return [life.create(session, asked.wish, queued=True)]
+        rows = matrix.create(session, asked.wish, asked.models, queued=True)
+        return [row.id for row in rows], rows[0].matrix_id
+    return [life.create(session, asked.wish, queued=True).id], None
 
 
 def _estimated(models: Sequence[LanguageModel], asked: Asked) -> estimate.Estimate:
