@@ -80,6 +80,9 @@ class Settings(BaseSettings):
         le=19,
         description="How far rounds and trainings give way to live play, as `nice` counts.",
     )
+    LOW_DISK_MB: int = Field(
+        50, ge=0, description="Megabytes free in PARLOR_HOME below which /healthz says that the disk is full."
+    )
     TURN_THREADS: int = Field(32, ge=1, le=500, description="Model turns in flight at once in a worker process.")
 
     @field_validator("DATABASE_URL")

@@ -5,7 +5,7 @@ A traceback is printed without the values of its variables, because they may be 
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
@@ -26,8 +26,19 @@ def set_up() -> None:
             structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"]),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=lambda *_: _Output(),
         cache_logger_on_first_use=True,
     )
+
+
+class _Output:
+    """Prints to stdout. A line that cannot be written is dropped: a full disk must not end whoever logs."""
+
+    def msg(self, message: str) -> None:
+        with suppress(OSError):
+            print(message, flush=True)
+
+    log = debug = info = warn = warning = err = error = critical = fatal = failure = exception = msg
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def call_to_campaign(broker_url: str, campaign_id: int) -> None:
 def _send(broker_url: str, task: str, row_id: str | int, queue: str = TURNS) -> None:
     try:
         producer(broker_url).send_task(task, args=[row_id], queue=queue, retry=False)
-    except (OperationalError, OSError) as error:
+    except (OperationalError, RedisError, OSError) as error:  # RedisError: it answers, and takes nothing
         log.warning("the broker is away", task=task, row=row_id, error=str(error))
 
 

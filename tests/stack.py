@@ -63,6 +63,17 @@ def alive(pid: int) -> bool:
         return False
 
 
+_SIGNS = {"broker": "redis-server", "web": "gunicorn", "upkeep": "workers.upkeep"}  # in their command lines
+
+
+def _is_child(pid: int, name: str) -> bool:
+    """Whether a process is the supervisor's child of that name, by its command line."""
+    try:
+        return _SIGNS.get(name, f"{name}@%h") in Path(f"/proc/{pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def readable_by_others(home: Path) -> list[Path]:
     """What other users of the machine could read in a PARLOR_HOME that they may look into."""
     found = []
@@ -107,6 +118,12 @@ class Stack:
     def pid(self, name: str) -> int:
         """The process number of a child: broker, web, turns or upkeep."""
         return int((self.home / "run" / f"{name}.pid").read_text())
+
+    def send(self, name: str, number: int = signal.SIGKILL) -> int:
+        """Signal a child, also one whose number a full disk has not taken; returns its process number."""
+        pid = next(pid for pid in self.family()[1:] if _is_child(pid, name))
+        os.kill(pid, number)
+        return pid
 
     def kill(self, name: str) -> int:
         """SIGKILL a child, wait until another is in its place, and return the new one's process number."""

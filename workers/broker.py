@@ -28,14 +28,16 @@ def server_program() -> Path:
 
 
 def command(socket: Path, folder: Path) -> list[str]:
-    """How to start the server in the foreground; no TCP port, and what it was told survives a kill."""
+    """How to start the server in the foreground; no TCP port, and nothing on the disk, which may be full.
+
+    What it held is lost with it, and upkeep sends again whatever still waits.
+    """
     options = {
         "port": "0",
         "unixsocket": str(socket),
         "unixsocketperm": "700",
         "dir": str(folder),
-        "appendonly": "yes",
-        "appendfsync": "everysec",
+        "appendonly": "no",
         "save": "",
         "daemonize": "no",
         "loglevel": "warning",

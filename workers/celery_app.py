@@ -30,6 +30,7 @@ celery = Celery("parlor", broker=settings.broker_url)
 celery.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
+    broker_channel_error_retry=True,  # a Redis that refuses to write, for want of disk or memory, is waited for
     broker_transport_options=TRANSPORT,
     task_default_queue=TURNS,
     task_ignore_result=True,

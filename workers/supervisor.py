@@ -24,6 +24,7 @@ from typing import IO
 from dotenv import dotenv_values
 
 from app.config import ROOT, Settings, load_settings
+from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid
 from workers import broker
 from workers.child import Child, Program, end_leftover, end_with
@@ -230,12 +231,12 @@ def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
 
 
 def web_answers(settings: Settings) -> bool:
-    """Whether the web process answers a request within half a second."""
+    """Whether the web process answers a request within half a second, if only that it has no room on the disk."""
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104
     connection = http.client.HTTPConnection(host, settings.PORT, timeout=0.5)
     try:
         connection.request("GET", "/healthz")
-        return connection.getresponse().status == http.HTTPStatus.OK
+        return connection.getresponse().status in (http.HTTPStatus.OK, http.HTTPStatus.SERVICE_UNAVAILABLE)
     except (OSError, http.client.HTTPException):
         return False
     finally:
@@ -331,6 +332,11 @@ def main() -> int:
     except AppError as error:
         say(f"error: {error.message}")
         return 1 if isinstance(error, StartError) else WRONG_SETTING
+    except OSError as error:
+        if not is_full(error):
+            raise
+        say(f"error: PARLOR_HOME: expected room on the disk of {settings.home}, got none; make room and start again")
+        return WRONG_SETTING
     return 0
 
 

@@ -5,7 +5,6 @@ Nothing is asked but what the settings name, nothing waits long, and no password
 
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import Settings
+from app.disk import free_mb, low_disk
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.matches.sweep import UPKEEP, held_until
@@ -30,7 +30,7 @@ from app.queues import BATCH, TRAIN, TURNS, producer
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 SECONDS = 2.0  # the longest that a service may take to answer
-ROOM_TO_WARN, ROOM_TO_FAIL = 2 * 1024**3, 100 * 1024**2  # bytes
+ROOM_TO_WARN = 2000  # MB
 _PASSWORD = re.compile(r"([?&][^=&]*pass[^=&]*=)[^&]*", re.IGNORECASE)
 _START = "start Parlor: make run"
 
@@ -62,9 +62,9 @@ def folders(settings: Settings) -> Iterator[Finding]:
 
 def disk(settings: Settings) -> Iterator[Finding]:
     """There is room for more matches."""
-    free = shutil.disk_usage(settings.home).free
-    room = f"{free / 1024**3:.1f} GiB free in {settings.home}"
-    state = FAIL if free < ROOM_TO_FAIL else WARN if free < ROOM_TO_WARN else OK
+    free = free_mb(settings)
+    room = f"{free / 1000:.1f} GB free in {settings.home}"
+    state = FAIL if low_disk(settings) is not None else WARN if free < ROOM_TO_WARN else OK
     yield Finding("disk", state, room, "" if state == OK else "make room, or set PARLOR_HOME to a larger disk")
 
 

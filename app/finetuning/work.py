@@ -13,11 +13,13 @@ from typing import Any
 
 import structlog
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app import states
 from app.config import Settings
 from app.datasets import store
+from app.disk import is_full, low_disk
 from app.errors import AppError, Conflict
 from app.extensions import reading, writing
 from app.files import replace_file
@@ -91,8 +93,9 @@ class _Worker:
                 self._record.settle(lambda session: jobs.finish(session, self._files, self._place.owner))
                 return
         except (AppError, OSError) as problem:
-            error = " ".join(str(problem).split())
-        except Lost:
+            full = isinstance(problem, OSError) and is_full(problem)
+            error = self._unsaid(0) if full else " ".join(str(problem).split())
+        except (Lost, OperationalError):  # of a database that is away for long: upkeep calls a worker once it is back
             raise
         except Exception as problem:
             log.exception("a worker at a training job broke", job=self._job_id)
@@ -144,7 +147,13 @@ class _Worker:
             return True
         if code < 0 or code == _INTERRUPTED:
             return False
-        raise _Failed(self._reason or self._last or f"the training ended with exit code {code} and said nothing")
+        raise _Failed(self._reason or self._last or self._unsaid(code))
+
+    def _unsaid(self, code: int) -> str:
+        """Why a training ended that could not write it down."""
+        if code == 0 or low_disk(self._place.settings) is not None:
+            return f"the disk of {self._place.settings.home} is full; make room and resume the job"
+        return f"the training ended with exit code {code} and said nothing"
 
     def _look_after(self, child: Child) -> None:
         """Write down what is new, and end the training when that is wished for."""

@@ -10,6 +10,7 @@ from jinja2 import TemplateNotFound
 from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
+from app.disk import low_disk
 from app.errors import NotFound
 from app.extensions import db, reading
 from app.games import GAMES, find_game
@@ -127,10 +128,13 @@ def privacy() -> str:
 
 @blueprint.get("/healthz")
 def healthz() -> tuple[str, int, dict[str, str]]:
-    """Whether the web process answers and its database does."""
+    """Whether the web process answers, its database does, and there is room on the disk: 200, or 503 and the reason."""
+    plain = {"Content-Type": "text/plain"}
     with reading() as session:
         session.execute(select(MatchRow.id).limit(1))
-    return "ok\n", 200, {"Content-Type": "text/plain"}
+    if (left := low_disk(settings())) is not None:
+        return f"disk full: {left} MB free, expected {settings().LOW_DISK_MB}; make room\n", 503, plain
+    return "ok\n", 200, plain
 
 
 def _title(game: str) -> str:

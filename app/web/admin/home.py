@@ -8,6 +8,7 @@ import structlog
 from flask import Response, render_template, request
 from sqlalchemy import Engine
 
+from app.disk import low_disk
 from app.errors import NotFound
 from app.extensions import db, reading
 from app.matches import export
@@ -18,6 +19,7 @@ from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
+from app.web.seats import settings
 from app.web.words import game_titles
 
 log = structlog.get_logger()
@@ -32,6 +34,7 @@ def home() -> str:
         page = {
             "now": now,
             "figures": figures,
+            "low_disk": low_disk(settings()),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": [shown_line(line, now) for line in live_matches(session, now)],
             "failures": last_failures(session, now),
