@@ -115,7 +115,7 @@ class Conversation:
         """The whole split that a message means, what it leaves open filled from what was said before."""
         if not reading.names_a_split:
             return None
-        if self._confirms(by, reading):
+        if self.table_by not in (None, by) and (self._confirms(by, reading) or self._echoes(by, reading)):
             return self.table
         if self._is_about_the_other(by, reading):
             reading = replace(reading, share=self._turned(reading.share), took=False, gave=True)
@@ -131,7 +131,7 @@ class Conversation:
         return share if by == "you" else self.complement(share)
 
     def _confirms(self, by: str, reading: Reading) -> bool:
-        """Whether a message names only what the split on the table holds already."""
+        """Whether a message names only what the other side's split on the table holds already."""
         if reading.rest is not None or reading.answer is False or self.table is None:
             return False
         (a, b, c), (x, y, z) = reading.share, self._as_mine(by, self.table)
@@ -139,7 +139,7 @@ class Conversation:
 
     def _is_about_the_other(self, by: str, reading: Reading) -> bool:
         """Whether "how about one hat?" haggles over the other side's demand, not over the speaker's own."""
-        if reading.owned or not reading.asks or reading.rest is not None:
+        if reading.owned or not (reading.asks or reading.answer) or reading.rest is not None:
             return False
         own, other = (self.mine, self.theirs) if by == "you" else (self.theirs, self.mine)
         if other is None:
@@ -147,6 +147,13 @@ class Conversation:
         if own is not None and _within(reading.share, self._as_mine(by, own)):
             return False
         return _within(reading.share, self.complement(self._as_mine(by, other)))
+
+    def _echoes(self, by: str, reading: Reading) -> bool:
+        """Whether "ok, the book and one hat" repeats what the other side has asked for."""
+        if self.table is None or reading.owned or reading.answer is not True:
+            return False
+        other = self.complement(self._as_mine(by, self.table))
+        return all((said or 0) == n for said, n in zip(reading.share, other, strict=True))
 
     def _turned(self, share: Share) -> Share:
         first, second, third = (
@@ -162,8 +169,6 @@ class Conversation:
         own = self.mine if by == "you" else self.theirs
         if reading.adds and own is not None:
             return self._as_mine(by, own)
-        if reading.answer is True and self.table is not None:
-            return self._as_mine(by, self.table)
         named = sum(said is not None for said in reading.share)
         if reading.took and not reading.gave and named == 1 and self.table is not None and self.table_by != by:
             # "I need one ball", said to an offer, asks for a change of that offer

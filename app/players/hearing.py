@@ -56,6 +56,7 @@ class Ear:
         self.counts = counts
         self.heard: list[int | None] = [None, None, None]
         self.rest: str | None = None  # who gets whatever was not named
+        self.kept = False  # whether something was refused to the listener
         self.took = self.gave = False  # whether things were named for the speaker, for the listener
         self.owned = False  # whether the text says anywhere who is to get something
         self.high: set[int] = set()
@@ -104,6 +105,7 @@ class Ear:
     def _sentence(self) -> None:
         """Forget what belongs to one sentence."""
         self._owner: str | None = None
+        self._asking = False  # whether the listener is asked for something: "let me have"
         self._pending: list[tuple[int | None, int]] = []  # (item, how many); item None: everything left
         self._number: int | None = None
         self._article = False
@@ -144,6 +146,8 @@ class Ear:
     def _counted(self, word: str) -> None:
         if self._number is not None and not self._article and self._neighbour(-1) in ("the", "of", "those"):
             return  # two of the three
+        if self._number == _ALL:
+            self._number = None  # all four hats
         self._hold(NUMBERS[word], word in ARTICLES)
 
     def _loose_number(self) -> None:
@@ -205,9 +209,12 @@ class Ear:
             self._give_out(owner)
             return
         if self._pending and not trailing:
+            if self._owner is None and owner == SPEAKER and before == "and" and PART.get(after) == "take":
+                self._owner = LISTENER  # "all the books and I take one ball"
             self._flush()
             self._negated = self._wanting = False
         self._halving = self._giving = False
+        self._asking = before in _BEGGING or word in _BEGGING
         if owner != EACH or after != "have":
             self._owner = owner
 
@@ -217,7 +224,7 @@ class Ear:
         self._give_out(SPEAKER if word == "mine" else LISTENER)
 
     def _all(self, _: str) -> None:
-        if self._neighbour(-1) != "at" and PART.get(self._neighbour(1)) != "rest":
+        if self._neighbour(-1) != "at" and PART.get(self._neighbour(1)) not in _NOT_OF_ALL:
             self._hold(_ALL)
 
     def _half(self, word: str) -> None:
@@ -230,8 +237,18 @@ class Ear:
             self._sweeping = True
             self._pending += list(enumerate(self.counts))
 
-    def _rest(self, _: str) -> None:
+    def _things(self, word: str) -> None:
+        """All the items; two items say nothing of books."""
+        if self._number == _ALL:
+            self._everything(word)
         self._number = None
+
+    def _rest(self, word: str) -> None:
+        self._number = None
+        if word == "else" and PART.get(self._neighbour(-1)) not in ("everything", "all"):
+            return  # what else, somewhere else
+        if not _SPARED.isdisjoint(self._words[self._at + 2 : self._at + 4]):
+            return
         if self._owner is not None:
             self._flush()
         self._pending.append((None, 0))
@@ -245,7 +262,7 @@ class Ear:
 
     def _or(self, _: str) -> None:
         self._loose_number()
-        self._alternative = bool(self._pending)
+        self._alternative = bool(self._pending) and self._neighbour(1) not in ("i", "you")
 
     def _no(self, _: str) -> None:
         if self._neighbour(1) in ITEMS or self._neighbour(1) == "more":
@@ -267,6 +284,9 @@ class Ear:
     def _take(self, _: str) -> None:
         if self._owner is None and self._neighbour(-1) in OPENERS:
             self._owner, self.owned = LISTENER, True
+        elif self._asking and "rest" in map(PART.get, self._words[self._at + 1 : self._at + 4]):
+            self._flush()
+            self._owner = LISTENER  # "let me have the hats and take the rest"
 
     def _give(self, _: str) -> None:
         self._flush()
@@ -310,7 +330,7 @@ class Ear:
     def _denied(self, item: int, owner: str) -> None:
         if owner == LISTENER:  # what the listener cannot have, the speaker keeps
             self.heard[item] = self.counts[item]
-            self.took = True
+            self.kept = True
         elif self._wanting:
             self.heard[item] = 0
             self.low.add(item)
@@ -357,6 +377,9 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(words[::2], words[1::2], strict=False))
 
 
+_NOT_OF_ALL = frozenset(("rest", SPEAKER, LISTENER))  # "all the rest", "all I want is"
+_SPARED = frozenset(("negotiable", "day", "night"))  # "the rest is negotiable", "have a nice rest of the day"
+_BEGGING = frozenset(("let", "give", "leave", "gimme", "lemme"))
 _PEOPLE = frozenset((SPEAKER, LISTENER))
 _PARTS: Mapping[str, Callable[[Ear, str], None]] = {
     SPEAKER: Ear._person,
@@ -367,6 +390,7 @@ _PARTS: Mapping[str, Callable[[Ear, str], None]] = {
     "all": Ear._all,
     "everything": Ear._everything,
     "rest": Ear._rest,
+    "things": Ear._things,
     "half": Ear._half,
     "but": Ear._but,
     "give": Ear._give,

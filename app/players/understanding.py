@@ -13,6 +13,7 @@ from app.players import vocabulary
 from app.players.hearing import Ear
 
 LONGEST = 600  # characters that are read; nobody bargains in more, and reading stays quick
+_NEGATED = 4  # words from a no on within which a yes is part of it: "not a deal"
 _BOTH = 2  # what "both" is read as: "both the book and the hat" asks for no two books
 _BETWEEN = frozenset(("of", "the", "those", "these", "more", "basket"))  # words between a number and its thing
 
@@ -65,7 +66,7 @@ def _read(text: str, counts: Counts) -> Reading:
     return Reading(
         share=(first, second, third),
         rest=ear.rest,
-        took=ear.took,
+        took=ear.took or (ear.kept and not ear.gave),
         gave=ear.gave,
         owned=ear.owned,
         answer=_answer(plain, words),
@@ -81,9 +82,10 @@ def _read(text: str, counts: Counts) -> Reading:
 
 def _answer(plain: str, words: Sequence[str]) -> bool | None:
     kindly = _has(plain, vocabulary.KIND_NO)
-    if not kindly and (not vocabulary.NO.isdisjoint(words) or _has(plain, vocabulary.NO_PHRASES)):
+    no = not vocabulary.NO.isdisjoint(words)
+    if not kindly and (no or _has(plain, vocabulary.NO_PHRASES)):
         # "No, that is fine" is rarer than "sorry, no deal".
-        return False
+        return no and _ends_well(words)
     if kindly or _has(plain, vocabulary.YES_PHRASES):
         return True
     if vocabulary.YES.isdisjoint(words):
@@ -91,6 +93,15 @@ def _answer(plain: str, words: Sequence[str]) -> bool | None:
     # "Deal?" asks for a yes and is none.
     pairs = zip(words, [*words[1:], ""], strict=True)
     return True if any(word in vocabulary.YES and after != "?" for word, after in pairs) else None
+
+
+def _ends_well(words: Sequence[str]) -> bool:
+    """Whether a clear yes follows the last word that sounds like a no: "I don't love that, but fine"."""
+    if vocabulary.CLEAR_YES.isdisjoint(words):
+        return False
+    last = max(at for at, word in enumerate(words) if word in vocabulary.NO)
+    later = zip(words[last + _NEGATED :], [*words[last + _NEGATED + 1 :], ""], strict=False)
+    return any(word in vocabulary.CLEAR_YES and after != "?" for word, after in later)
 
 
 def _excess(words: Sequence[str], counts: Counts) -> int | None:

@@ -23,20 +23,20 @@ ITEMS: dict[str, tuple[int, bool]] = {  # which item, and whether it is a plural
 }
 ARTICLES = frozenset(("a", "an", "another"))
 NUMBERS: dict[str, int] = {str(n): n for n in range(100)}
-NUMBERS.update(
-    zero=0, one=1, two=2, three=3, four=4, five=5, six=6, seven=7, eight=8, nine=9, ten=10, both=2, couple=2, pair=2
-)
+NUMBERS.update(none=0, zero=0, one=1, two=2, three=3, four=4, five=5, six=6, seven=7, eight=8, nine=9, ten=10)
+NUMBERS.update(both=2, couple=2, pair=2)
 NUMBERS.update(dict.fromkeys((*ARTICLES, "single"), 1))
 
 SPEAKER, LISTENER, EACH = "speaker", "listener", "each"
 _PARTS = {
     SPEAKER: "i me ill id im ive i'll i'd i'm i've gimme lemme myself iam imma",
-    LISTENER: "you u ya you'll you'd youll youd you've yall yourself ur you're youre",
+    LISTENER: "you u ya you'll you'd youll youd you've yall yourself ur you're youre yuo yoou yo",
     EACH: "each we we'll we'd",
     "mine": "mine",
     "yours": "yours",
     "all": "all every whole entire al alll",
     "everything": "everything everthing evrything eveyrthing everyting anything",
+    "things": "items item stuff things",
     "rest": "rest else remainder remaining leftover leftovers others reste remains res",
     "half": "half split share divide halve splitting sharing",
     "but": "but except excluding minus besides",
@@ -52,7 +52,7 @@ _PARTS = {
     "without": "without",
     "or": "or",
     "stop": ". ! ? ; :",
-    "comma": ", -",
+    "comma": ", - if",
 }
 PART: dict[str, str] = {word: part for part, words in _PARTS.items() for word in words.split()}
 # "Take the hats" at the head of a clause tells the listener to; after "I'll" it does not.
@@ -76,6 +76,7 @@ YES = _set(
     " accept accepted alright allright aight right fine perfect great good cool done fair works work correct sounds"
     " gladly absolutely definitely awesome excellent happy thanks thank thx exactly bet settled sold"
 )
+CLEAR_YES = _set("deal agree agreed accept accepted fine ok okay sure yes yeah sold alright works")
 YES_PHRASES = ("do that", "do it", "go for it", "live with that", "got it", "will do", "\U0001f44d", "\U0001f91d", "✅")
 KIND_NO = ("no problem", "no prob", "no worries", "why not", "not bad", "not a problem", "can't complain", "don't mind")
 FINAL = (

@@ -57,7 +57,8 @@ def worths(values: Counts, counts: Counts) -> str:
 
 def counter(mine: Counts, counts: Counts, rng: random.Random, repeated: bool) -> str:
     """A further offer; `repeated` when it is the one that was made before."""
-    lead = rng.choice(_AGAIN if repeated else _COUNTERS)
+    leads = _AGAIN if repeated else _DEMANDS if mine == counts else _COUNTERS
+    lead = rng.choice(leads)
     return f"{lead} {split(mine, counts, rng)}{rng.choice(_TAGS)}"
 
 
@@ -116,6 +117,7 @@ _COUNTERS = (
     "Let us meet half way:",
     "I can move a bit:",
 )
+_DEMANDS = ("Hmm, I would rather do this:", "I am after more than that:", "What if")  # nobody moves by asking for all
 _GREETINGS = ("Hello to you!", "Hi! Good to have you here.", "Hey! All well here, thank you.", "Nice to meet you!")
 _PUZZLED = ("I am not sure what that means.", "Sorry, I did not get that.", "Hm.", "Let us talk about the table.")
 _STANDS = ("My offer is still this:", "I am still thinking of this:", "What I have in mind:")

@@ -61,6 +61,23 @@ SPLITS = [  # a first message, and the whole split it means: what its speaker is
     ("you can't have the hat", (0, 1, 0)),
     ("I can't give you the hat", (0, 1, 0)),
     ("i cannot do it without the hat", (0, 1, 0)),
+    ("the hat and all three balls", (0, 1, 3)),
+    ("i need the hat and the balls, you take all 2 books", (0, 1, 3)),
+    ("a book and all of the three balls for me", (1, 0, 3)),
+    ("i take both books and the hat if that works for you", (2, 1, 0)),
+    ("i'd keep the balls, if that is ok for you", (0, 0, 3)),
+    ("i'll take all the stuff", (2, 1, 3)),
+    ("I take everything", (2, 1, 3)),
+    ("all i want is the hat", (0, 1, 0)),
+    ("all i need are the books", (2, 0, 0)),
+    ("let me have the hat and take the rest", (0, 1, 0)),
+    ("give me two balls and you keep everything else", (0, 0, 2)),
+    ("i want the balls, the rest is negotiable", (0, 0, 3)),
+    ("i'd like both books. what else do you want?", (2, 0, 0)),
+    ("how about all the books and i take one ball", (0, 0, 1)),
+    ("i can't give up both books, i can give you one book and the hat", (1, 0, 3)),
+    ("i can not take that but if i can have the hat you can have the rest", (0, 1, 0)),
+    ("none of the balls for me, only the books", (2, 0, 0)),
 ]
 
 ANSWERS = [
@@ -80,6 +97,11 @@ ANSWERS = [
     ("I can't do that", False),
     ("sorry, too much", False),
     ("not fair", False),
+    ("i don't love it, but fine", True),
+    ("i can't say i am happy with that. ok, deal", True),
+    ("sorry, that is what i meant to write. deal", True),
+    ("ok but i can't do that", False),
+    ("that is not a deal", False),
     ("deal?", None),
     ("does that work?", None),
     ("what do you want?", None),
@@ -155,6 +177,16 @@ def test_yes_but_is_a_new_offer_on_top_of_the_old_one():
 
 def test_naming_what_is_on_the_table_already_agrees_to_it():
     assert talk("you get the books, i get the rest", "I take both books then").agreed == (2, 0, 0)
+
+
+def test_an_ok_to_the_other_side_takes_nothing_along_from_ones_own_offer():
+    assert talk("i want the hat and both books", "no", "ok, how about i just take the books then?").theirs == (0, 1, 3)
+    assert talk("i want the hat and both books", "i'd like that too", "then the hat?").theirs == (2, 0, 3)
+
+
+def test_an_ok_that_repeats_what_the_other_side_asked_for_agrees_to_it():
+    asked = ("i need a book and the hat", "no, you get the balls", "a book and the hat")
+    assert talk(*asked, "ok a book and the hat").agreed == (1, 0, 3)
 
 
 def test_the_rest_is_the_rest_of_what_the_other_side_named():
