@@ -8,7 +8,7 @@ again, so it can be interrupted between models.
 partners who write as people do, then from its own games that ended well, and at last also from more scripted games of
 taboo. `tiny-base` is weak on purpose: it goes on from what `tiny` was taught and picks up the habits of
 careless negotiators, so that, like the large models of the papers, it can do more than it does, and a campaign shows
-what it makes of that. Neither ever sees the contexts that campaigns hold out.
+what it makes of that. Neither ever plays a context that campaigns hold out, in either seat order.
 """
 
 import argparse

@@ -17,10 +17,14 @@ _DRAWS = 40_000  # of contexts; there are 5,793 different ones, and nearly all o
 
 
 def is_held_out(item: Any) -> bool:
-    """Whether a context ([counts, values of seat 0, of seat 1]) or a word is never trained on.
+    """Whether a context ([counts, values of seat 0, of seat 1]) or a word is kept for evaluations, and never played.
 
-    It follows from the piece alone, so that all campaigns, and the models that Parlor comes with, leave the same aside.
+    Both seats of a match are trained on, so a context and its mirror image, the seats exchanged, are one piece: both
+    are held out, or neither is. It follows from the piece alone, so all campaigns keep the same aside.
     """
+    if not isinstance(item, str):
+        counts, *values = item
+        item = [counts, *sorted(values)]
     digest = hashlib.sha256(json.dumps(item).encode()).digest()
     return int.from_bytes(digest[:8]) % _SHARE == 0
 

@@ -288,3 +288,12 @@ def test_what_is_held_out_is_never_played_and_always_the_same() -> None:
             json.dumps(each) for each in play.items
         }
         assert 0.05 < len({json.dumps(each) for each in held.items}) / len(play.items) < 0.2
+
+
+def test_a_held_out_context_is_held_out_with_its_seats_exchanged_too() -> None:
+    """A model learns from both seats, so whoever has played the mirror image has played the context."""
+    play, held = parted("negotiation", None, 500, seed=1)
+    played = {json.dumps(each) for each in play.items}
+    mirrored = [[counts, theirs, mine] for counts, mine, theirs in held.items]
+    assert all(map(is_held_out, mirrored))
+    assert [each for each in mirrored if json.dumps(each) in played] == []
