@@ -43,6 +43,9 @@ class Settings(BaseSettings):
     LANGUAGES: str = Field("", description="Languages of the pages, the preferred one first; empty: all there are.")
 
     GUEST_PLAY: bool = Field(True, description="Whether anyone may start a match from the home page.")
+    GUEST_CONFIG: bool = Field(
+        False, description="Whether guests may fix what a match draws: the secret word, the items and their values."
+    )
     GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")
     CONTEXTS_FILE: str = Field("", description="Contexts of live negotiations, selfplay.txt format; empty: generated.")
     TICKET_HOURS: float = Field(24, gt=0, description="How long a ticket to a seat is good for, in hours.")

@@ -71,6 +71,7 @@ def parlor(home: Path, game: str, clients: int, matches: int, webs: int) -> Iter
         "HOST": "127.0.0.1",
         "PORT": str(ports[0]),
         "READING_WORDS_PER_MINUTE": "0",
+        "GUEST_CONFIG": "true",
         "MOVES_PER_SECOND": "0",
         "GUEST_MATCHES_PER_MINUTE": "0",
         "GUEST_PLAY": "true",

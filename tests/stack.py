@@ -90,6 +90,7 @@ class Stack:
         port = str(free_port())
         own = {"PARLOR_HOME": str(home), "PORT": port, "READING_WORDS_PER_MINUTE": "0", "SMALL_MODELS": "false"}
         own["WORK_NICENESS"] = "0"  # beside other tests a training that gives way would hardly go on
+        own["GUEST_CONFIG"] = "true"  # matches in which nothing is left to chance
         self.env = {**os.environ, "DATABASE_URL": "", "REDIS_URL": "", **own, **(env or {})}
         self.home = home
         self.url = f"http://127.0.0.1:{self.env['PORT']}"

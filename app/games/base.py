@@ -98,6 +98,7 @@ class Game(Protocol[S]):
     title: str
     version: int
     roles: tuple[str, str]
+    material: tuple[str, ...]  # fields of the config that each match draws by itself; guests may not fix them
     unfinished: JSON  # facts of a match that was broken off
 
     def config(self, raw: Mapping[str, Any]) -> Config:

@@ -75,6 +75,7 @@ class Negotiation:
     title = "Deal or No Deal"
     version = 1
     roles = ("negotiator", "negotiator")
+    material: tuple[str, ...] = ("counts", "values")
     unfinished: JSON = {"agreed": False, "pareto_optimal": False}  # noqa: RUF012
 
     def config(self, raw: Mapping[str, Any]) -> Config:

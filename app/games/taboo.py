@@ -73,6 +73,7 @@ class Taboo:
     title = "Adversarial Taboo"
     version = 2  # docs/papers.md says what changed
     roles = ROLES
+    material: tuple[str, ...] = ("word",)
     unfinished: JSON = {}  # noqa: RUF012
 
     def config(self, raw: Mapping[str, Any]) -> Config:

@@ -10,7 +10,7 @@ from app.matches.lobby import Wish, person_in, start_guest_match
 from app.queues import ring
 from app.web import tickets
 from app.web.extensions import limiter
-from app.web.limits import guest_limit
+from app.web.limits import check_guest_config, guest_limit
 from app.web.seats import settings
 from app.web.writes import write
 
@@ -27,6 +27,7 @@ def create_match() -> tuple[Response, int]:
     except RecursionError:
         raise Invalid("body: expected a JSON object, got one nested too deeply") from None
     wish, chosen = _read_wish(body), settings()
+    check_guest_config(wish)
     record = write(lambda session: start_guest_match(session, chosen, wish))
     if record.model_to_move:
         ring(settings().broker_url, record.id)

@@ -4,6 +4,9 @@ from typing import Any
 
 from flask_babel import gettext
 
+from app.errors import NotAllowed
+from app.games import find_game
+from app.matches.lobby import Wish
 from app.web.seats import settings
 
 
@@ -20,6 +23,19 @@ guest_limit: dict[str, Any] = {
     "exempt_when": lambda: settings().GUEST_MATCHES_PER_MINUTE == 0,
     "error_message": lambda: gettext("That was a lot of games in a short time. Please wait a minute and try again."),
 }
+
+
+def check_guest_config(wish: Wish) -> None:
+    """Raises NotAllowed where a guest fixes what the match is to draw, and the server does not take that from guests.
+
+    Whoever chooses the word knows it, and whoever chooses the values knows the partner's.
+    """
+    fixed = [name for name in find_game(wish.game).material if wish.config.get(name) is not None]
+    if fixed and not settings().GUEST_CONFIG:
+        raise NotAllowed(
+            f"config: expected no {' and no '.join(fixed)} from a guest, because each match draws its own, got"
+            f" {' and '.join(fixed)}; leave it out, or have the server run with GUEST_CONFIG=true"
+        )
 
 
 class Bucket:

@@ -24,7 +24,7 @@ from app.registry import list_models
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.headers import never_stored
-from app.web.limits import guest_limit
+from app.web.limits import check_guest_config, guest_limit
 from app.web.seats import held, hold, seat_in, settings
 from app.web.writes import write
 
@@ -64,6 +64,7 @@ def start(game: str) -> AnyResponse:
         start_key=_start_key(form.get("key", "")),
         held=held(),
     )
+    check_guest_config(wish)
     chosen = settings()
     record = write(lambda session: start_guest_match(session, chosen, wish))
     if record.model_to_move:

@@ -57,7 +57,8 @@ def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callab
     apps: list[Flask] = []
 
     def make(**overrides: Any) -> Flask:
-        settings = {"PARLOR_HOME": home, "DATABASE_URL": database_url, "READING_WORDS_PER_MINUTE": 0, **overrides}
+        own = {"PARLOR_HOME": home, "DATABASE_URL": database_url, "READING_WORDS_PER_MINUTE": 0}
+        settings = {**own, "GUEST_CONFIG": True, **overrides}
         app = create_app(settings)
         app.config["WTF_CSRF_ENABLED"] = False  # tests/integration/test_pages.py turns it on where it matters
         if not apps:

@@ -270,7 +270,9 @@ class House:
 @pytest.fixture(scope="module")
 def house() -> Iterator[House]:
     home = new_home()
-    app = create_app({"PARLOR_HOME": home, "READING_WORDS_PER_MINUTE": 0, "GUEST_MATCHES_PER_MINUTE": 0})
+    app = create_app(
+        {"PARLOR_HOME": home, "READING_WORDS_PER_MINUTE": 0, "GUEST_MATCHES_PER_MINUTE": 0, "GUEST_CONFIG": True}
+    )
     upgrade(app)
     yield House(app)
     with app.app_context():

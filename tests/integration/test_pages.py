@@ -129,6 +129,34 @@ def test_a_wrong_address_gets_a_kind_page(client: FlaskClient, path: str, status
     assert title in answer.text
 
 
+@pytest.mark.parametrize(
+    ("game", "config", "refused"),
+    [
+        ("taboo", {"word": "lemon"}, "no word from a guest"),
+        (
+            "negotiation",
+            {"counts": [1, 2, 2], "values": [[10, 0, 0], [0, 3, 2]]},
+            "no counts and no values from a guest",
+        ),
+        ("taboo", {"word": None, "max_turns": 3, "rule": "released"}, None),
+        ("negotiation", {"objective": "coop", "limit": 9, "first": 1}, None),
+    ],
+)
+def test_guests_choose_how_to_play_and_not_what_they_are_to_find_out(
+    make_app: Callable[..., Flask], game: str, config: dict[str, Any], refused: str | None
+) -> None:
+    client = make_app(GUEST_CONFIG=False).test_client()
+    answer = client.post("/api/matches", json={"game": game, "config": config})
+    if refused is None:
+        assert answer.status_code == 201
+    else:
+        assert (answer.status_code, answer.json["error"]["code"]) == (403, "not_allowed")  # type: ignore[index]
+        assert refused in answer.json["error"]["message"]  # type: ignore[index]
+        assert "GUEST_CONFIG=true" in answer.json["error"]["message"]  # type: ignore[index]
+        allowed = make_app(GUEST_CONFIG=True).test_client().post("/api/matches", json={"game": game, "config": config})
+        assert allowed.status_code == 201
+
+
 def test_a_form_without_its_token_is_refused(app: Flask) -> None:
     app.config["WTF_CSRF_ENABLED"] = True
     answer = app.test_client().post("/start/taboo", data={})
