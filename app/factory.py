@@ -10,7 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, logs, schema
 from app.config import ROOT, Settings, load_settings
-from app.web import admin, api, auth, errors, language, play
+from app.web import admin, api, auth, errors, language, moves, play
 from app.web.extensions import csrf, limiter, login, socketio
 from app.web.line import Line
 from app.web.sockets import Play
@@ -50,6 +50,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
         app.register_blueprint(part.blueprint)
     csrf.exempt(api.blueprint)
     language.register(app)
+    moves.register(app)
     errors.register(app)
     if settings.TRUSTED_PROXIES:
         hops = settings.TRUSTED_PROXIES

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.errors import Invalid
 from app.games.base import JSON, Event, Outcome
+from app.matches.invisible import invisible
 
 VERSION = 1
 
@@ -98,10 +99,13 @@ def kind_of(event: LogEvent) -> str:
 def to_json(event: LogEvent) -> JSON:
     """The event as JSON, with its version."""
     if isinstance(event, Event):
-        return {"v": VERSION, "kind": event.kind, "seat": event.seat, "text": event.text, "data": dict(event.data)}
-    raw = {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
+        raw = {"v": VERSION, "kind": event.kind, "seat": event.seat, "text": event.text, "data": dict(event.data)}
+    else:
+        raw = {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
     if isinstance(event, Started) and event.clocks is None:
         del raw["clocks"]  # as in the logs of matches from before there were clocks
+    if isinstance(event, Event | Violated) and (hidden := invisible(event.text)):
+        raw["invisible"] = hidden  # said for who reads the log: it follows from the text
     return raw
 
 
@@ -109,7 +113,7 @@ def from_json(raw: JSON) -> LogEvent:
     """The event that `to_json` wrote. Raises Invalid for a version or kind this code does not know."""
     if raw.get("v") != VERSION:
         raise Invalid(f"event: expected version {VERSION}, got {raw.get('v')!r}; a newer Parlor wrote this log")
-    fields = {name: value for name, value in raw.items() if name not in ("v", "kind")}
+    fields = {name: value for name, value in raw.items() if name not in ("v", "kind", "invisible")}
     try:
         if raw["kind"] not in _KINDS:
             return Event(raw["kind"], fields["seat"], fields["text"], fields["data"])

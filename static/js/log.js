@@ -2,6 +2,7 @@
 
 import { keyOf } from "./state.js";
 import { localTime } from "./times.js";
+import { visible } from "./visible.js";
 import { t } from "./words.js";
 
 const NEAR = 48; // pixels from the newest line that still count as reading it
@@ -92,7 +93,8 @@ export class Log {
   }
 
   #fill(item, entry) {
-    const { text, aside } = this.#words(entry);
+    const words = this.#words(entry);
+    const [text, aside] = [visible(words.text), words.aside];
     const kind = aside ? "by-table" : entry.by === "you" ? "message by-you" : "message";
     if (item.querySelector(".text")?.textContent !== text || !item.className.startsWith(kind)) {
       item.className = kind;

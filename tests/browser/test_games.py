@@ -57,6 +57,20 @@ def test_a_negotiation_is_talked_through_to_a_deal(parlor: Stack, visitor: Visit
     ]
 
 
+def test_what_would_show_nothing_or_turn_the_text_is_shown_as_a_mark(parlor: Stack, visitor: Visitor) -> None:
+    table = negotiation(parlor)
+    page = visitor.open(table.url)
+    sent = "I \u202etake\u202c the b\u200book \N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}"
+    marked = "I \ufffdtake\ufffd the b\ufffdook \N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}"
+    say(page, sent)
+    wait_for_answer(page, 2)
+    assert texts(page)[0] == marked
+    page.reload()
+    wait_for_answer(page, 2)
+    assert texts(page)[0] == marked
+    assert moves_of(parlor, table.match)[0] == f"[message] {sent}"
+
+
 def test_an_offer_that_is_put_off_and_asked_about_again_at_once_is_made_once(parlor: Stack, visitor: Visitor) -> None:
     table = negotiation(parlor)
     page = visitor.open(table.url)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, insert, update
+from sqlalchemy import Engine, insert, select, update
 
-from app.extensions import writing
+from app.extensions import reading, writing
 from app.matches import live, overview
 from app.matches.record import Record, Seat
 from app.matches.turns import Desk, play_turn
-from app.models import MatchRow, SeatRow
+from app.models import EventRow, MatchRow, SeatRow
 from app.registry import PERSON, add_api_model, find_model
 from tests.experimenter import leafed_through, signed_in
 from tests.stub_openai import StubServer
@@ -43,6 +43,21 @@ def say(engine: Engine, record: Record, text: str) -> Record:
 
 def listed(page: str) -> list[str]:
     return re.findall(r'href="/admin/matches/([\w-]{22})"', page)
+
+
+def test_what_shows_nothing_or_turns_the_text_is_marked_on_the_page_and_kept_in_the_downloads(
+    client: FlaskClient, engine: Engine
+) -> None:
+    text = "it is \u202efurry\u202c and it m\u200beows"
+    record = taboo(engine, text)
+    page = client.get(f"/admin/matches/{record.id}").text
+    assert "it is \ufffdfurry\ufffd and it m\ufffdeows" in page
+    assert "marked above: U+202E, U+202C, U+200B." in page
+    assert not {"\u202e", "\u202c", "\u200b"} & set(page)
+    assert text in client.get(f"/admin/export/moves.csv?match={record.id}").text
+    with reading(engine) as session:
+        bodies = session.scalars(select(EventRow.body).where(EventRow.match_id == record.id).order_by(EventRow.seq))
+        assert [body.get("invisible") for body in bodies][:3] == [None, ["U+202E", "U+202C", "U+200B"], None]
 
 
 # ---- The list ----------------------------------------------------------------
