@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     TICKET_HOURS: float = Field(24, gt=0, description="How long a ticket to a seat is good for, in hours.")
     MOVE_CHARACTERS: int = Field(2000, ge=1, le=100_000, description="Longest text of one move, in characters.")
     MOVES_PER_SECOND: float = Field(20, ge=0, description="Moves a second from one seat, in the long run; 0: no limit.")
+    CONNECTIONS_PER_ADDRESS: int = Field(200, ge=0, description="Open pages of one address at once; 0: no limit.")
     READING_WORDS_PER_MINUTE: int = Field(
         240, ge=0, description="Pace at which a model's answer appears, as if read and written; 0: at once."
     )

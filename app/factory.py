@@ -5,16 +5,14 @@ from typing import Any
 
 from flask import Flask
 from flask_talisman import Talisman
-from socketio.packet import Packet
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, logs, schema
 from app.config import ROOT, Settings, load_settings
-from app.web import admin, api, auth, errors, language, moves, play
+from app.web import admin, api, auth, errors, language, moves, play, sockets, watch
+from app.web.connections import ConnectionLimits, library_logger
 from app.web.extensions import csrf, limiter, login, socketio
-from app.web.line import Line
-from app.web.sockets import Play
-from app.web.watch import Watch
+from app.web.packets import TextPacket
 
 _POLICY = {
     "default-src": "'none'",
@@ -26,12 +24,6 @@ _POLICY = {
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
 }
-
-
-class _TextPacket(Packet):
-    """A Socket.IO packet that is not searched for binary parts: Parlor's protocol has none."""
-
-    uses_binary_events = False
 
 
 def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
@@ -92,13 +84,15 @@ def _extensions(app: Flask, settings: Settings) -> None:
         app,
         async_mode="gevent",
         async_handlers=False,
-        serializer=_TextPacket,
+        serializer=TextPacket,
+        logger=library_logger(),
+        engineio_logger=library_logger(),
         max_http_buffer_size=1_000_000,
         ping_interval=settings.HEARTBEAT,
         # A sign of life waits behind a move that is being committed: a busy moment is no lost connection.
         ping_timeout=3 * settings.HEARTBEAT,
     )
-    engine = socketio.server.eio
-    engine._async = {**engine._async, "websocket": Line}  # the one thing of a driver that cannot be chosen by a setting
-    Play(app, settings).register(socketio.server)
-    Watch(app).register(socketio.server)
+    limits = ConnectionLimits(socketio.server, settings, (sockets.NAMESPACE, watch.NAMESPACE))
+    app.wsgi_app = limits.install(app.wsgi_app)  # type: ignore[method-assign,assignment]
+    sockets.Play(app, settings).register(socketio.server)
+    watch.Watch(app).register(socketio.server)

@@ -73,6 +73,7 @@ def parlor(home: Path, game: str, clients: int, matches: int, webs: int) -> Iter
         "READING_WORDS_PER_MINUTE": "0",
         "GUEST_CONFIG": "true",
         "MOVES_PER_SECOND": "0",
+        "CONNECTIONS_PER_ADDRESS": "0",
         "GUEST_MATCHES_PER_MINUTE": "0",
         "GUEST_PLAY": "true",
     } | dict.fromkeys(("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SECRET_KEY", "CONTEXTS_FILE"), "")

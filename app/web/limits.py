@@ -1,4 +1,4 @@
-"""Limits on what a guest may start."""
+"""Limits on what a guest may start, and how fast anything may go on."""
 
 from typing import Any
 
@@ -51,9 +51,20 @@ class Bucket:
         """Whether one more is allowed at `now` (seconds of a monotonic clock)."""
         if self._rate == 0:
             return True
-        self._tokens = min(self._most, self._tokens + (now - self._at) * self._rate)
-        self._at = now
+        self._fill(now)
         if self._tokens < 1:
             return False
         self._tokens -= 1
         return True
+
+    def spend(self, count: int, now: float) -> float:
+        """Take so many at once, on credit if need be; returns the seconds after which the credit is paid back."""
+        if self._rate == 0:
+            return 0.0
+        self._fill(now)
+        self._tokens -= count
+        return max(0.0, -self._tokens / self._rate)
+
+    def _fill(self, now: float) -> None:
+        self._tokens = min(self._most, self._tokens + (now - self._at) * self._rate)
+        self._at = now

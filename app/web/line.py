@@ -6,9 +6,13 @@ reply) leaves in one system call: with a hundred people at play that is a quarte
 Framing is wsproto's. Source: RFC 6455.
 """
 
+import contextlib
 import os
+import socket
+import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import gevent
@@ -18,22 +22,41 @@ from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_accept_token
 
 from app.games.base import JSON
+from app.web.limits import Bucket
+from app.web.packets import BadPacket
 
 _READ = 8192
 _READ_EVENT = 1  # libev's
 _VERSION = "13"
+_GOODBYE_SECONDS = 2.0  # that the other side has to answer a goodbye
+_MOST_UNSENT = 1_000_000  # bytes that a slow reader may leave lying before it is not listened to any more
+_LOOK_AGAIN = 0.1  # seconds between two looks whether it has read them
 
 
 class _Server(Protocol):
     max_http_buffer_size: int
 
 
+def _anything(_: Any) -> None:
+    """Neither checks nor tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineLimits:
+    """What may come over a line: how many frames a second, and which messages; `refused` is told why it was closed."""
+
+    pace: Bucket = field(default_factory=lambda: Bucket(0, 0.0))
+    check: Callable[[str | bytes], None] = _anything  # raises BadPacket
+    refused: Callable[[str], None] = _anything
+
+
 class Line:
     """`wait`, `send` and `close` are Engine.IO's; so is the handler, which returns when the line is gone."""
 
-    def __init__(self, handler: Callable[["Line"], Any], server: _Server) -> None:
+    def __init__(self, handler: Callable[["Line"], Any], server: _Server, limits: LineLimits | None = None) -> None:
         self._handler = handler
         self._longest = server.max_http_buffer_size
+        self._limits = limits or LineLimits()
         self._frames = Connection(ConnectionType.SERVER)
         self._heard: deque[str | bytes] = deque()
         self._parts: list[Any] = []  # texts, or pieces of binary data
@@ -41,6 +64,7 @@ class Line:
         self._unsent: list[bytes] = []
         self._ended = False  # nothing more will come
         self._leaving = False  # something has been told to take care of what is unsent
+        self._parting = False  # we have said goodbye, and hear nothing more but the answer to it
 
     def __call__(self, environ: JSON, start_response: Callable[..., Any]) -> list[bytes]:
         """The WSGI application: shake hands and hand the line over until it is gone."""
@@ -56,6 +80,8 @@ class Line:
         self._readable = self._hub.loop.io(self._socket.fileno(), _READ_EVENT)
         try:
             self._handler(self)
+        except Exception as error:  # what Engine.IO makes of a handshake that breaks off, and of its own packets
+            self._limits.refused(f"{type(error).__name__}: {error}")
         finally:
             self._ended = True
             self._readable.close()
@@ -65,15 +91,26 @@ class Line:
 
     def wait(self) -> str | bytes | None:
         """The next message, or None when the line is gone and all that came over it is read."""
+        self._wait_for_reader()
         while not self._heard and not self._ended:
             try:
                 self._hub.wait(self._readable)  # reading first would nearly always be in vain
                 data = self._socket.recv(_READ)
                 self._frames.receive_data(data or None)
-                self._take()
+                self._rest(self._take())
             except (OSError, RemoteProtocolError, LocalProtocolError):
                 self._ended = True
-        return self._heard.popleft() if self._heard else None
+        if not self._heard or self._parting:
+            return None
+        message = self._heard.popleft()
+        try:
+            self._limits.check(message)
+        except BadPacket as error:
+            self._refuse(str(error), CloseReason.POLICY_VIOLATION)
+            self._heard.clear()
+            return None
+        self._rest(1)
+        return message
 
     def send(self, message: str | bytes) -> None:
         """Send a message, together with all others of the same moment. Raises OSError when the line is closed."""
@@ -86,28 +123,64 @@ class Line:
         """Say goodbye, if the line is still open."""
         if self._frames.state is ConnectionState.OPEN:
             self._write(self._frames.send(CloseConnection(CloseReason.NORMAL_CLOSURE)))
+            self._parting = True
+            gevent.spawn_later(_GOODBYE_SECONDS, self._hang_up)
 
-    def _take(self) -> None:
-        """Sort what has come in, up to the end: the other side has closed the line, or sent too much at once."""
+    def _hang_up(self) -> None:
+        """Wake up whoever still waits for a word from the other side."""
+        if not self._ended:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _refuse(self, why: str, code: int) -> None:
+        """Close the line on somebody who does not keep to the protocol."""
+        if self._frames.state is ConnectionState.OPEN:
+            self._write(self._frames.send(CloseConnection(code)))
+        self._ended = True
+        self._limits.refused(why)
+
+    def _rest(self, count: int) -> None:
+        """Read on when so many more frames are within the limit: whoever sends faster waits, and nobody else does."""
+        if (pause := self._limits.pace.spend(count, time.monotonic())) > 0:
+            gevent.sleep(pause)
+
+    def _wait_for_reader(self) -> None:
+        """Listen to somebody who does not read only when they have; the heartbeat closes the line if they never do."""
+        while self._leaving and not self._parting and sum(map(len, self._unsent)) > _MOST_UNSENT:
+            gevent.sleep(_LOOK_AGAIN)
+
+    def _take(self) -> int:
+        """Sort what has come in, up to the end: the other side has closed the line, or sent too much at once.
+
+        Returns how much of it was no whole message, in frames; a read that brought none of anything counts as one.
+        """
+        read = whole = 0
         for event in self._frames.events():
+            read += 1
             match event:
                 case TextMessage() | BytesMessage():
                     self._length += len(event.data)
                     if self._length > self._longest:
-                        self._write(self._frames.send(CloseConnection(CloseReason.MESSAGE_TOO_BIG)))
-                        self._ended = True
-                        return
+                        self._refuse(
+                            f"expected a message of at most {self._longest} bytes, got more",
+                            CloseReason.MESSAGE_TOO_BIG,
+                        )
+                        break
                     self._parts.append(event.data)
                     if event.message_finished:
-                        whole = self._parts[0] if len(self._parts) == 1 else _joined(self._parts)
-                        self._heard.append(whole if isinstance(whole, str) else bytes(whole))
+                        joined = self._parts[0] if len(self._parts) == 1 else _joined(self._parts)
+                        self._heard.append(joined if isinstance(joined, str) else bytes(joined))
                         self._parts, self._length = [], 0
+                        whole += 1
                 case Ping():
                     self._write(self._frames.send(event.response()))
+                case CloseConnection() if self._frames.state is ConnectionState.OPEN:  # wsproto gave up
+                    self._refuse(f"expected frames of a WebSocket, got others: {event.reason}", event.code)
                 case CloseConnection():
                     if self._frames.state is ConnectionState.REMOTE_CLOSING:
                         self._write(self._frames.send(event.response()))
                     self._ended = True
+        return max(read, 1) - whole
 
     def _write(self, data: bytes) -> None:
         self._unsent.append(data)

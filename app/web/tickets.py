@@ -30,7 +30,7 @@ def check(settings: Settings, ticket: object, match_id: str) -> int:
             ),
             code="expired_ticket",
         ) from None
-    except BadSignature:
+    except (BadSignature, UnicodeError):  # half a character has no bytes that could be signed
         raise NotAllowed("ticket: expected one that this server signed, got another; open the game again") from None
     if ticket_match != match_id:
         raise NotAllowed("ticket: expected one for this match, got one for another; open the game again")

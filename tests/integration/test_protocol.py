@@ -110,7 +110,7 @@ def test_a_forged_ticket_is_refused(parlor: Stack) -> None:
     other = taboo(parlor, "defender").ticket.split(".")
     swapped = signature[:-2] + ("AA" if signature[-2:] != "AA" else "BB")
     forged = [f"{payload}.{moment}.{swapped}", f"{payload}.{moment}.{other[2]}", f"{payload}x.{moment}.{signature}"]
-    forged += ["", "x", "." * 50, f"{payload}", "ß" * 300, table.ticket * 2]
+    forged += ["", "x", "\ud800", "." * 50, f"{payload}", "ß" * 300, table.ticket * 2]
     for ticket in forged:
         assert refused(table, auth={"ticket": ticket})["code"] == "not_allowed"
 

@@ -1,5 +1,6 @@
 """One WebSocket on the event loop: what goes in comes out, whole and in order, however it is cut up on the way."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,11 @@ from gevent import socket
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Ping, Pong, Request, TextMessage
 
-from app.web.line import Line
+from app.web import line as lines
+from app.web.limits import Bucket
+from app.web.line import Line, LineLimits
+from app.web.packets import check
+from tests.stack import PATIENCE
 
 LONGEST = 1000
 
@@ -23,7 +28,7 @@ class _Server:
 class Client:
     """The other end, as a browser's library would be. `heard` are the messages that came to the server."""
 
-    def __init__(self, handler: Any = None) -> None:
+    def __init__(self, handler: Any = None, limits: LineLimits | None = None) -> None:
         self.heard: list[str | bytes | None] = []
         near, self._far = socket.socketpair()
         self._near = near
@@ -32,7 +37,7 @@ class Client:
         headers = dict(line.split(": ", 1) for line in hello[1:] if line)
         self.environ = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
         self.environ["gunicorn.socket"] = near
-        self.line = Line(handler or self._hear_all, _Server())
+        self.line = Line(handler or self._hear_all, _Server(), limits)
         self.served = gevent.spawn(self._serve)
 
     def _serve(self) -> None:
@@ -65,7 +70,7 @@ class Client:
 
     def wait(self) -> None:
         """Until the server has let go."""
-        self.served.join(10)
+        self.served.join(PATIENCE)
         assert self.served.successful()
 
 
@@ -160,3 +165,75 @@ def test_a_handshake_of_another_kind_is_refused(changed: dict[str, str]) -> None
     body = line(environ, lambda status, headers: said.append((status, headers)))
     assert b"version 13" in b"".join(body)
     assert said[0][0].startswith("400")
+
+
+def test_whoever_sends_too_fast_is_read_at_the_pace_and_loses_nothing() -> None:
+    client = Client(limits=LineLimits(Bucket(100, time.monotonic())))
+    client.receive(1)
+    begun = time.monotonic()
+    for number in range(250):
+        client.send(TextMessage(data=str(number)))
+    client.hang_up()
+    client.served.join(PATIENCE)
+    assert client.heard == [*map(str, range(250)), None]
+    assert time.monotonic() - begun >= 0.4  # 200 at once, and the others a hundred a second
+
+
+def test_frames_that_bring_no_message_count_too() -> None:
+    client = Client(limits=LineLimits(Bucket(100, time.monotonic())))
+    client.receive(1)
+    begun = time.monotonic()
+    for _ in range(125):
+        client.send(Ping())
+        client.send(TextMessage(data="x", message_finished=False))
+    client.send(TextMessage(data="end"))
+    client.hang_up()
+    client.served.join(PATIENCE)
+    assert client.heard == ["x" * 125 + "end", None]
+    assert time.monotonic() - begun >= 0.4
+
+
+def test_a_message_of_another_protocol_closes_the_line_and_is_told_once() -> None:
+    told: list[str] = []
+    client = Client(limits=LineLimits(check=check, refused=told.append))
+    client.receive(1)
+    client.send(TextMessage(data='42["move"]'))
+    client.send(TextMessage(data="hello?"))
+    client.send(TextMessage(data='42["move"]'))
+    client.wait()
+    assert client.heard == ['42["move"]', None]
+    assert client.receive(1)[0].code == 1008  # type: ignore[attr-defined]
+    assert told == ["expected a packet of Engine.IO 4, got 'hello?'"]
+    client.hang_up()
+
+
+def test_who_does_not_answer_a_goodbye_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_GOODBYE_SECONDS", 0.05)
+    client = Client()
+    client.receive(1)
+    gevent.sleep(0)
+    client.line.close()
+    client.wait()
+    assert client.heard == [None]
+    client.hang_up()
+
+
+def test_who_does_not_read_is_not_listened_to_until_they_do() -> None:
+    def answer(line: Line) -> None:
+        while (message := line.wait()) is not None:
+            client.heard.append(message)
+            line.send("x" * 500_000)
+
+    client = Client(answer)
+    client.receive(1)
+    for number in range(20):
+        client.send(TextMessage(data=str(number)))
+        gevent.sleep(0)
+    gevent.sleep(0.3)
+    assert len(client.heard) < 20  # the rest would lie in the memory of the server
+    read = 0
+    while read < 20 * 500_000:
+        read += sum(len(event.data) for event in client.receive(1) if isinstance(event, TextMessage))
+    assert len(client.heard) == 20
+    client.hang_up()
+    client.wait()

@@ -1,0 +1,54 @@
+"""What a client may send over Socket.IO, beyond which a connection is closed. Pure.
+
+Engine.IO and Socket.IO trust their clients: a packet of another form ends in a traceback, binary packets are kept until
+all of their parts have come, and an event may be named like the server's own `connect`.
+Source: the Engine.IO protocol 4 and the Socket.IO protocol 5, https://socket.io/docs/v4/socket-io-protocol/.
+"""
+
+from typing import Any
+
+from socketio import packet
+
+_CONTROL = frozenset({"1", "2probe", "3", "5"})  # Engine.IO's close, ping of an upgrade, pong, and the upgrade itself
+_MESSAGES = tuple(f"4{kind}" for kind in (packet.CONNECT, packet.DISCONNECT, packet.EVENT))
+_RESERVED = frozenset({"connect", "connect_error", "disconnect", "disconnecting", "newListener", "removeListener"})
+_LONGEST_QUOTE = 40  # characters of a packet that are worth a place in a log
+
+
+class BadPacket(ValueError):
+    """What no client of the protocol sends."""
+
+
+def check(message: str | bytes) -> None:
+    """Refuse what is no Engine.IO packet that a client may send here. Raises BadPacket."""
+    if not isinstance(message, str):
+        raise BadPacket(f"expected text, got {len(message)} bytes of binary data")
+    if message not in _CONTROL and not message.startswith(_MESSAGES):
+        raise BadPacket(f"expected a packet of Engine.IO 4, got {_quoted(message)}")
+
+
+class TextPacket(packet.Packet):
+    """A Socket.IO packet without binary parts, which Parlor's protocol has none of."""
+
+    uses_binary_events = False
+
+    def decode(self, encoded_packet: Any) -> int:
+        """Take a packet apart. Raises BadPacket for all that a client may not send; returns the binary parts: none."""
+        text = encoded_packet if isinstance(encoded_packet, str) else ""
+        try:
+            parts = super().decode(text)
+        except (ValueError, TypeError, RecursionError):
+            raise BadPacket(f"expected a packet of Socket.IO 5, got {_quoted(text)}") from None
+        if parts or self.packet_type not in (packet.CONNECT, packet.DISCONNECT, packet.EVENT):
+            raise BadPacket(f"expected a connection, an event or a goodbye, got {_quoted(text)}")
+        if self.packet_type == packet.EVENT:
+            name = self.data[0] if isinstance(self.data, list) and self.data else None
+            if not isinstance(name, str):
+                raise BadPacket(f"expected an event with a name, got {_quoted(text)}")
+            if name in _RESERVED:
+                raise BadPacket(f"expected an event of the protocol, got {name!r}, which only the server may raise")
+        return 0
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…")
