@@ -26,7 +26,7 @@ from bench.talk import SAY
 
 PATIENCE = 10.0  # seconds that a connection may take before the playing begins, and an answer when it is over
 AT_ONCE = 40  # players that connect at the same time before the playing begins
-REPORTED = ("moves", "ack_ms", "reply_ms", "connect_ms", "errors")
+REPORTED = ("moves", "ack_ms", "ack_at", "reply_ms", "connect_ms", "errors")
 _NEVER = float("inf")
 
 
@@ -38,14 +38,17 @@ class Tally:
     until: float = _NEVER
     moves: list[list[Any]] = field(default_factory=list)
     ack_ms: list[float] = field(default_factory=list)
+    ack_at: list[float] = field(default_factory=list)  # when each of them came
     reply_ms: list[float] = field(default_factory=list)
     connect_ms: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
 
-    def time(self, into: list[float], begun: float, now: float) -> None:
-        """Note how long something took, if it ended in the time that is measured."""
-        if self.since <= now < self.until:
+    def time(self, into: list[float], begun: float, now: float) -> bool:
+        """Note how long something took, if it ended in the time that is measured; whether it did."""
+        measured = self.since <= now < self.until
+        if measured:
             into.append(round(1000 * (now - begun), 3))
+        return measured
 
 
 class Player:
@@ -114,7 +117,8 @@ class Player:
         if packet.kind == "ack":
             if packet.body["ok"] and packet.number == self._moves:
                 self._sent[2] = packet.body["ply"]
-                self._tally.time(self._tally.ack_ms, self._sent_at, now)
+                if self._tally.time(self._tally.ack_ms, self._sent_at, now):
+                    self._tally.ack_at.append(now)
             else:
                 self._tally.errors[f"refused: {packet.body}"[:100]] += 1
                 self._view["status"] = "over"  # for this player, who goes on with the next match

@@ -59,10 +59,13 @@ class Contender:
 
 
 @contextlib.contextmanager
-def parlor(home: Path, game: str, clients: int, matches: int, webs: int) -> Iterator[Contender]:
+def parlor(
+    home: Path, game: str, clients: int, matches: int, webs: int, *, limits: bool = False
+) -> Iterator[Contender]:
     """The whole of Parlor under its supervisor, with scripted partners that answer at once and no limits on anyone.
 
-    `webs` beyond the first are further web processes on the same database.
+    `webs` beyond the first are further web processes on the same database. `limits`: what a connection may send is
+    limited as by default.
     """
     home.mkdir()
     ports = [free_port() for _ in range(webs)]
@@ -72,7 +75,7 @@ def parlor(home: Path, game: str, clients: int, matches: int, webs: int) -> Iter
         "PORT": str(ports[0]),
         "READING_WORDS_PER_MINUTE": "0",
         "GUEST_CONFIG": "true",
-        "MOVES_PER_SECOND": "0",
+        "MOVES_PER_SECOND": str(Settings.model_fields["MOVES_PER_SECOND"].default) if limits else "0",
         "CONNECTIONS_PER_ADDRESS": "0",
         "GUEST_MATCHES_PER_MINUTE": "0",
         "GUEST_PLAY": "true",

@@ -56,6 +56,17 @@ def verify(rows: Iterable[Row], sent: set[Move], acknowledged: Mapping[Move, int
     )
 
 
+def shares(
+    timed: Iterable[tuple[float, float]], times: Sequence[tuple[float, float]]
+) -> tuple[list[float], list[float]]:
+    """Values outside and inside of some times, by the moment (of the same clock) that each comes with."""
+    outside: list[float] = []
+    inside: list[float] = []
+    for at, value in timed:
+        (inside if any(since <= at < until for since, until in times) else outside).append(value)
+    return outside, inside
+
+
 def percentile(ordered: Sequence[float], share: float) -> float:
     """The smallest of the ordered values that at least `share` of them do not exceed; nan when there are none."""
     if not ordered:

@@ -2,6 +2,7 @@
 
     python -m bench.live --clients 100 --seconds 20             # each plays on as soon as it is its turn
     python -m bench.live --clients 1000 --seconds 20 --every 5  # each moves once in 5 s
+    python -m bench.live --clients 1000 --seconds 40 --every 5 --flood  # half of the time beside a socket that floods
 
 Matches are made before the clock starts. Going from a match that is over to the next one, connection and all, is part
 of what is timed. Afterwards every acknowledged move is looked up in the database. docs/results.md has the figures.
@@ -25,9 +26,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from bench import contenders, hotspots, report
+from bench import contenders, flood, hotspots, report
 from bench.contenders import Contender
-from bench.figures import percentiles, verify
+from bench.figures import percentiles, shares, verify
 from bench.processes import ROOT, BenchError, Usage, allow_many_sockets, busy_seconds, together, usage, yardstick_ms
 from bench.talk import MOVES_A_MATCH, SAY
 
@@ -106,14 +107,54 @@ class Clients:
         return [json.loads(line) for line in lines]
 
 
+class Flooder:
+    """The process of the socket that floods, in every second part of the time that is measured."""
+
+    PARTS = 4  # off and on in turns: a machine that slows down meanwhile slows both
+
+    def __init__(self, kind: str, contender: Contender) -> None:
+        self._kind = kind
+        self._url = contender.urls[0]
+        self._match, self._ticket = contender.matches.pop()  # the players leave enough
+        self._times: list[tuple[float, float]] = []
+
+    def begin(self, since: float, until: float) -> None:
+        """Start the process, which knows when it is to send."""
+        length = (until - since) / self.PARTS
+        self._times = [(since + part * length, since + (part + 1) * length) for part in range(1, self.PARTS, 2)]
+        task = {"url": self._url, "match": self._match, "ticket": self._ticket, "kind": self._kind}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.flood"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps({**task, "times": self._times}) + "\n")
+        self._process.stdin.flush()
+
+    def result(self, results: list[dict[str, Any]]) -> dict[str, Any]:
+        """The players' acknowledgements without it and beside it, and what it has sent."""
+        assert self._process.stdout
+        with self._process:
+            sent = self._process.stdout.readline()
+        if not sent:
+            raise BenchError("expected the flood to say what it sent, got nothing; its last words are above")
+        acked = [(at, ms) for result in results for at, ms in zip(result["ack_at"], result["ack_ms"], strict=True)]
+        undisturbed, disturbed = shares(acked, self._times)
+        found = {"undisturbed": percentiles(undisturbed), "disturbed": percentiles(disturbed)}
+        ratio = found["disturbed"]["p95"] / found["undisturbed"]["p95"]
+        return {"kind": self._kind, **json.loads(sent), **found, "p95_ratio": ratio}
+
+
 def measure(contender: Contender, options: argparse.Namespace, folded: Path | None = None) -> dict[str, Any]:
     """Play, and gather what can be said about it. `folded` is where the samples of a profile go."""
+    flooder = Flooder(options.flood, contender) if options.flood else None
     with Clients(contender, options) as clients:
         clients.wait_until_ready()
         yardstick = [yardstick_ms()]
         since = time.monotonic() + 0.2 + options.warm_up
         until = since + options.seconds
         clients.begin(since - options.warm_up, since, until)
+        if flooder:
+            flooder.begin(since, until)
         time.sleep(since - time.monotonic())
         begun, *before = contender.rows_so_far(), together(contender.pids), clients.cpu(), busy_seconds()
         spy = hotspots.start(contender.pids[0], options.seconds, folded, gil=options.gil) if folded else None
@@ -130,6 +171,8 @@ def measure(contender: Contender, options: argparse.Namespace, folded: Path | No
     web, loop = web_after.cpu - web_before.cpu, web_after.main_thread - web_before.main_thread
     players, everything = cast(float, after[1]) - cast(float, before[1]), cast(float, after[2]) - cast(float, before[2])
     moves = found["moves_per_second"] * options.seconds
+    if flooder:
+        found["flood"] = flooder.result(results)
     return found | {
         "web_cpu_share": web / options.seconds,
         "web_cpu_ms_per_move": 1000 * web / moves,
@@ -177,7 +220,14 @@ def run(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     sides: list[tuple[str, Callable[[], AbstractContextManager[Contender]], Path | None]] = [
         (
             "parlor",
-            lambda: contenders.parlor(home / "parlor", options.game, options.clients, options.matches, options.web),
+            lambda: contenders.parlor(
+                home / "parlor",
+                options.game,
+                options.clients,
+                options.matches,
+                options.web,
+                limits=options.flood is not None,
+            ),
             folded,
         )
     ]
@@ -215,6 +265,11 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, help="processes that the clients share (one for two cores)")
     parser.add_argument("--web", type=int, default=1, help="web processes of Parlor that share the matches (1)")
     parser.add_argument("--no-baseline", dest="baseline", action="store_false", help="measure Parlor alone")
+    parser.add_argument(
+        "--flood", nargs="?", const="sync", choices=flood.KINDS, metavar="KIND",
+        help=f"have a socket send {', '.join(flood.KINDS)} (sync) as fast as it can, in every second quarter of the"
+        " time; limits are as by default, so it needs --every; Parlor alone",
+    )  # fmt: skip
     parser.add_argument("--bare", action="store_true", help="measure the bare stack too: no rules, no partner")
     parser.add_argument(
         "--profile", nargs="?", const="", metavar="FILE", help="sample Parlor's web process; FILE keeps the stacks"
@@ -224,6 +279,9 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if min(options.clients, options.seconds, options.web) < 1 or min(options.warm_up, options.every) < 0:
         parser.error("expected at least 1 client and 1 second, and nothing negative")
+    if options.flood and not options.every:
+        parser.error("expected --every with --flood: players without a pause would meet the limits themselves")
+    options.baseline = options.baseline and not options.flood
     rate = options.clients / options.every if options.every else MOST_MOVES
     played = rate * (options.seconds + options.warm_up) / MOVES_A_MATCH[options.game]
     options.matches = options.matches or 2 * options.clients + math.ceil(played)

@@ -42,9 +42,23 @@ def table(found: Mapping[str, Any]) -> str:
     lines += [f"Parlor / {name}, client moves a second: {ratio:.2f}" for name, ratio in found.get("ratios", {}).items()]
     for name, side in sides.items():
         lines += [f"{name}: {count} × {error}" for error, count in side["errors"].items()]
+    if "flood" in found["parlor"]:
+        lines += _flood(found["parlor"]["flood"])
     if "functions" in found:
         lines += _profile(found)
     return "\n".join(lines)
+
+
+def _flood(flood: Mapping[str, Any]) -> list[str]:
+    """What a socket that floods did to everybody else."""
+    sent = f"{flood['packets']} packets by {flood['connections']} connections, {flood['answers']} answers"
+    return [
+        "",
+        f"Half of the time beside a socket that sends {flood['kind']} as fast as it can: {sent}.",
+        f"move → ack undisturbed, ms: p50 / p95 / p99 / max   {_spread(flood['undisturbed'])}",
+        f"move → ack disturbed,   ms: p50 / p95 / p99 / max   {_spread(flood['disturbed'])}",
+        f"p95 disturbed / undisturbed: {flood['p95_ratio']:.2f}",
+    ]
 
 
 def _profile(found: Mapping[str, Any]) -> list[str]:

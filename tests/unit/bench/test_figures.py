@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.figures import Check, Move, Row, percentile, percentiles, verify
+from bench.figures import Check, Move, Row, percentile, percentiles, shares, verify
 
 CLEAN = Check(lost=0, doubled=0, gaps=0, strangers=0)
 SENT: set[Move] = {("m", "a"), ("m", "b")}
@@ -83,3 +83,9 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
 
 def test_percentiles_need_no_order() -> None:
     assert percentiles([4, 1, 3, 2]) == {"p50": 2, "p95": 4, "p99": 4, "max": 4}
+
+
+def test_values_are_parted_by_the_moment_that_they_belong_to() -> None:
+    timed = [(0.0, 1.0), (1.0, 2.0), (1.9, 3.0), (2.0, 4.0), (3.5, 5.0)]
+    assert shares(timed, [(1, 2), (3, 4)]) == ([1.0, 4.0], [2.0, 3.0, 5.0])
+    assert shares([], [(1, 2)]) == ([], [])
