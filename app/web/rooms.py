@@ -5,7 +5,10 @@ says that there are some. From the fold before and after each step it sends ever
 so a page gets each change once and in order, however many tabs it has and wherever the move was made.
 """
 
+import contextlib
 import json
+import math
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +16,7 @@ from typing import Any
 from gevent import sleep, spawn_later
 from gevent.lock import RLock
 from sqlalchemy import Engine, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.extensions import reading
 from app.games.base import JSON, Event
@@ -25,6 +29,7 @@ from app.models import MatchRow
 from app.registry import PERSON
 
 PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
+FRESH = 1.0  # seconds for which what was read of a match is shown again without asking the database
 
 Remember = Callable[[Record], None]
 Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
@@ -43,6 +48,8 @@ class Room:
         self.turn_began = turn_began(record.log)
         self.sockets: tuple[set[str], set[str]] = (set(), set())
         self.just_read = True  # until the first socket is in
+        self.read_at = -math.inf  # when a page last had the log read, on the monotonic clock
+        self.reads_soon = False  # whether the log is read again when that is no longer fresh
         self.typing = [False, False]
         self.away = [False, False]  # persons whose partner was told that their connection is lost
         self.lock = RLock()
@@ -175,11 +182,29 @@ class Rooms:
                 room.tell_typing(seat, False, self._send)
 
     def show(self, match_id: str, seat: int, sid: str) -> None:
-        """Send one socket its whole view, as it is in the database now."""
+        """Send one socket its whole view, as it is in the database now or was a moment ago.
+
+        A page that asks again and again is answered from memory. What others may have added meanwhile is read when the
+        moment is over, and shown as any change is.
+        """
         if room := self._rooms.get(match_id):
             with room.lock:
-                self._catch_up(room)
+                left = room.read_at + FRESH - time.monotonic()
+                if left <= 0:
+                    self._catch_up(room)
+                    room.read_at = time.monotonic()
+                elif not room.reads_soon:
+                    room.reads_soon = True
+                    spawn_later(left, self._read_late, room)
                 self._send("view", sid, room.view(seat))
+
+    def _read_late(self, room: Room) -> None:
+        room.reads_soon = False
+        # Without the database there is nothing to show; whoever asks next is told so.
+        with contextlib.suppress(SQLAlchemyError), room.lock:
+            if not room.empty:
+                self._catch_up(room)
+                room.read_at = time.monotonic()
 
     def ply(self, match_id: str) -> int:
         """Accepted moves so far, as this process knows them."""

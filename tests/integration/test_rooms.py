@@ -1,12 +1,13 @@
 """Pages are shown what happens, whatever happens to the page beside them or to whoever made it happen."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import gevent
 import pytest
 from flask import Flask
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 
 from app.extensions import writing
@@ -14,7 +15,7 @@ from app.games.base import JSON
 from app.matches import live
 from app.matches.record import Record, Seat
 from app.registry import find_model
-from app.web import sockets, tickets
+from app.web import rooms, sockets, tickets
 from app.web.rooms import Rooms
 from app.web.sockets import Play
 
@@ -141,3 +142,44 @@ def test_a_page_learns_of_a_move_whose_maker_was_killed_before_telling(
     gevent.sleep(0.3)
     move(engine, record, 1, "is it small?")
     until(lambda: pages.names("here") == ["view", "change", "change"])
+
+
+def test_a_view_that_is_asked_for_again_and_again_comes_from_memory_and_ends_up_true(
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "FRESH", 3600.0)
+    come(play, app, record, "here")
+    until(lambda: pages.names("here") == ["view"])
+    place = play._places["here"]
+    move(engine, record, 0, "a pet")
+    asked: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *what: asked.append(what[2]))
+    assert play.sync(place, "here", {}) == {"ok": True, "ply": 1}  # the first one asks the database
+    assert asked
+    asked.clear()
+    assert [play.sync(place, "here", {}) for _ in range(50)] == [{"ok": True, "ply": 1}] * 50
+    assert asked == []
+    assert pages.names("here") == ["view", "change", *["view"] * 51]
+    assert all(view["ply"] == 1 for name, view in pages.heard["here"][2:])
+    # What others do meanwhile comes without being asked for again.
+    monkeypatch.setattr(rooms, "FRESH", 0.2)
+    play._rooms._rooms[record.id].reads_soon = False
+    play._rooms._rooms[record.id].read_at = time.monotonic()
+    move(engine, record, 1, "is it small?")
+    play.sync(place, "here", {})
+    until(lambda: pages.heard["here"][-1][0] == "change" and pages.heard["here"][-1][1]["ply"] == 2)
+
+
+def test_who_is_refused_because_the_match_has_ended_is_shown_its_end_with_the_refusal(
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "FRESH", 3600.0)
+    come(play, app, record, "here")
+    until(lambda: pages.names("here") == ["view"])
+    place = play._places["here"]
+    play.sync(place, "here", {})  # from now on views come from memory
+    live.commit(engine, live.Submission(record.id, 0, None), instant=False)  # in another process, which tells nobody
+    answer = play.move(place, "here", {"move_id": "m", "ply": 0, "text": "a pet"})
+    assert answer["error"]["code"] == "over"
+    name, shown = pages.heard["here"][-1]
+    assert (name, shown["status"]) == ("change", "over")
