@@ -223,6 +223,11 @@ class Rooms:
             elif fresh:
                 self._catch_up(room)
 
+    def catch_up(self, record: Record) -> None:
+        """Show what a refusal rests on: somebody else may have ended the match, or moved in it, and not told yet."""
+        if (room := self._rooms.get(record.id)) and room.seq < len(record.log):
+            self.refresh(record.id)
+
     def refresh(self, match_id: str) -> None:
         """Show what others have added to the log."""
         if room := self._rooms.get(match_id):

@@ -145,6 +145,8 @@ class Play:
         self._rooms.follow(submission.match_id, receipt.new[:own])
         if len(receipt.new) > own:
             gevent.spawn(self._rooms.follow, submission.match_id, receipt.new[own:])
+        if not receipt.answer.ok:
+            self._rooms.catch_up(receipt.record)
         if receipt.new and receipt.record.model_to_move:
             gevent.spawn(ring, self._settings.broker_url, submission.match_id)
         if receipt.answer.ok:
