@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     HEARTBEAT: int = Field(5, ge=1, le=60, description="Seconds between two signs of life that a page must answer.")
     OPEN_MATCHES: int = Field(10, ge=0, le=20, description="Unfinished guest matches of one browser; 0: no limit.")
 
+    INFERENCE_CACHE_MB: int = Field(
+        512, ge=1, description="Megabytes for keys and values of local models on the CPU, in each process."
+    )
     SMALL_MODELS: bool = Field(True, description="Whether the small models that Parlor comes with are registered.")
 
     TURN_LEASE: float = Field(6, gt=0.5, description="Seconds after which a dead worker's turn is given to another.")

@@ -11,6 +11,7 @@ from sqlalchemy import create_engine
 from app.config import Settings
 from app.games import warm_up
 from app.matches.turns import Desk
+from app.players.inference import engine
 from app.queues import announcer
 from app.rounds.work import spare_the_collector
 from workers import heartbeat
@@ -28,6 +29,7 @@ def open_desk(settings: Settings, *, live: bool = True) -> None:
     """Set the process up. Called once, when the worker starts; `live`: whether people will wait for its turns."""
     if live:
         warm_up()  # before the first turn: with many waiting, each thread would load the libraries for itself
+    engine.set_cache_limit(settings.INFERENCE_CACHE_MB)
     loop = asyncio.new_event_loop()
     loop.call_soon(_beat_on, loop)
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()

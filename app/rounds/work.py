@@ -25,6 +25,7 @@ from app.matches import selfplay
 from app.matches.record import MODEL, Record, Seat, load
 from app.matches.selfplay import CannotGoOn, Chair, Patience, Table
 from app.models import GenerationRow, MatchRow, RoundRow
+from app.players.inference import engine
 from app.rounds import life, ranges
 from app.rounds.ledger import DatabaseAway, Ledger
 from app.rounds.plan import Plan, Setup, setup
@@ -68,6 +69,8 @@ async def play_round(place: Workplace, round_id: int) -> bool:
     if worker is None:
         return False
     await worker.work()
+    # Its matches are over, and what comes next in this process may need the memory.
+    await asyncio.to_thread(engine.release_caches)
     return True
 
 

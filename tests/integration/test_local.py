@@ -123,7 +123,7 @@ def test_what_a_greedy_model_says_does_not_depend_on_what_it_is_batched_with(
     checkpoints: dict[str, Checkpoint], kind: str, way: type
 ) -> None:
     checkpoint = checkpoints[kind]
-    assert isinstance(models.Speaker(checkpoint).batch, way)
+    assert isinstance(models.Speaker(checkpoint, engines.cache_limit).batch, way)
     batched = together(checkpoint, range(20))
     for number in (0, 7, 19):
         [alone] = together(checkpoint, [number])
@@ -193,6 +193,54 @@ def test_with_too_little_memory_answers_are_made_a_few_at_a_time(
     failed = asyncio.run(said(checkpoints["words"], opening(1)))
     assert isinstance(failed, Failure)
     assert (failed.kind, "out of memory" in failed.what) == (BUSY, True)
+
+
+@pytest.mark.parametrize("limit", [150_000, 60_000])  # of which all the answers at once would take more than half
+def test_keys_and_values_take_no_more_memory_than_they_may_and_the_answers_are_the_same(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    expected = together(checkpoints["words"], range(20))
+    taken, rows = [], []
+    whole = Batch.step
+
+    def step(self: Batch) -> list[Ask]:
+        rows.append(len(self))
+        found = whole(self)
+        taken.append(self._rows.nbytes + self._kept._bytes)
+        return found
+
+    monkeypatch.setattr(Batch, "step", step)
+    monkeypatch.setattr(engines, "_cache_bytes", limit)
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    found = together(checkpoints["words"], range(20))
+    assert [[each.ids for each in talks] for talks in found] == [[each.ids for each in talks] for talks in expected]
+    assert max(taken) <= limit
+    assert max(rows) > 1
+
+
+def test_models_share_the_memory_and_let_go_of_it_when_nobody_will_go_on(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    whole = engines.cache_limit()
+    first = together(checkpoints["words"], [3])
+    together(checkpoints["gpt2"], [3])
+    assert engines.cache_limit() == whole // 2
+    let_go = []
+    whole_leave = Batch.leave
+
+    def leave(self: Batch) -> list[Ask]:
+        before = self._kept._bytes + self._rows.nbytes
+        asks = whole_leave(self)
+        let_go.append((before, self._kept._bytes + self._rows.nbytes))
+        return asks
+
+    monkeypatch.setattr(Batch, "leave", leave)
+    engines.release_caches()
+    assert engines.cache_limit() == whole
+    assert together(checkpoints["words"], [3])[0][0].ids == first[0][0].ids  # after what it was told before
+    [(before, after), *_] = let_go
+    assert (before > 0, after) == (True, 0)
 
 
 def test_an_idle_model_makes_room_for_another_and_one_in_use_does_not(

@@ -1,6 +1,7 @@
 """Answers that are made together, a token of each at a time: they join when there is room, and leave when they end."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from app.players.inference.asks import Ask, Sampling
 from app.players.inference.drawing import draw
 from app.players.inference.kept import Kept
-from app.players.inference.rows import Rows
+from app.players.inference.rows import Rows, whole_columns
 
 _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless one alone has more
 
@@ -17,15 +18,19 @@ _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless
 class Batch:
     """`ends` are the tokens that end an answer, and `silent` (V,) is added to all logits.
 
-    `memory` are the bytes that keys and values may take, an eighth of them for conversations that may go on.
+    `memory` tells the bytes that keys and values may take just now: seven eighths at most those of answers that are
+    being made, and conversations that may go on what these leave. A token takes `bytes_a_token`.
     """
 
-    def __init__(self, model: Any, ends: frozenset[int], silent: Tensor, memory: int) -> None:
+    def __init__(
+        self, model: Any, ends: frozenset[int], silent: Tensor, memory: Callable[[], int], bytes_a_token: int
+    ) -> None:
         self._ends = ends
         self._silent = silent
         self._memory = memory
+        self._bytes_a_token = bytes_a_token
         self._rows = Rows(model)
-        self._kept = Kept(memory // 8)
+        self._kept = Kept()
         self._asks: list[Ask] = []  # by row
         self._lengths: list[int] = []  # of what the rows hold
         self._over: list[Ask] = []
@@ -47,7 +52,7 @@ class Batch:
         self._asks += [ask for ask, _ in new]
         self._lengths += [_length(held) for _, held in new]
         rows = self._rows.number = len(self._asks)
-        self._rows.reserve(min(most, 1 << (rows - 1).bit_length()), max(len(ask.prompt) for ask, _ in new) + 1)
+        self._make_room(most)
         for row, (_, held) in enumerate(new, begin):
             if held is not None:
                 self._rows.put(row, held)
@@ -75,10 +80,30 @@ class Batch:
         self._kept.clear()
         return asks
 
+    def shrink(self) -> None:
+        """Keep no more than there may be now."""
+        if not self._asks:
+            self._rows.clear()
+        self._kept.shrink(self._memory() - self._rows.nbytes)
+
     def _fits(self, others: list[Ask], ask: Ask) -> bool:
         rows = [*self._asks, *others, ask]
-        columns = max(len(each.prompt) + each.most for each in rows)
-        return len(rows) == 1 or len(rows) * columns * self._rows.bytes_a_token <= self._memory * 7 // 8
+        return len(rows) == 1 or self._allowed(len(rows), _longest(rows))
+
+    def _allowed(self, rows: int, columns: int) -> bool:
+        return rows * (whole_columns(columns) + 1) * self._bytes_a_token <= self._memory() * 7 // 8
+
+    def _make_room(self, most: int) -> None:
+        """Have room for the rows, for some to come too if memory allows it, and for their first token."""
+        rows, longest = len(self._asks), _longest(self._asks)
+        columns = max(max(len(ask.prompt), length) for ask, length in zip(self._asks, self._lengths, strict=True)) + 1
+        there, known = self._rows.room
+        some = max(there, min(most, 1 << (rows - 1).bit_length()))
+        if self._allowed(some, max(longest, known)):
+            self._rows.reserve(some, columns)
+        else:
+            self._rows.resize(rows, columns)
+        self._kept.shrink(self._memory() - self._rows.nbytes)
 
     def _left(self, row: int) -> int:
         return len(self._asks[row].prompt) - self._lengths[row]
@@ -87,6 +112,7 @@ class Batch:
         """Compute what is new of the rows from `begin` on, and draw a token of each."""
         rows = range(begin, begin + len(pieces))
         logits = self._rows.forward(begin, pieces, [self._lengths[row] for row in rows]) + self._silent
+        self._kept.shrink(self._memory() - self._rows.nbytes)  # columns may have come
         for row, piece in zip(rows, pieces, strict=True):
             self._lengths[row] += len(piece)
         groups: dict[Sampling, list[int]] = {}
@@ -105,12 +131,18 @@ class Batch:
             if not (ask.given_up or len(ask.drawn) >= ask.most or ask.drawn[-1] in self._ends):
                 continue
             held = self._rows.get(row, self._lengths[row])  # all but the last token that was drawn
-            self._kept.keep([*ask.prompt, *ask.drawn[:-1]], len(ask.prompt), held)
+            room = self._memory() - self._rows.nbytes
+            self._kept.keep([*ask.prompt, *ask.drawn[:-1]], len(ask.prompt), held, room)
             self._rows.remove(row, self._lengths[-1])
             self._asks[row], self._lengths[row] = self._asks[-1], self._lengths[-1]
             self._asks.pop()
             self._lengths.pop()
             self._over.append(ask)
+
+
+def _longest(asks: list[Ask]) -> int:
+    """The columns that an answer may come to have."""
+    return max(len(ask.prompt) + ask.most for ask in asks)
 
 
 def _length(held: Tensor | None) -> int:

@@ -10,6 +10,7 @@ import queue
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable
+from enum import Enum, auto
 from importlib import import_module
 from typing import Any
 
@@ -33,15 +34,23 @@ _loading = threading.Lock()  # transformers cannot load two models at once, and 
 log = structlog.get_logger()
 
 
+class _Signal(Enum):
+    """What an engine is told between asks."""
+
+    CLOSE = auto()
+    SHRINK = auto()
+
+
 class Engine:
     """One checkpoint and its thread, which begins with the first ask and loads the checkpoint first."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
-        self._inbox: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Ask | _Signal | threading.Event] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._under_way = 0
         self._closed = False
+        self.has_cache = False  # whether keys and values of this model take memory
         self._most = 1  # answers at once
         self._thread = threading.Thread(target=self._run, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
@@ -51,6 +60,7 @@ class Engine:
             if self._closed:
                 return False
             self._under_way += 1
+            self.has_cache = True
             self._most = max(self._most, most)
             self._inbox.put(ask)  # before anybody can find out that there will be no answer
             if self._thread.ident is None:
@@ -63,8 +73,24 @@ class Engine:
             if self._under_way:
                 return False
             self._closed = True
-        self._inbox.put(None)
+            self.has_cache = False
+        self._inbox.put(_Signal.CLOSE)
         return True
+
+    def release_if_idle(self) -> threading.Event | None:
+        """Keep nothing of the conversations so far. The event says when that is done; None: an answer is being made."""
+        with self._lock:
+            if self._closed or self._under_way or not self.has_cache:
+                return None
+            self.has_cache = False
+            released = threading.Event()
+            self._inbox.put(released)
+        return released
+
+    def shrink(self) -> None:
+        """Keep no more of the conversations so far than there may be now."""
+        if self.has_cache:
+            self._inbox.put(_Signal.SHRINK)
 
     # ---- The thread ------------------------------------------------------------
 
@@ -83,7 +109,7 @@ class Engine:
     def _serve(self, speaker: Any, waiting: deque[Ask]) -> None:
         """Make answers until the engine is closed."""
         limit: int | None = None  # what memory was found to allow
-        while self._take(waiting, block=not (waiting or len(speaker.batch))):
+        while self._take(speaker, waiting, block=not (waiting or len(speaker.batch))):
             ready = deque[Ask]()
             for ask in waiting:
                 if not ask.prompt and not speaker.prepare(ask):
@@ -97,13 +123,23 @@ class Engine:
             except OutOfMemory as error:
                 limit = self._halve(error, waiting)
 
-    def _take(self, waiting: deque[Ask], block: bool) -> bool:
+    def _take(self, speaker: Any, waiting: deque[Ask], block: bool) -> bool:
         """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
         try:
             while True:
                 ask = self._inbox.get(block)
-                if ask is None:
+                if ask is _Signal.CLOSE:
                     return False
+                if ask is _Signal.SHRINK:
+                    speaker.shrink()
+                    continue
+                if isinstance(ask, threading.Event):
+                    try:
+                        if not (waiting or len(speaker.batch)):
+                            speaker.release()
+                    finally:
+                        ask.set()
+                    continue
                 block = False
                 if ask.given_up:
                     self._deliver([ask])
@@ -142,10 +178,14 @@ class Engine:
         """Tell everybody why there will be no answer, and answer nobody any more."""
         with self._lock:
             self._closed = True
+            self.has_cache = False
         asks = list(waiting)
         while not self._inbox.empty():
-            if (ask := self._inbox.get()) is not None:
+            ask = self._inbox.get()
+            if isinstance(ask, Ask):
                 asks.append(ask)
+            elif isinstance(ask, threading.Event):
+                ask.set()
         for ask in asks:
             ask.result = result
         self._deliver(asks)
@@ -162,7 +202,7 @@ def _load(checkpoint: Checkpoint) -> Any:
     quiet()
     try:
         with _loading:
-            return import_module("app.players.inference.model").Speaker(checkpoint)
+            return import_module("app.players.inference.model").Speaker(checkpoint, cache_limit)
     except ImportError as error:
         raise Unusable(
             f"expected torch and transformers where the workers run, got none ({error});"
@@ -189,6 +229,31 @@ def _tell(asks: Iterable[Ask]) -> None:
 
 _engines: OrderedDict[Checkpoint, Engine] = OrderedDict()  # the one that was asked least recently first
 _lock = threading.Lock()
+_cache_bytes = 512 << 20
+
+
+def set_cache_limit(megabytes: int) -> None:
+    """How much memory keys and values of all models of this process may take on the CPU."""
+    global _cache_bytes
+    _cache_bytes = megabytes << 20
+
+
+def cache_limit() -> int:
+    """The bytes that keys and values of one model may take just now: models with conversations share alike."""
+    with _lock:
+        return _cache_bytes // max(1, sum(engine.has_cache for engine in _engines.values()))
+
+
+def release_caches() -> None:
+    """Let go of what was kept of conversations, as far as no answer is being made: nobody will go on with them soon.
+
+    Returns when it is done: a process that ends while torch is at work is aborted.
+    """
+    with _lock:
+        released = [engine.release_if_idle() for engine in _engines.values()]
+    for each in released:
+        if each is not None:
+            each.wait()
 
 
 async def answer(checkpoint: Checkpoint, ask: Ask, most: int) -> Said | Failure:
@@ -198,6 +263,9 @@ async def answer(checkpoint: Checkpoint, ask: Ask, most: int) -> Said | Failure:
     """
     with _lock:
         engine = _engines.get(checkpoint)
+        if engine is None or not engine.has_cache:
+            for each in _engines.values():
+                each.shrink()
         if engine is None or not engine.put(ask, most):
             engine = _engines[checkpoint] = Engine(checkpoint)
             engine.put(ask, most)

@@ -12,21 +12,20 @@ from torch import Tensor
 
 class _Entry(NamedTuple):
     ids: Sequence[int]
-    held: Tensor  # (2, layers, heads, length, width)
+    held: Tensor  # (layers, 2, heads, length, width)
     marks: tuple[int, int]  # at the end of the prompt, and of all
 
 
 class Kept:
-    """At most `most` bytes."""
+    """What is kept, and by how many bytes; whoever keeps says how many there may be."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._bytes = 0
         self._entries: dict[int, _Entry] = {}  # by the mark of all, the oldest first
         self._found: dict[int, tuple[int, int]] = {}  # mark → how far, and the mark of all
 
-    def keep(self, ids: Sequence[int], prompt: int, held: Tensor) -> None:
-        """Keep what was computed of a conversation whose first `prompt` tokens were a prompt."""
+    def keep(self, ids: Sequence[int], prompt: int, held: Tensor, most: int) -> None:
+        """Keep what was computed of a conversation whose first `prompt` tokens were a prompt, `most` bytes in all."""
         marks = list(_marks(ids))
         whole = marks[-1]
         self._drop(whole)
@@ -34,7 +33,11 @@ class Kept:
         self._found[marks[prompt - 1]] = prompt, whole
         self._found[whole] = len(ids), whole
         self._bytes += held.nbytes
-        while self._bytes > self._most:
+        self.shrink(most)
+
+    def shrink(self, most: int) -> None:
+        """Keep no more than `most` bytes."""
+        while self._entries and self._bytes > most:
             self._drop(next(iter(self._entries)))
 
     def take(self, ids: Sequence[int]) -> Tensor | None:

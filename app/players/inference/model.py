@@ -1,8 +1,11 @@
 """A checkpoint in memory, and how chats become answers of its model."""
 
+import ctypes
 import os
 import time
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,15 +35,18 @@ from training.rendering import Renderer, control_tokens
 
 _SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
 _FEW_THREADS = 4
-_SHARE = 4  # of the machine's memory, one part in so many is for keys and values
+_SHARE = 0.8  # of a GPU's free memory for keys and values
 _ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
 
 
 class Speaker:
     """A model with all that is needed to have it answer. Belongs to one thread."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        """Loads it. Raises Unusable for a checkpoint or a device that cannot be used."""
+    def __init__(self, checkpoint: Checkpoint, cache_limit: Callable[[], int]) -> None:
+        """Loads it; `cache_limit` tells the bytes that keys and values may take just now on the CPU.
+
+        Raises Unusable for a checkpoint or a device that cannot be used.
+        """
         disable_progress_bar()
         self.device, dtype = _place(checkpoint)
         try:
@@ -55,8 +61,10 @@ class Speaker:
         self._ends = self._find_ends()
         silent = self._silent()
         self._model.generation_config = GenerationConfig()  # how it is sampled is the registry's business alone
-        if _fits_in_rows(self._model):
-            self.batch: Batch | PlainBatch = Batch(self._model, self._ends, silent, _memory(self.device))
+        bytes_a_token = _bytes_in_rows(self._model)
+        if bytes_a_token is not None:
+            memory = cache_limit if self.device == "cpu" else partial(int, torch.cuda.mem_get_info()[0] * _SHARE)
+            self.batch: Batch | PlainBatch = Batch(self._model, self._ends, silent, memory, bytes_a_token)
         else:
             padding = next((token for token in (self._tokenizer.pad_token_id, *self._ends) if token is not None), 0)
             self.batch = PlainBatch(self._model, self._ends, silent, padding)
@@ -91,6 +99,16 @@ class Speaker:
         for ask in over:
             ask.result = self._said(ask)
         return over
+
+    def shrink(self) -> None:
+        """Keep no more of earlier conversations than there may be now."""
+        self.batch.shrink()
+        _give_memory_back()
+
+    def release(self) -> None:
+        """Keep nothing of earlier conversations: none will go on soon. For when no answer is being made."""
+        self.batch.leave()
+        _give_memory_back()
 
     def _said(self, ask: Ask) -> Said:
         ended = bool(ask.drawn) and ask.drawn[-1] in self._ends
@@ -141,18 +159,14 @@ def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     return device, {"float32": torch.float32, "bfloat16": torch.bfloat16}[checkpoint.dtype]
 
 
-def _memory(device: str) -> int:
-    """The bytes that keys and values may take."""
-    if device == "cuda":
-        return int(torch.cuda.mem_get_info()[0] * 0.8)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE
+def _bytes_in_rows(model: Any) -> int | None:
+    """The bytes that a token takes in rows; None for a model that says something else in rows than alone.
 
-
-def _fits_in_rows(model: Any) -> bool:
-    """Whether a model says the same in rows as alone: all tokens at once, and in two parts beside another sequence."""
+    Compared are all tokens at once, and in two parts beside another sequence.
+    """
     layers = DynamicCache(config=model.config).layers
     if any(type(layer) is not DynamicLayer for layer in layers):
-        return False
+        return None
     ids = [(7919 * at + 13) % min(1000, model.get_input_embeddings().num_embeddings) for at in range(12)]
     parts = [torch.tensor([part], device=model.device) for part in (ids, ids[:7])]
     rows = Rows(model)
@@ -162,6 +176,14 @@ def _fits_in_rows(model: Any) -> bool:
             rows.forward(0, [ids[:9], ids[:3]], [0, 0])
             together = rows.forward(0, [ids[9:], ids[3:7]], [9, 3]).float()
     except Exception:  # whatever a model does with what it did not expect, it can be played with in the plain way
-        return False
+        return None
     scale = alone.abs().max()
-    return bool((alone - together).abs().max() <= _ALIKE[model.dtype] * scale)
+    alike = bool((alone - together).abs().max() <= _ALIKE[model.dtype] * scale)
+    return rows.bytes_a_token if alike else None
+
+
+def _give_memory_back() -> None:
+    """Have the C library return to the system what it holds of what was freed; glibc alone keeps so much."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -57,6 +57,9 @@ class PlainBatch:
             ask.drawn = row[: min(end, ask.most)]
         return self.leave()
 
+    def shrink(self) -> None:
+        """Nothing is kept from one answer to the next."""
+
     def leave(self) -> list[Ask]:
         """Forget everything. Returns the answers that were being made."""
         asks, self._asks = self._asks, []

@@ -15,15 +15,20 @@ from transformers import Cache
 _COLUMNS = 64  # storage grows by so many
 
 
+def whole_columns(columns: int) -> int:
+    """So many, or a few more: what there is room for when so many are asked for."""
+    return -(-columns // _COLUMNS) * _COLUMNS
+
+
 class Rows(Cache):
-    """Storage is (keys and values, layer, row, head, column, width). The first `number` rows are in use."""
+    """Storage of each layer is (keys and values, row, head, column, width). The first `number` rows are in use."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(layers=[])
         self.number = 0
         self._model = model
         self._layers = model.config.get_text_config().num_hidden_layers
-        self._storage: Tensor | None = None
+        self._storage: list[Tensor] = []  # by layer
         self._rows = self._columns = 0  # there is room for; one column more takes what is only padding
         self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in signature(model.forward).parameters else {}
         self._span = slice(0)
@@ -59,10 +64,10 @@ class Rows(Cache):
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_args: Any, **_more: Any
     ) -> tuple[Tensor, Tensor]:
         """Called by each layer with what is new, (N, heads, C, width); gives all of it: (N, heads, longest, width)."""
-        if self._storage is None:
+        if not self._storage:
             self._storage = self._allocated(key_states[0])
         rows, columns = self._place
-        keys, values = self._storage[:, layer_idx]
+        keys, values = self._storage[layer_idx]
         keys[rows, :, columns] = key_states.transpose(1, 2)
         values[rows, :, columns] = value_states.transpose(1, 2)
         return keys[self._span, :, : self._longest], values[self._span, :, : self._longest]
@@ -74,44 +79,61 @@ class Rows(Cache):
     @property
     def bytes_a_token(self) -> int:
         """What a column of a row takes; 0 before anything was computed."""
-        storage = self._storage
-        return 0 if storage is None else storage[:, :, 0, :, 0].numel() * storage.element_size()
+        return sum(layer[:, 0, :, 0].nbytes for layer in self._storage)
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """How many rows and columns there is room for."""
+        return self._rows, self._columns
+
+    @property
+    def nbytes(self) -> int:
+        """What the storage takes."""
+        return sum(layer.nbytes for layer in self._storage)
 
     def get(self, row: int, length: int) -> Tensor:
-        """A copy of the first columns of a row that holds something: (2, layers, heads, length, width)."""
-        if self._storage is None:
+        """A copy of the first columns of a row that holds something: (layers, 2, heads, length, width)."""
+        if not self._storage:
             raise ValueError("expected a row that holds something, got an empty one")
-        return self._storage[:, :, row, :, :length].clone()
+        return torch.stack([layer[:, row, :, :length] for layer in self._storage])
 
     def put(self, row: int, held: Tensor) -> None:
         """Write what `get` gave into a row."""
         self.reserve(row + 1, held.shape[3])
-        if self._storage is None:
+        if not self._storage:
             self._storage = self._allocated(held[0, 0])
-        self._storage[:, :, row, :, : held.shape[3]] = held
+        for layer, new in zip(self._storage, held, strict=True):
+            layer[:, row, :, : held.shape[3]] = new
 
     def remove(self, row: int, last_length: int) -> None:
         """Take a row out; the last one, which has so many columns, comes into its place."""
         self.number -= 1
-        if row < self.number and self._storage is not None:
-            self._storage[:, :, row, :, :last_length] = self._storage[:, :, self.number, :, :last_length]
+        if row < self.number:
+            for layer in self._storage:
+                layer[:, row, :, :last_length] = layer[:, self.number, :, :last_length]
 
     def clear(self) -> None:
         """Forget all rows, and give their memory back."""
         self.number = self._rows = self._columns = 0
-        self._storage = None
+        self._storage = []
 
     def reserve(self, rows: int, columns: int) -> None:
-        """Make room for so much; what is there stays."""
-        if rows <= self._rows and columns <= self._columns:
-            return
-        old, known = self._storage, self._columns
-        self._rows, self._columns = max(rows, self._rows), max(-(-columns // _COLUMNS) * _COLUMNS, known)
-        if old is not None:
-            self._storage = self._allocated(old[0, 0, 0])
-            self._storage[:, :, : old.shape[2], :, :known] = old[:, :, :, :, :known]
+        """Make room for so much; what is there stays. One layer after the other, so that hardly any is there twice."""
+        if rows > self._rows or columns > self._columns:
+            self.resize(max(rows, self._rows), max(columns, self._columns))
 
-    def _allocated(self, like: Tensor) -> Tensor:
+    def resize(self, rows: int, columns: int) -> None:
+        """Have room for no more than so much, which has to be enough for what is there."""
+        known, kept = min(columns, self._columns), min(rows, self._rows)
+        self._rows, self._columns = rows, whole_columns(columns)
+        for at, old in enumerate(self._storage):
+            new = self._storage[at] = self._layer(old[0, 0])
+            new[:, :kept, :, :known] = old[:, :kept, :, :known]
+
+    def _allocated(self, like: Tensor) -> list[Tensor]:
         """Storage for the heads and the width of (heads, _, width)."""
-        shape = 2, self._layers, self._rows, like.shape[0], self._columns + 1, like.shape[2]
+        return [self._layer(like) for _ in range(self._layers)]
+
+    def _layer(self, like: Tensor) -> Tensor:
+        shape = 2, self._rows, like.shape[0], self._columns + 1, like.shape[2]
         return torch.zeros(shape, dtype=like.dtype, device=like.device)
