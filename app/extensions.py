@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 from flask_sqlalchemy import SQLAlchemy
@@ -125,6 +125,25 @@ def came_second(error: Exception) -> bool:
     if isinstance(error, IntegrityError):
         return True
     return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _LOST_A_RACE
+
+
+class Transact(Protocol):
+    """Does `work(session)` in a transaction of its own, and gives what that returned."""
+
+    def __call__(self, work: Callable[[Session], T], /) -> T: ...
+
+
+def transact(database: Engine) -> Transact:
+    """How a service that takes several transactions is given them; each waits as `insist` does."""
+    return lambda work: insist(database, work, MOST_SECONDS_AWAY)
+
+
+def in_turn(transact: Transact, work: Callable[[Session], T]) -> T:
+    """One of many transactions in a row. Others that wait for the database's lock get it in between."""
+    began = time.monotonic()
+    done = transact(work)
+    time.sleep(time.monotonic() - began)
+    return done
 
 
 def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:

@@ -7,8 +7,10 @@ from typing import Any
 from sqlalchemy import Engine, select
 
 from app.datasets import build, store
+from app.datasets import rounds as imported
+from app.datasets.records import check
 from app.datasets.spec import read_spec
-from app.extensions import reading, writing
+from app.extensions import reading, transact, writing
 from app.games.base import Event
 from app.matches.record import load
 from app.models import Dataset, MatchRow
@@ -24,6 +26,11 @@ def cut(engine: Engine, home: Path, name: str = "mine", **spec: Any) -> Dataset:
         session.flush()
         session.expunge(row)
     return row
+
+
+def take_in(engine: Engine, wanted: imported.Import, player: str = "gpt-4") -> int:
+    """Import games as the command line does; the round's number."""
+    return imported.take_in(transact(engine), wanted, wanted.source, check(wanted.source), player, 15)
 
 
 def rows_of(home: Path, dataset: Dataset) -> list[dict[str, Any]]:

@@ -2,12 +2,12 @@
 
 import click
 
-from app.cli.base import Group, ensure_database, print_json, progress, read_value
+from app.cli.base import Group, ensure_database, print_json, progress, read_value, settings
 from app.datasets import rounds as service
 from app.datasets.lm_folder import LIMIT
 from app.datasets.records import check
 from app.errors import check_name
-from app.extensions import writing
+from app.extensions import db, transact
 from app.games.words import RULES
 
 imports = Group("import", help="Take published games in as a round. docs/formats.md says what is kept.")
@@ -60,14 +60,13 @@ def _take_in(wanted: service.Import, player: str, as_json: bool) -> None:
     """Read everything once before anything is written; then all of it goes into the database, or nothing does."""
     check_name("--player", player)
     with progress(wanted.source, lambda: None) as found:
-        matches = check(found)
+        number = check(found)
     ensure_database()
-    with writing() as session, progress(wanted.source, lambda: matches) as found:
-        row = service.take_in(session, wanted, found, player)
-        round_id, matches = row.id, row.matches
+    with progress(wanted.source, lambda: number) as found:
+        round_id = service.take_in(transact(db.engine), wanted, found, number, player, settings().ROUND_LEASE)
     if as_json:
-        print_json({"round_id": round_id, "matches": matches})
+        print_json({"round_id": round_id, "matches": number})
     else:
         click.echo(
-            f"Round {round_id}: {matches} match{'' if matches == 1 else 'es'} of {wanted.game} from {wanted.path}."
+            f"Round {round_id}: {number} match{'' if number == 1 else 'es'} of {wanted.game} from {wanted.path}."
         )

@@ -1,13 +1,15 @@
-"""Imported games as a round of the database, and a round as games for an exporter. Nothing here commits."""
+"""Imported games as a round of the database, and a round as games for an exporter."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import uuid4
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from app import states
@@ -16,16 +18,17 @@ from app.datasets.importers.lm_selfplay import LmSelfplay
 from app.datasets.importers.spag import Spag
 from app.datasets.records import PERSON, ImportedMatch, Seat
 from app.errors import Conflict, Invalid
+from app.extensions import Transact, in_turn
 from app.games.base import JSON, Event
 from app.matches import engine, store
 from app.matches.events import Aborted, Violated, from_json
 from app.matches.record import Logged, Record, new_match_id
 from app.matches.record import Seat as RecordSeat
-from app.models import EventRow, MatchRow, MatchSource, RoundRow
-from app.rounds import life
+from app.models import EventRow, MatchRow, MatchSource, RoundRange, RoundRow
+from app.rounds import life, ranges
 from app.rounds.plan import IN_ORDER
 
-AT_ONCE = 200  # matches in memory
+AT_ONCE = 200  # matches in memory, and in one transaction
 _SEATS = (Seat(PERSON), Seat(PERSON))  # who played is no part of the formats that are written
 
 
@@ -66,19 +69,44 @@ def dialogues(file: str) -> Import:
 # ---- In ----------------------------------------------------------------------
 
 
-def take_in(session: Session, wanted: Import, matches: Iterable[ImportedMatch], player: str) -> RoundRow:
-    """Write the games down as a round that is over; `player` is what models without a name are called.
+def take_in(
+    transact: Transact, wanted: Import, matches: Iterable[ImportedMatch], number: int, player: str, seconds: float
+) -> int:
+    """Write games down as a round that is over; the round's number.
 
-    `matches` are those of the source, perhaps watched by a bar. Raises Invalid, as reading does, and for no games.
+    `matches` are those of the source, perhaps watched by a bar, and `number` is how many there are to be; `player` is
+    what models without a name are called, `seconds` how long a killed import passes for one that goes on. The games go
+    in by short transactions, so that nobody who plays waits for them. When one fails, or somebody cancels the round,
+    all of them go again; what a killed import has left goes with the next one. Raises Invalid, as reading does, and for
+    no games, and Conflict for a cancelled one.
     """
+    if number == 0:
+        raise Invalid(f"{wanted.path}: expected games, got none")
+    for forgotten in transact(_forgotten):
+        _remove(transact, forgotten)
+    owner = f"import-{uuid4().hex}"
     now = datetime.now(UTC)
+    round_id = transact(lambda session: _begun(session, wanted, number, owner, now, seconds))
+    write = partial(_write, round_id=round_id, owner=owner, seconds=seconds, player=player, now=now)
+    try:
+        each = iter(matches)
+        while batch := list(islice(each, AT_ONCE)):
+            in_turn(transact, partial(write, batch=batch))
+        transact(lambda session: _ended(session, round_id, wanted.path))
+    except BaseException:
+        _remove(transact, round_id)
+        raise
+    return round_id
+
+
+def _begun(session: Session, wanted: Import, number: int, owner: str, now: datetime, seconds: float) -> int:
     row = RoundRow(
         name=engine.readable(wanted.path.resolve().name)[:120],
         game=wanted.game,
         source=life.IMPORT,
-        status=states.DONE,
+        status=states.RUNNING,
         config=wanted.config,
-        matches=0,
+        matches=number,
         seed=0,
         pick=IN_ORDER,
         sampling={},
@@ -88,23 +116,60 @@ def take_in(session: Session, wanted: Import, matches: Iterable[ImportedMatch], 
         violations=0,
         created_at=now,
         started_at=now,
-        ended_at=now,
     )
     session.add(row)
     session.flush()
-    each = iter(matches)
-    while batch := list(islice(each, AT_ONCE)):
-        _insert(session, row.id, batch, player, now)
-        events = [event for match in batch for event in match.events]
-        row.matches += len(batch)
-        row.aborted += sum(isinstance(event, Aborted) for event in events)
-        row.moves += sum(isinstance(event, Event) for event in events)
-        row.violations += sum(isinstance(event, Violated) for event in events)
-    if row.matches == 0:
-        raise Invalid(f"{wanted.path}: expected games, got none")
-    row.finished = row.matches
-    session.flush()
-    return row
+    until = now + timedelta(seconds=seconds)
+    session.add(RoundRange(round_id=row.id, start=0, stop=number, lease_owner=owner, lease_until=until))
+    return row.id
+
+
+def _write(
+    session: Session,
+    *,
+    round_id: int,
+    owner: str,
+    seconds: float,
+    batch: Sequence[ImportedMatch],
+    player: str,
+    now: datetime,
+) -> None:
+    """Write some of the games down, and that somebody is still at it."""
+    row = session.get_one(RoundRow, round_id, with_for_update=True)
+    if row.status != states.RUNNING or not ranges.hold(session, round_id, (0,), owner, seconds):
+        raise Conflict(f"round {round_id}: expected to take its games in, got one that was {row.status} meanwhile")
+    _insert(session, round_id, batch, player, now)
+    events = [event for match in batch for event in match.events]
+    row.finished += len(batch)
+    row.aborted += sum(isinstance(event, Aborted) for event in events)
+    row.moves += sum(isinstance(event, Event) for event in events)
+    row.violations += sum(isinstance(event, Violated) for event in events)
+
+
+def _ended(session: Session, round_id: int, path: Path) -> None:
+    row = session.get_one(RoundRow, round_id, with_for_update=True)
+    if row.finished != row.matches:
+        raise Invalid(f"{path}: expected {row.matches} games, as when it was checked, got {row.finished}; try again")
+    row.status, row.ended_at = states.DONE, datetime.now(UTC)
+    ranges.finish(session, round_id, (0,))
+
+
+def _forgotten(session: Session) -> Sequence[int]:
+    """Rounds whose import was broken off by a kill."""
+    left = select(RoundRow.id).where(RoundRow.source == life.IMPORT, RoundRow.status != states.DONE)
+    return [each for each in session.scalars(left) if not ranges.anybody_at(session, each)]
+
+
+def _remove(transact: Transact, round_id: int) -> None:
+    while in_turn(transact, partial(_remove_some, round_id=round_id)):
+        pass
+    transact(lambda session: session.execute(delete(RoundRow).where(RoundRow.id == round_id)))
+
+
+def _remove_some(session: Session, round_id: int) -> int:
+    some = session.scalars(select(MatchRow.id).where(MatchRow.round_id == round_id).limit(AT_ONCE)).all()
+    session.execute(delete(MatchRow).where(MatchRow.id.in_(some)))
+    return len(some)
 
 
 def _insert(session: Session, round_id: int, batch: Sequence[ImportedMatch], player: str, now: datetime) -> None:

@@ -21,7 +21,7 @@ from app.registry import get_model, set_enabled
 from app.rounds import life, material, matrix
 from app.rounds.plan import SHUFFLED
 from app.rounds.work import Workplace, play_round
-from tests.datasets import cut
+from tests.datasets import cut, take_in
 from tests.stack import Stack
 
 SCRIPTED = "scripted"
@@ -141,8 +141,7 @@ def _imported(engine: Engine, folder: Path) -> int:
     episode = {"history": history, "target_word": "umbrella", "max_turns": 5, "outcome": "defender wins"}
     file.write_text(json.dumps([episode] * 12), encoding="utf-8")
     wanted = imported.spag(str(file), "released")
-    with writing(engine) as session:
-        return imported.take_in(session, wanted, wanted.source, "gpt-4").id
+    return take_in(engine, wanted)
 
 
 # ---- The pages -----------------------------------------------------------------

@@ -23,7 +23,7 @@ from app.models import Dataset, DatasetRow, GenerationRow, MatchRow, RoundRow, S
 from app.players.prompts import default_prompt, rules
 from app.registry import PERSON, add_api_model, get_model
 from app.schema import upgrade
-from tests.datasets import cut, matches_of, own_moves, rows_of, said, seat_of
+from tests.datasets import cut, matches_of, own_moves, rows_of, said, seat_of, take_in
 from tests.rounds import add_models, haggler, make_round, play
 from tests.stub_openai import StubServer
 
@@ -331,8 +331,7 @@ def test_imported_matches_are_told_in_the_style_of_the_spec(engine: Engine, home
     file = tmp_path / "episodes.json"
     file.write_text(json.dumps([EPISODE] * 3))
     wanted = imported.spag(str(file), "strict")
-    with writing(engine) as session:
-        number = imported.take_in(session, wanted, wanted.source, "gpt-4").id
+    number = take_in(engine, wanted)
     dataset = cut(engine, home, rounds=[number])
     rows = rows_of(home, dataset)
     assert [seat_of(row)[1] for row in rows] == [1, 1, 1]  # the defender wins
@@ -363,8 +362,7 @@ def test_published_dialogues_of_people_can_be_learned_from(engine: Engine, home:
     file = tmp_path / "data.txt"
     file.write_text(LINE)
     wanted = imported.dialogues(str(file))
-    with writing(engine) as session:
-        number = imported.take_in(session, wanted, wanted.source, "person").id
+    number = take_in(engine, wanted, "person")
     rows = rows_of(home, cut(engine, home, rounds=[number], filter="nonzero", source="people"))
     assert all(said(row) == own_moves(engine, row) for row in rows)
     assert "[message] hats?" in {move for row in rows for move in said(row)}
