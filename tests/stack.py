@@ -5,13 +5,16 @@ import itertools
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+
+from sqlalchemy import Engine, text
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = "Ctrl-C stops everything."
@@ -178,3 +181,54 @@ class Stack:
             raise
         finally:
             print(self.output())
+
+
+def put_to_sleep(engine: Engine, group: int) -> None:
+    """SIGSTOP a group of processes while none of them is within a transaction, which would hold up everybody else."""
+
+    def asleep() -> bool:
+        os.killpg(group, signal.SIGSTOP)
+        if _nobody_holds(engine):
+            return True
+        os.killpg(group, signal.SIGCONT)
+        return False
+
+    wait_until(asleep, "processes that are not within a transaction")
+
+
+def _nobody_holds(engine: Engine) -> bool:
+    """Whether transactions that have begun by now end within a second."""
+    if engine.dialect.name == "sqlite":
+        with contextlib.closing(sqlite3.connect(str(engine.url.database), timeout=1)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            return True
+    open_since = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < :at"
+    )
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        at = connection.scalar(text("SELECT now()"))
+        for _ in range(10):
+            if connection.scalar(open_since, {"at": at}) == 0:
+                return True
+            time.sleep(0.1)
+    return False
+
+
+@contextlib.contextmanager
+def another_worker(parlor: Stack, queue: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """A second worker for turns, rounds (batch) or trainings (train) beside the supervisor's, as on another machine."""
+    command = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.celery_app", "worker", "-n", "second@%h"]
+    command += ["-Q", queue, "-P", "threads", "-c", {"turns": "4", "batch": "2", "train": "1"}[queue]]
+    command += ["--without-gossip", "--without-mingle", "--loglevel", "error"]
+    with (parlor.home / "second.log").open("ab") as log:
+        started = subprocess.Popen(command, cwd=ROOT, env=parlor.env, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait(PATIENCE)

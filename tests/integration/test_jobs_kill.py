@@ -18,7 +18,7 @@ from app.config import load_settings
 from app.finetuning import jobs
 from app.queues import call_to_job
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
-from tests.stack import PATIENCE, ROOT, Stack, alive, new_home, wait_until
+from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, new_home, put_to_sleep, wait_until
 from tests.tables import database, settings_of
 
 ENV = {"TRAIN_LEASE": "1.5", "UPKEEP_EVERY": "0.4"}
@@ -81,6 +81,26 @@ def test_a_job_outlives_its_training_and_its_workers(running: Stack) -> None:
         assert resumed[0] >= 10
         assert events_of(engine, job_id)[-1]["event"] == "finished"
     assert not alive(training_of(running.home, job_id))
+
+
+def test_a_worker_that_slept_while_another_took_its_training_writes_nothing(running: Stack) -> None:
+    with database(running) as engine, another_worker(running, "train") as second:
+        put_to_sleep(engine, second.pid)  # so that it is the other one who begins
+        job_id = make_job(engine, make_dataset(engine, settings_of(running)), queued=True, max_steps=150, log_every=1)
+        call_to_job(settings_of(running).broker_url, job_id)
+        wait_for_step(engine, job_id, 5, life=1)
+        sleeper, its = running.pid("train"), row_of(engine, job_id).lease_owner
+        put_to_sleep(engine, sleeper)
+        os.killpg(second.pid, signal.SIGCONT)
+        wait_until(lambda: row_of(engine, job_id).lease_owner not in (None, its), "the other worker at the job")
+        os.killpg(sleeper, signal.SIGCONT)
+        wait_until(lambda: row_of(engine, job_id).status == states.DONE, "the end of the job")
+        assert (row_of(engine, job_id).step, models(engine)) == (150, 2)
+        told = [each["event"] for each in events_of(engine, job_id)]
+        assert (told[0], told[-1], told.count("finished")) == ("started", "finished", 1)
+        steps = [each["step"] for each in events_of(engine, job_id, "step")]
+        assert set(steps) == set(range(1, 151))
+        assert all(later <= earlier + 1 for earlier, later in pairwise(steps))  # from a checkpoint on, if it was ended
 
 
 def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on(home: Path) -> None:

@@ -1,6 +1,8 @@
 """`kill -9` of whatever runs, in the middle of a match: it goes on, and no move is lost or doubled."""
 
+import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +11,7 @@ from sqlalchemy import select
 
 from app.models import EventRow, GenerationRow, MatchRow
 from tests.participant import JSON, Participant
-from tests.stack import Stack, new_home, wait_until
+from tests.stack import Stack, another_worker, new_home, put_to_sleep, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, database, negotiation, taboo
 
@@ -120,6 +122,26 @@ def check_log(parlor: Stack, match: str, expected: list[str]) -> None:
 @pytest.mark.parametrize("victim", ["web", "turns", "broker"])
 def test_a_match_of_each_game_outlives_any_process(embedded: Stack, stub: StubServer, victim: str) -> None:
     play(embedded, stub, [victim])
+
+
+def test_a_worker_that_slept_beyond_its_lease_writes_nothing(embedded: Stack, stub: StubServer) -> None:
+    table = negotiation(embedded, opponent=LABEL)
+    with Participant(table) as person:
+        asked = len(stub.requests)
+        assert person.move("[message] Line 1.")["ok"]
+        wait_until(lambda: len(stub.requests) > asked, "a model at work")
+        sleeper = embedded.pid("turns")
+        with database(embedded) as engine:
+            put_to_sleep(engine, sleeper)
+        with another_worker(embedded, "turns"):
+            person.wait(lambda: person.view["ply"] == 2, "an answer by the other worker")
+            os.killpg(sleeper, signal.SIGCONT)
+            said = embedded.home / "logs" / "turns.log"
+            wait_until(lambda: f"somebody else' match='{table.match}'" in said.read_text(), "a worker that gives up")
+        assert person.move("[propose] (1 books, 0 hats, 0 balls)")["ok"]
+        person.wait(lambda: person.over, "the end")
+    expected = ["[message] Line 1.", "[message] Answer 1.", "[propose] (1 books, 0 hats, 0 balls)", DEAL]
+    check_log(embedded, table.match, expected)
 
 
 def test_matches_on_postgresql_and_redis_outlive_web_and_worker(

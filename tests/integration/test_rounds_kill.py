@@ -18,18 +18,19 @@ from sqlalchemy import Engine, create_engine, select
 from sqlalchemy.exc import OperationalError
 
 from app import states
-from app.extensions import reading
-from app.models import RoundRow
+from app.extensions import reading, writing
+from app.models import RoundRange, RoundRow
 from app.queues import call_to_round
+from app.rounds import life
 from tests.conftest import service
 from tests.rounds import add_models, check, facts, haggler, make_round, row_of
 from tests.services import emptied_redis, new_database, redis_of
-from tests.stack import ROOT, Stack, new_home, wait_until, worker
+from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, new_home, put_to_sleep, wait_until, worker
 from tests.stub_openai import Reply, StubServer
 from tests.tables import database, settings_of
 
 MATCHES = 300
-ENV = {"ROUND_LEASE": "1.5", "UPKEEP_EVERY": "0.4"}
+ENV = {"ROUND_LEASE": "4", "UPKEEP_EVERY": "0.4"}
 SLOW, QUICK = "slow", "quick"
 FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
 
@@ -77,37 +78,27 @@ def broker_of(parlor: Stack) -> str:
     return parlor.env["REDIS_URL"] or settings.broker_url
 
 
-def another_worker(parlor: Stack) -> "subprocess.Popen[bytes]":
-    """A second worker for rounds beside the supervisor's, as on another machine."""
-    command = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.celery_app", "worker", "-n", "second@%h"]
-    command += [
-        "-Q",
-        "batch",
-        "-P",
-        "threads",
-        "-c",
-        "2",
-        "--without-gossip",
-        "--without-mingle",
-        "--loglevel",
-        "error",
-    ]
-    with (parlor.home / "second.log").open("ab") as log:
-        return subprocess.Popen(command, cwd=ROOT, env=parlor.env, stdout=log, stderr=log, start_new_session=True)
-
-
 def told_without_models(engine: Engine, round_id: int) -> list[object]:
     return [{**match, "seats": None} for _, match in sorted(facts(engine, round_id).items())]
 
 
-def test_a_worker_that_is_asked_to_stop_gives_its_part_to_another_at_once(running: Stack) -> None:
+def owners(engine: Engine, round_id: int) -> set[str]:
+    """Who holds a part of the round."""
+    with reading(engine) as session:
+        held = select(RoundRange.lease_owner).where(RoundRange.round_id == round_id)
+        return {owner for owner in session.scalars(held) if owner is not None}
+
+
+def test_a_worker_that_is_asked_to_stop_gives_its_part_back_before_it_ends(running: Stack) -> None:
     with database(running) as engine:
         round_id = queue_round(running, engine, SLOW, 100)
         wait_until(lambda: row_of(engine, round_id).finished >= 5, "some matches that are over")
-        began = time.monotonic()
-        os.kill(running.pid("batch"), signal.SIGTERM)
-        wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round", 60)
-        assert time.monotonic() - began < 30
+        asked, its = running.pid("batch"), owners(engine, round_id)
+        assert its
+        os.kill(asked, signal.SIGTERM)
+        wait_until(lambda: not alive(asked), "the worker's end")
+        assert not its & owners(engine, round_id)
+        wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round")
         check(engine, round_id, 100)
 
 
@@ -115,33 +106,64 @@ def test_a_round_outlives_its_workers_and_ends_as_if_nothing_had_happened(
     running: Stack, undisturbed: list[object]
 ) -> None:
     rng = random.Random(os.getpid())
-    with database(running) as engine:
-        second = another_worker(running)
-        try:
-            round_id = queue_round(running, engine, SLOW)
-            for kill in range(4):
-                share = (kill + rng.random()) / 5  # at a random point of each fifth of the round
-                wait_until(lambda share=share: row_of(engine, round_id).finished >= share * MATCHES, "matches")  # type: ignore[misc]
-                if kill == 1:
-                    os.killpg(second.pid, signal.SIGKILL)
-                    second.wait(10)
-                elif kill == 3:
-                    with Redis.from_url(broker_of(running).replace("redis+socket", "unix")) as broker:
-                        broker.flushdb()  # forgets every message
-                    running.kill("batch")
-                else:
-                    running.kill("batch")
-            wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round", 100)
-            check(engine, round_id, MATCHES)
-            if not undisturbed:
-                other = queue_round(running, engine, QUICK)
-                wait_until(lambda: row_of(engine, other).status == states.DONE, "the end of the other round", 100)
-                undisturbed += told_without_models(engine, other)
-            assert told_without_models(engine, round_id) == undisturbed
-        finally:
-            if second.poll() is None:
+    with database(running) as engine, another_worker(running, "batch") as second:
+        round_id = sleep_beyond_its_lease(running, engine, second.pid)
+        for kill in range(4):
+            share = (kill + rng.random()) / 5  # at a random point of each fifth of the round
+            wait_until(lambda share=share: so_far(engine, round_id) >= share, f"{share:.0%} of the matches")  # type: ignore[misc]
+            if kill == 1:
                 os.killpg(second.pid, signal.SIGKILL)
-                second.wait(10)
+                second.wait(PATIENCE)
+            elif kill == 3:
+                with Redis.from_url(broker_of(running).replace("redis+socket", "unix")) as broker:
+                    broker.flushdb()  # forgets every message
+                running.kill("batch")
+            else:
+                running.kill("batch")
+        wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round")
+        check(engine, round_id, MATCHES)
+        if not undisturbed:
+            other = queue_round(running, engine, QUICK)
+            wait_until(lambda: row_of(engine, other).status == states.DONE, "the end of the other round")
+            undisturbed += told_without_models(engine, other)
+        assert told_without_models(engine, round_id) == undisturbed
+
+
+def so_far(engine: Engine, round_id: int) -> float:
+    """The share of a round's matches that are over; fails when it has stopped."""
+    row = row_of(engine, round_id)
+    assert row.status in (states.WAITING, states.RUNNING, states.DONE), f"{row.status}: {row.error}"
+    return row.finished / row.matches
+
+
+def sleep_beyond_its_lease(running: Stack, engine: Engine, pid: int) -> int:
+    """Queue a round, stop the worker that begins it until the other has taken its parts, and let it go on."""
+    other = running.pid("batch")
+    put_to_sleep(engine, other)  # so that it is the one of `pid` who begins
+    round_id = queue_round(running, engine, SLOW)
+    wait_until(lambda: owners(engine, round_id), "a worker at the round")
+    put_to_sleep(engine, pid)
+    its = owners(engine, round_id)
+    os.killpg(other, signal.SIGCONT)
+    wait_until(lambda: not its & owners(engine, round_id), "the other worker at its parts")
+    os.killpg(pid, signal.SIGCONT)
+    return round_id
+
+
+def test_rounds_whose_models_are_away_keep_no_worker_from_a_healthy_one(running: Stack) -> None:
+    with database(running) as engine:
+        add_models(engine, "http://127.0.0.1:9/v1", "nowhere")  # nothing listens there
+        threads = settings_of(running).ROUND_THREADS
+        away = [queue_round(running, engine, "nowhere", matches=8) for _ in range(threads)]
+        wait_until(lambda: all(row_of(engine, number).started_at for number in away), "every thread at such a round")
+        healthy = queue_round(running, engine, QUICK, matches=8)
+        wait_until(lambda: row_of(engine, healthy).status == states.DONE, "the end of the healthy round", 120)
+        wait_until(lambda: all(row_of(engine, number).error for number in away), "what the others wait for")
+        for number in away:
+            row = row_of(engine, number)
+            assert (row.status in states.OPEN, row.aborted) == (True, 0)
+            with writing(engine) as session:
+                life.cancel(session, number)
 
 
 def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubServer) -> None:
@@ -180,7 +202,7 @@ def test_ctrl_c_leaves_a_round_that_can_be_resumed_and_says_how(home: Path) -> N
     engine = database_of(home)
     wait_until(lambda: finished(engine) >= 5, "some matches that are over")
     first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=30)
+    _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
     assert said.strip().endswith("of 20000 matches of round 1 are over; `flask round resume 1` plays the rest.")
     assert "Round 1 is cancelled" in flask(home, "round", "cancel", "1").stdout
