@@ -61,7 +61,8 @@ def tell(engine: Engine, job_id: int, steps: int, of: int, **values: Any) -> Non
     """Have a job tell of so many steps, with an evaluation after each tenth, as if somebody trained."""
     told: list[JSON] = [
         {"event": "started", "at": 0.0, "device": "cpu (2 threads)", "rows": 40, "eval_rows": 4, "targets": 900,
-         "parameters": 35_000, "shortened": 2, "sequences": 40, "resumed_from": None, "method": "tiny"}
+         "parameters": 35_000, "shortened": 2, "sequences": 40, "resumed_from": None, "method": "tiny",
+         "config": {"batch": 32, "schedule": "cosine", "warmup": 0.03, "seed": 0, "eval_every": None}}
     ]  # fmt: skip
     for step in range(1, steps + 1):
         facts = {"at": 2.0 * step, "step": step, "steps": of, "epoch": step / 10}

@@ -24,6 +24,7 @@ from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
 
 # They change no weight; the base's hash is recorded as it was found.
 _NOT_RECORDED = {"output", "run", "resume", "keep", "log_every", "threads", "device", "base_sha256"}
+_NO_SETTINGS = {"data", "eval_data", "chat_template", "base", "base_sha256", "output", "run", "resume"}
 
 
 def prepare(config: Config) -> None:
@@ -89,6 +90,7 @@ def train(
     progress.tell(
         "started", method=method, device=_device(trainer.args.device), parameters=model.num_parameters(), **counts,
         shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
+        config={**_settings(config), "threads": torch.get_num_threads(), "max_length": render.longest},
     )  # fmt: skip
     if last and is_over(last):
         trainer.take_up(last)
@@ -98,6 +100,11 @@ def train(
     if stop.asked:
         raise KeyboardInterrupt
     _finish(config, trainer, tokenizer, provenance, progress)
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """All fields but files and folders, those that were not given with their defaults."""
+    return {name: value for name, value in config if name not in _NO_SETTINGS}
 
 
 def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows) -> dict[str, Any]:

@@ -194,10 +194,11 @@ class TokenTrainer(Trainer):
         self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
 
     def standing(self) -> dict[str, Any]:
-        """Step, epoch and metrics so far, for a checkpoint's provenance."""
+        """Step, of how many, epoch and metrics so far, for a checkpoint's provenance."""
         history = self.state.log_history
         latest = {name: each[name] for each in history for name in ("loss", "eval_loss") if name in each}
-        return {"step": self.state.global_step, "epoch": self.state.epoch, "metrics": latest}
+        where = {"step": self.state.global_step, "steps": self.state.max_steps, "epoch": self.state.epoch}
+        return {**where, "metrics": latest}
 
 
 class _Check(TrainerCallback):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.themes import Palette
@@ -20,23 +20,43 @@ _TOOLTIP = [
 Points = Sequence[tuple[int, float]]
 
 
-def loss_curve(name: str, called: str, events: Sequence[Mapping[str, Any]], steps: int | None) -> Chart:
+class Marked(NamedTuple):
+    """The step that a curve marks, and what is said of it."""
+
+    step: int
+    words: str
+
+
+def loss_curve(
+    name: str, called: str, events: Sequence[Mapping[str, Any]], steps: int | None, registered: int | None = None
+) -> Chart:
     """The curve of a training's events, which are those of `python -m training`; what was told again counts once.
 
-    `called` is what the sentence calls it, `steps` how many there will be.
+    `called` is what the sentence calls it, `steps` how many there will be, `registered` the step whose weights became
+    the model. It is marked; as long as there is none, the best evaluation is.
     """
     train, held_out = _points(events, "step"), _points(events, "eval")
+    marked = _marked(held_out, registered)
     rows = [
         (str(step), _figure(dict(train).get(step)), _figure(dict(held_out).get(step)))
         for step in sorted({step for step, _ in (*_thinned(train, _LISTED), *held_out)})
     ]
     header = ("Step", "Loss, training", "Loss, held out")
-    described = Description(_sentence(called, train, held_out), header, rows)
+    described = Description(_sentence(called, train, held_out, registered), header, rows)
     last = max(steps or 0, *(step for step, _ in (*train, *held_out)), 1)
-    return Chart(name, "Loss", described, partial(_drawn, _thinned(train, _MOST), held_out, last))
+    return Chart(name, "Loss", described, partial(_drawn, _thinned(train, _MOST), held_out, marked, last))
 
 
-def _drawn(train: Points, held_out: Points, last: int, colours: Palette) -> Spec:
+def _marked(held_out: Points, registered: int | None) -> Marked | None:
+    if registered is not None:
+        return Marked(registered, f"step {registered} is registered")
+    if not held_out:
+        return None
+    step = min(held_out, key=lambda each: each[1])[0]
+    return Marked(step, f"step {step} is the best so far")
+
+
+def _drawn(train: Points, held_out: Points, marked: Marked | None, last: int, colours: Palette) -> Spec:
     """Both curves from step 0 to the last one that there will be."""
     of_each = ((TRAINING, train), (HELD_OUT, held_out))
     values = [{"step": step, "loss": loss, "of": of} for of, points in of_each for step, loss in points]
@@ -66,8 +86,27 @@ def _drawn(train: Points, held_out: Points, last: int, colours: Palette) -> Spec
             "color": shade,
             "tooltip": _TOOLTIP,
         },
-        "layer": [line, *([dots] if held_out or len(train) == 1 else [])],
+        "layer": [
+            *(_mark(marked, last, colours) if marked else ()),
+            line,
+            *([dots] if held_out or len(train) == 1 else []),
+        ],
     }
+
+
+def _mark(marked: Marked, last: int, colours: Palette) -> Sequence[Spec]:
+    """A line from top to bottom at the marked step, with its words on the side where there is more room."""
+    left = 2 * marked.step > last
+    own: Spec = {
+        "data": {"values": [{"step": marked.step, "words": marked.words}]},
+        "encoding": {"y": None, "color": None, "tooltip": {"field": "words", "title": "Weights"}},
+    }
+    words = {"type": "text", "align": "right" if left else "left", "dx": -6 if left else 6, "baseline": "top"}
+    text: Spec = {"y": {"value": 4}, "color": None, "text": {"field": "words"}}
+    return (
+        {**own, "mark": {"type": "rule", "strokeWidth": 1.5, "strokeDash": [2, 3], "color": colours.ink}},
+        {**own, "mark": {**words, "color": colours.ink}, "encoding": text},
+    )
 
 
 def _points(events: Sequence[Mapping[str, Any]], kind: str) -> list[tuple[int, float]]:
@@ -82,7 +121,7 @@ def _thinned(points: Points, most: int) -> list[tuple[int, float]]:
     return list(points[::-1][::every][::-1])
 
 
-def _sentence(called: str, train: Points, held_out: Points) -> str:
+def _sentence(called: str, train: Points, held_out: Points, registered: int | None) -> str:
     if not train:
         return f"{called[:1].upper()}{called[1:]} has told of no step yet."
     (first, before), (last, now) = train[0], train[-1]
@@ -90,7 +129,7 @@ def _sentence(called: str, train: Points, held_out: Points) -> str:
     if held_out:
         at, best = min(held_out, key=lambda each: each[1])
         said += f" On what was held out it was {_figure(held_out[-1][1])} last, and best at step {at}: {_figure(best)}."
-    return said
+    return said if registered is None else f"{said} The model has the weights of step {registered}."
 
 
 def _figure(value: float | None) -> str:

@@ -107,7 +107,7 @@ def show(job_id: int, as_json: bool) -> None:
         return
     for name, value in described.items():
         text = json.dumps(value) if isinstance(value, dict) else value
-        click.echo(f"{name.replace('_', ' '):<14}{'' if text is None else text}".rstrip())
+        click.echo(f"{name.replace('_', ' '):<16}{'' if text is None else text}".rstrip())
     click.echo(log)
 
 
@@ -177,7 +177,11 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(described)
     elif status == states.DONE:
-        click.echo(f"Job {number} made {described['model']}, {_place(described)}, in {described['checkpoint']}.")
+        step = described["registered_step"]
+        best = (
+            "" if step in (None, described["step"]) else f" Its weights are those of step {step}, the best evaluated."
+        )
+        click.echo(f"Job {number} made {described['model']}, {_place(described)}, in {described['checkpoint']}.{best}")
     if status == states.CANCELLED:
         raise Stopped(f"job {number} was cancelled at {_place(described)}; {again}")
     if status == states.FAILED:
@@ -193,7 +197,7 @@ def _place(described: dict[str, Any]) -> str:
 
 def _described(session: Session, row: TrainingJob) -> dict[str, Any]:
     """A job as JSON."""
-    line = listing.line(session, row)
+    line, figures = listing.line(session, row), listing.figures_of(session, row)
     return {
         "job_id": row.id,
         "name": row.name,
@@ -203,13 +207,15 @@ def _described(session: Session, row: TrainingJob) -> dict[str, Any]:
         "dataset": f"{line.dataset.name}@{line.dataset.version}",
         "base": line.base and line.base.name,
         "config": row.config,
+        "recipe": listing.recipe_of(session, row),
         "status": line.state,
         "queued": row.queued,
         "device": row.device,
         "step": row.step,
         "steps": row.steps,
         "loss": row.loss,
-        "eval_loss": listing.figures_of(session, row)["eval_loss"],
+        **{name: figures[name] for name in ("eval_loss", "best_loss", "best_step")},
+        "registered_step": row.registered_step,
         "error": row.error,
         "model": line.model and line.model.name,
         "checkpoint": line.model and line.model.options["path"],

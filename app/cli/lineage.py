@@ -63,7 +63,8 @@ def _source(each: Source) -> dict[str, Any]:
 
 
 def _job(row: TrainingJob) -> dict[str, Any]:
-    return {"job_id": row.id, "name": row.name, "method": row.method, "status": row.status}
+    where = {"registered_step": row.registered_step, "steps": row.steps}
+    return {"job_id": row.id, "name": row.name, "method": row.method, "status": row.status, **where}
 
 
 def _below(found: Offspring) -> dict[str, Any]:
@@ -86,7 +87,9 @@ def _told(each: Made) -> Iterator[str]:
         where = "came with Parlor" if each.origin == SHIPPED else "added by hand"
         yield f"{each.model.name}: {each.model.kind}, {where}"
         return
-    yield f"{each.model.name}: made by job {each.job.id} ({each.job.method})"
+    step = each.job.registered_step
+    where = "" if step is None else f", step {step} of {each.job.steps}"
+    yield f"{each.model.name}: made by job {each.job.id} ({each.job.method}{where})"
     yield f"  from the weights of {each.base.name}" if each.base else "  from nothing"
     called = f"{each.dataset.name}, version {each.dataset.version}"
     yield f"  on {each.dataset.rows} rows of dataset {each.dataset.id} ({called})"

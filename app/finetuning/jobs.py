@@ -188,8 +188,9 @@ def finish(session: Session, files: Files, owner: str) -> None:
         leave(session, row.id, owner)
         return
     games, style = _plays(session, row)
-    made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))["checkpoint_sha256"]
-    options = {"path": files.output_name, "sha256": made}
+    made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))
+    options = {"path": files.output_name, "sha256": made["checkpoint_sha256"]}
+    row.registered_step = made.get("step")
     row.model_id = add_local_model(session, row.name, None, games, options, prompt_style=style).id
     row.status, row.ended_at, row.error = states.DONE, datetime.now(UTC), None
     row.lease_owner = row.lease_until = None

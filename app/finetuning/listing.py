@@ -61,6 +61,20 @@ def events_of(session: Session, job_id: int) -> Sequence[JSON]:
 def figures_of(session: Session, row: TrainingJob) -> JSON:
     """How far a job is, as figures by name."""
     told = select(TrainingEvent.body).where(TrainingEvent.job_id == row.id).order_by(TrainingEvent.number.desc())
-    held_out = session.scalar(told.where(TrainingEvent.body["event"].as_string() == "eval").limit(1))
+    evaluations = told.where(TrainingEvent.body["event"].as_string() == "eval")
+    by_loss = evaluations.order_by(None).order_by(TrainingEvent.body["loss"].as_float(), TrainingEvent.number)
+    held_out, best = (session.scalar(found.limit(1)) for found in (evaluations, by_loss))
     latest = session.scalars(told.limit(LATELY)).all()
-    return figures(row, jobs.state_of(row), latest[::-1], held_out)
+    return figures(row, jobs.state_of(row), latest[::-1], held_out, best)
+
+
+def recipe_of(session: Session, row: TrainingJob) -> JSON | None:
+    """Every field of a job's training with the value that it came to; None before it was started, or by an old release.
+
+    The fields that were given are in `row.config`.
+    """
+    begun = select(TrainingEvent.body).where(
+        TrainingEvent.job_id == row.id, TrainingEvent.body["event"].as_string() == "started"
+    )
+    started = session.scalar(begun.order_by(TrainingEvent.number.desc()).limit(1))
+    return None if started is None else started.get("config")

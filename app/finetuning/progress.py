@@ -24,8 +24,14 @@ def left(events: Sequence[Mapping[str, Any]]) -> float | None:
     return float((steps[0]["steps"] - steps[0]["step"]) / pace)
 
 
-def figures(row: Any, state: str, events: Sequence[Mapping[str, Any]], held_out: Mapping[str, Any] | None) -> JSON:
-    """A job as figures by name. `events` are the latest ones, `held_out` is the latest evaluation.
+def figures(
+    row: Any,
+    state: str,
+    events: Sequence[Mapping[str, Any]],
+    held_out: Mapping[str, Any] | None,
+    best: Mapping[str, Any] | None,
+) -> JSON:
+    """A job as figures by name. `events` are the latest ones, `held_out` is the latest evaluation, `best` the best one.
 
     What is not known yet is None, and so is `left`, in seconds, where nothing goes on.
     """
@@ -40,6 +46,9 @@ def figures(row: Any, state: str, events: Sequence[Mapping[str, Any]], held_out:
         "loss": _short(row.loss),
         "eval_loss": _short(held_out["loss"]) if held_out else None,
         "eval_step": held_out["step"] if held_out else None,
+        "best_loss": _short(best["loss"]) if best else None,
+        "best_step": best["step"] if best else None,
+        "registered_step": row.registered_step,
         **{name: _short(last.get(name)) for name in _OF_STEP},
         "saved": saved.get("step"),
         "left": None if seconds is None else round(seconds),
@@ -77,7 +86,10 @@ def _words(event: Mapping[str, Any]) -> str:
     if kind == "saved":
         return f"saved {event['checkpoint']}"
     if kind == "finished":
-        return f"finished with the weights of step {event['step']}"
+        of = f" of {event['steps']}" if "steps" in event else ""
+        loss = event.get("metrics", {}).get("eval_loss")
+        best = "" if loss is None else f", whose held-out loss was the best: {_figure(loss)}"
+        return f"finished with the weights of step {event['step']}{of}{best}"
     return f"{kind}: {event['message']}" if "message" in event else str(kind)
 
 

@@ -38,6 +38,7 @@ class TrainingJob(Model):
     log: Mapped[str] = mapped_column(Text, default="")  # the last lines that it printed
     error: Mapped[str | None] = mapped_column(Text)
     model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), unique=True)  # what came of it
+    registered_step: Mapped[int | None]  # whose weights that model has: of the best evaluation, else the last
 
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

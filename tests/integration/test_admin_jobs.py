@@ -147,6 +147,22 @@ def test_a_job_is_shown_with_its_figures_its_curve_and_its_log(
     assert client.get("/admin/jobs/77").status_code == 404
 
 
+def test_a_done_job_shows_which_step_was_registered_and_every_field_of_its_training(
+    client: FlaskClient, engine: Engine, dataset: Dataset
+) -> None:
+    job_id = make_job(engine, dataset, queued=True)
+    tell(engine, job_id, 84, 84, status=states.DONE, registered_step=70)
+    page = client.get(f"/admin/jobs/{job_id}").text
+    assert re.search(r"The model has the weights of step <span[^>]*>70</span>\.", page)
+    assert "Loss, training, last step" in page
+    spec = client.get(f"/admin/jobs/{job_id}/charts/loss.json").json or {}
+    marked = [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
+    assert marked[0] == [{"step": 70, "words": "step 70 is registered"}]
+    facts = re.sub(r"<[^>]*>", "|", page)
+    for field in ("schedule||cosine |by default", "warmup||0.03 |by default", "batch||8|", "seed||0 |by default"):
+        assert field in facts, field
+
+
 def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:
     job_id = make_job(engine, dataset, queued=True)
     address = f"/admin/jobs/{job_id}"

@@ -49,7 +49,7 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
     assert result.stderr.startswith("Error: job 1 stopped: dataset 1: expected its file ")
     assert result.stderr.endswith("once that is mended, `flask job resume 1` goes on from its last checkpoint\n")
     shown = flask(app, "job", "show", "1").stdout
-    assert "status        failed\n" in shown
+    assert "status          failed\n" in shown
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

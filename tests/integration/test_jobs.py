@@ -15,8 +15,8 @@ from sqlalchemy import Engine, update
 from app import states
 from app.config import Settings
 from app.errors import AppError, Conflict
-from app.extensions import writing
-from app.finetuning import child, jobs, work
+from app.extensions import reading, writing
+from app.finetuning import child, jobs, listing, work
 from app.finetuning.files import Files
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
@@ -267,7 +267,15 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
     assert row.loss == [each["loss"] for each in events if each["event"] == "step"][-1]
     assert row.device == events[0]["device"]
     assert [each for part in told for each in part] == events
-    assert row.log.splitlines()[-1].endswith("finished with the weights of step " + str(events[-1]["step"]))
+    best = min((each for each in events if each["event"] == "eval"), key=lambda each: each["loss"])
+    assert row.registered_step == made["step"] == events[-1]["step"] == best["step"]
+    assert made["steps"] == row.steps
+    assert f"finished with the weights of step {best['step']} of {row.steps}, " in row.log.splitlines()[-1]
+    with reading(engine) as session:
+        recipe, figures = listing.recipe_of(session, row) or {}, listing.figures_of(session, row)
+    assert {name: recipe[name] for name in row.config} == row.config
+    assert (recipe["schedule"], recipe["warmup"], recipe["seed"]) == ("cosine", 0.03, 0)
+    assert figures["best_step"] == figures["registered_step"] == best["step"]
 
 
 @on_sqlite

@@ -79,6 +79,7 @@ def _page(job_id: int, refused: str | None = None) -> str:
             line=line,
             figures=listing.figures_of(session, row),
             started=_last(events, "started"),
+            recipe=listing.recipe_of(session, row),
             live=row.status in states.LIVE,
             can_cancel=row.status in states.OPEN,
             can_resume=line.state in (states.FAILED, states.CANCELLED, states.INTERRUPTED),
@@ -90,7 +91,7 @@ def _page(job_id: int, refused: str | None = None) -> str:
 
 def chart_of(row: TrainingJob, events: Any) -> Chart:
     """The loss curve of a job."""
-    return loss_curve(f"loss-{row.id}", f"job {row.id}", events, row.steps)
+    return loss_curve(f"loss-{row.id}", f"job {row.id}", events, row.steps, row.registered_step)
 
 
 def _last(events: Any, kind: str) -> JSON | None:

@@ -7,7 +7,7 @@ const PAUSE = 200; // after the goodbye of a server that wants to see whether we
 const STEP = 10; // percent between two words to who listens
 const WHOLE = new Intl.NumberFormat(language(), { maximumFractionDigits: 2 });
 const DIGITS = new Intl.NumberFormat(language(), { maximumSignificantDigits: 4, useGrouping: false });
-const EXACT = ["loss", "eval_loss", "epoch", "lr", "gradient_norm", "tokens_per_second"];
+const EXACT = ["loss", "eval_loss", "best_loss", "epoch", "lr", "gradient_norm", "tokens_per_second"];
 const CENTS = new Intl.NumberFormat(language(), { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const LESS = new Intl.NumberFormat(language(), { minimumFractionDigits: 4, maximumFractionDigits: 4 });
 

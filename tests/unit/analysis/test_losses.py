@@ -31,6 +31,14 @@ def test_a_step_that_was_told_again_counts_once_and_one_without_a_number_not_at_
     assert len(spec["data"]["values"]) == 5
 
 
+def test_the_step_whose_weights_became_the_model_is_marked_and_the_best_until_there_is_one() -> None:
+    for registered, words in ((None, "step 2 is the best so far"), (2, "step 2 is registered")):
+        chart = loss_curve("loss-3", "job 3", EVENTS, 10, registered)
+        assert words in drawing.draw(chart, drawing.SVG).decode()
+        assert chart.described.sentence.endswith("weights of step 2.") == (registered is not None)
+    assert "so far" not in drawing.draw(loss_curve("loss-3", "job 3", EVENTS[:3], 10), drawing.SVG).decode()
+
+
 def test_a_long_training_is_drawn_with_a_few_hundred_points_and_the_last() -> None:
     chart = loss_curve("loss-3", "job 3", [told("step", step, 1 / step) for step in range(1, 10_001)], 10_000)
     points = chart.spec()["data"]["values"]

@@ -21,12 +21,12 @@ def test_the_time_that_is_left_follows_the_latest_steps() -> None:
 
 
 def row(**values: Any) -> Any:
-    usual = {"id": 3, "step": None, "steps": None, "loss": None, "device": None, "error": None}
+    usual = {"id": 3, "step": None, "steps": None, "loss": None, "device": None, "error": None, "registered_step": None}
     return SimpleNamespace(**usual | values)
 
 
 def test_a_job_that_has_told_nothing_has_no_figures_yet() -> None:
-    told = figures(row(), "waiting", [], None)
+    told = figures(row(), "waiting", [], None, None)
     assert (told["job"], told["status"], told["step"], told["percent"]) == (3, "waiting", 0, 0)
     assert {told[name] for name in ("steps", "loss", "eval_loss", "lr", "left", "saved")} == {None}
 
@@ -35,10 +35,12 @@ def test_figures_are_of_the_last_events() -> None:
     events = [step(10, 100.0), {"event": "saved", "step": 10, "checkpoint": "checkpoint-10"}, step(20, 102.0)]
     held_out = {"event": "eval", "step": 10, "loss": 2.0}
     now = row(step=20, steps=100, loss=1.23456)
-    told = figures(now, "running", events, held_out)
+    best = {"event": "eval", "step": 5, "loss": 1.5}
+    told = figures(now, "running", events, held_out, best)
+    assert (told["best_step"], told["best_loss"], told["registered_step"]) == (5, 1.5, None)
     assert (told["percent"], told["loss"], told["eval_loss"], told["eval_step"]) == (20, 1.235, 2.0, 10)
     assert (told["saved"], told["left"], told["tokens_per_second"]) == (10, 16, 800.0)
-    assert figures(now, "cancelled", events, None)["left"] is None
+    assert figures(now, "cancelled", events, None, None)["left"] is None
 
 
 def test_events_are_lines_with_their_time() -> None:
@@ -52,4 +54,6 @@ def test_events_are_lines_with_their_time() -> None:
     )
     assert line(step(7, 61)) == "00:01:01  step 7 of 100  loss 1.235  lr 0.0001  800 tokens/s"
     assert line({"event": "failed", "at": 1, "message": "the disk is full"}) == "00:00:01  failed: the disk is full"
+    ended = {"event": "finished", "at": 1, "step": 14, "steps": 84, "metrics": {"loss": 1.0, "eval_loss": 2.3456}}
+    assert line(ended).endswith("finished with the weights of step 14 of 84, whose held-out loss was the best: 2.346")
     assert line({"event": "eval", "at": 1, "step": 7, "steps": 9, "loss": None}).endswith("held-out loss no number")
