@@ -162,8 +162,8 @@ class Renderer:
                 return prompt, target
         raise Refused(
             f"expected rules and a turn in {self.longest} tokens, which is what the model can take,"
-            f" got {fewest} in the shortest form; leave the row out, make it with a shorter prompt style,"
-            " or raise max_length if it is set"
+            f" got {fewest} in the shortest form; build the dataset with shorter prompts"
+            " (`flask dataset build --style compact`), give tiny a larger length, or raise max_length if it is set"
         )
 
     @staticmethod

@@ -101,7 +101,8 @@ def test_a_row_too_long_for_the_model_loses_its_oldest_turns_and_keeps_the_rules
 
 
 def test_a_row_of_which_not_one_turn_fits_is_refused(chat: list[Row], tokenizer: Any) -> None:
-    with pytest.raises(Refused, match=r"expected rules and a turn in 20 tokens.*got 2\d in the shortest form"):
+    says = r"expected rules and a turn in 20 tokens.*got 2\d in the shortest form.*flask dataset build --style compact"
+    with pytest.raises(Refused, match=says):
         Renderer(tokenizer, 20).render(chat)
 
 
