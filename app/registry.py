@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from app.players.prompts import USUAL_STYLE, templates
 BASELINE = "scripted"
 MODELS = ROOT / "data" / "models"
 SHIPPED = {"tiny": "House partner 2", "tiny-base": "House partner 3"}  # name and label; scripts/make_tiny.py
+SHIPPED_PARTNERS = ("tiny",)  # those of them that people are offered from the start; tiny-base is weak on purpose
 PERSON = "person"  # what a seat's player is called when no model sits there
 
 
@@ -27,13 +29,14 @@ def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
     """Register the scripted baseline and the small models that Parlor comes with, so that all can be played at once."""
     names = set(session.scalars(select(LanguageModel.name)))
     if BASELINE not in names:
-        session.add(_row(BASELINE, "House partner", "scripted", list(GAMES), {}, None))
+        session.add(_row(BASELINE, "House partner", "scripted", list(GAMES), {}, None, offered=True))
     for name, label in SHIPPED.items():
         folder = MODELS / name
         if small_models and name not in names and folder.is_dir():
             made = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))
             options = {"path": folder.relative_to(ROOT).as_posix(), "sha256": made["checkpoint_sha256"]}
-            session.add(_row(name, label, "local", list(GAMES), options, "compact"))
+            offered = name in SHIPPED_PARTNERS
+            session.add(_row(name, label, "local", list(GAMES), options, "compact", offered=offered))
 
 
 def add_api_model(
@@ -46,7 +49,7 @@ def add_api_model(
     prompt_style: str = USUAL_STYLE,
     hosts: Sequence[str] = (),
 ) -> LanguageModel:
-    """Register a model behind an OpenAI-compatible server. Raises Invalid for bad options, Conflict for a taken name.
+    """Register a model behind an OpenAI-compatible server, usable in rounds and not yet offered to people.
 
     The label is what participants may see; by default it is a neutral one that tells nothing of the model. Every game
     has to have the prompt style. `hosts` are the only ones that the model may be at; none: any.
@@ -75,14 +78,25 @@ def add_scripted_model(session: Session, name: str, label: str | None, options: 
     return _add(session, "scripted", name, label, (), options, None)
 
 
-def list_models(session: Session, game: str | None = None, *, enabled_only: bool = False) -> list[LanguageModel]:
+def list_models(session: Session, game: str | None = None) -> list[LanguageModel]:
     """Registered models in the order of their registration; those of one game if it is named."""
     rows = session.scalars(select(LanguageModel).order_by(LanguageModel.id))
-    return [row for row in rows if (game is None or game in row.games) and (row.enabled or not enabled_only)]
+    return [row for row in rows if game is None or game in row.games]
+
+
+def round_models(session: Session, game: str) -> list[LanguageModel]:
+    """The models of a game that are usable in rounds, in the order of their registration."""
+    return [row for row in list_models(session, game) if row.usable_in_rounds]
+
+
+def partners(session: Session, game: str | None = None) -> list[LanguageModel]:
+    """The models that people are offered: the scripted baseline first, then in the order of their registration."""
+    rows = [row for row in list_models(session, game) if row.offered_to_people]
+    return sorted(rows, key=lambda row: row.name != BASELINE)
 
 
 def get_model(session: Session, name: str) -> LanguageModel:
-    """The registry's row of that name, enabled or not. Raises NotFound, which names all of them."""
+    """The registry's row of that name, whatever it is switched to. Raises NotFound, which names all of them."""
     row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
     if row is None:
         known = ", ".join(each.name for each in list_models(session))
@@ -90,9 +104,81 @@ def get_model(session: Session, name: str) -> LanguageModel:
     return row
 
 
-def set_enabled(session: Session, name: str, enabled: bool) -> None:
-    """Offer a model to people, or to nobody; games in progress go on. Raises NotFound."""
-    get_model(session, name).enabled = enabled
+def find_model(session: Session, game: str, name: str) -> LanguageModel:
+    """The model of that name, whatever it is switched to. Raises NotFound if it does not play the game."""
+    rows = list_models(session, game)
+    return _named(rows, name, f"model: expected one that plays {game}")
+
+
+def find_round_model(session: Session, game: str, name: str) -> LanguageModel:
+    """The model of that name. Raises NotFound if it does not play the game or is not usable in rounds."""
+    rows = round_models(session, game)
+    return _named(rows, name, f"model: expected one that plays {game} and is usable in rounds")
+
+
+def find_partner(session: Session, game: str, label: str | None = None) -> LanguageModel:
+    """The model of that public label, or else the first, of those that people are offered.
+
+    Raises NotFound, and tells a participant of labels only.
+    """
+    rows = partners(session, game)
+    for row in rows:
+        if label is None or row.label == label:
+            return row
+    known = ", ".join(row.label for row in rows) or "nobody yet"
+    raise NotFound(f"opponent: expected one who plays {game} ({known}), got {shown(label)}")
+
+
+def _named(rows: Sequence[LanguageModel], name: str, expected: str) -> LanguageModel:
+    for row in rows:
+        if row.name == name:
+            return row
+    known = ", ".join(row.name for row in rows) or "none yet"
+    raise NotFound(f"{expected} ({known}), got {shown(name)}")
+
+
+# ---- What a model is used for ------------------------------------------------
+
+
+def set_usable_in_rounds(session: Session, name: str, on: bool) -> None:
+    """Let new rounds and campaigns use a model, or not; those that were begun go on. Raises NotFound."""
+    get_model(session, name).usable_in_rounds = on
+
+
+def set_offered_to_people(session: Session, name: str, on: bool) -> None:
+    """Offer a model to people, or not; matches in progress go on.
+
+    Raises NotFound, and Conflict for a model that cannot be offered before a test call has passed.
+    """
+    row = get_model(session, name)
+    if on and not row.offered_to_people and not may_be_offered(row):
+        state = "has not passed yet" if row.test_result is None else "has failed"
+        raise Conflict(
+            f"model: expected one whose test call has passed, got {shown(name)}, whose test call {state};"
+            f" `flask model test {name}` or its page makes one"
+        )
+    row.offered_to_people = on
+
+
+def may_be_offered(row: LanguageModel) -> bool:
+    """Whether nothing but the switch keeps a model from people: its latest test call has passed, or it needs none."""
+    return not needs_test(row) or has_passed_test(row)
+
+
+def needs_test(row: LanguageModel) -> bool:
+    """Whether a model has to be tried before people are offered it: scripted and shipped ones are known to work."""
+    return row.kind != "scripted" and not is_shipped(row)
+
+
+def is_shipped(row: LanguageModel) -> bool:
+    """Whether Parlor came with the model."""
+    path = Path(str(row.options.get("path", "")))
+    return row.name == BASELINE or (row.name in SHIPPED and ROOT / path == MODELS / row.name)
+
+
+def has_passed_test(row: LanguageModel) -> bool:
+    """Whether the model gave an answer in its latest test call."""
+    return row.test_result is not None and bool(row.test_result.get("ok"))
 
 
 def set_label(session: Session, name: str, label: str) -> None:
@@ -103,22 +189,6 @@ def set_label(session: Session, name: str, label: str) -> None:
     if (holder := session.scalar(other)) is not None:
         raise Conflict(f"label: expected one that is not taken, got {shown(label)}, which {holder} has")
     row.label = label
-
-
-def find_model(session: Session, game: str, *, name: str | None = None, label: str | None = None) -> LanguageModel:
-    """The enabled model of that name (for experimenters) or public label (for participants) that plays the game.
-
-    With neither, the first one. Raises NotFound, and tells a participant of labels only.
-    """
-    rows = list_models(session, game, enabled_only=True)
-    for row in rows:
-        if (name is None or row.name == name) and (label is None or row.label == label):
-            return row
-    if name is not None:
-        known = ", ".join(row.name for row in rows) or "none yet"
-        raise NotFound(f"model: expected an enabled model that plays {game} ({known}), got {shown(name)}")
-    known = ", ".join(row.label for row in rows) or "nobody yet"
-    raise NotFound(f"opponent: expected one who plays {game} ({known}), got {shown(label)}")
 
 
 def player_spec(row: LanguageModel) -> PlayerSpec:
@@ -181,8 +251,16 @@ def _add(
 
 
 def _row(
-    name: str, label: str, kind: str, games: list[str], options: dict[str, Any], style: str | None
+    name: str,
+    label: str,
+    kind: str,
+    games: list[str],
+    options: dict[str, Any],
+    style: str | None,
+    *,
+    offered: bool = False,
 ) -> LanguageModel:
+    """A new row: rounds may use it, and people are offered it only if it says so."""
     return LanguageModel(
         name=name,
         label=label,
@@ -190,6 +268,7 @@ def _row(
         games=games,
         options=options,
         prompt_style=style,
-        enabled=True,
+        usable_in_rounds=True,
+        offered_to_people=offered,
         created_at=datetime.now(UTC),
     )

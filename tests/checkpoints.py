@@ -65,10 +65,11 @@ def bytes_tokenizer(template: str | None = CHATML) -> PreTrainedTokenizerFast:
 
 
 def register(engine: Engine, name: str, folder: Path, sha256: str, **options: Any) -> None:
-    """Make it a model of the registry, that plays both games in few words and on the CPU."""
+    """Make it a model of the registry that people are offered; it plays both games in few words and on the CPU."""
     options = {"path": str(folder), "sha256": sha256, "max_tokens": 6, "device": "cpu", **options}
     with writing(engine) as session:
-        add_local_model(session, name, f"Label of {name}", [], options, prompt_style="compact")
+        row = add_local_model(session, name, f"Label of {name}", [], options, prompt_style="compact")
+        row.offered_to_people = True
 
 
 def _saved(folder: Path, model: Any, tokenizer: Any) -> str:

@@ -65,10 +65,10 @@ def database(stack: Stack) -> Iterator[Engine]:
 
 
 def add_model(stack: Stack, base_url: str, name: str, remote: str, label: str, **more: Any) -> None:
-    """Register an API model of both games, as `flask model add-api` does. `more`: further options of the model."""
+    """Register an API model of both games that people are offered. `more`: further options of the model."""
     options = {"model": remote, "base_url": base_url, "key_env": "", "retries": 0, **more}
     with database(stack) as engine, writing(engine) as session:
-        add_api_model(session, name, label, ["negotiation", "taboo"], options)
+        add_api_model(session, name, label, ["negotiation", "taboo"], options).offered_to_people = True
 
 
 def moves_of(stack: Stack, match: str) -> list[str]:

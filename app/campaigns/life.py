@@ -16,7 +16,7 @@ from app.campaigns.spec import Spec
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import check_model_name, read_config
 from app.models import Campaign, CampaignIteration, LanguageModel
-from app.registry import find_model
+from app.registry import find_round_model
 from app.rounds.life import Material
 
 PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
@@ -31,7 +31,7 @@ def create(
     Conflict for a name that one of them would share, and Invalid for all else that cannot be run.
     """
     play, held = parted(spec.game, material, spec.evaluation, spec.seed)  # takes half a second, so before any lock
-    base = find_model(session, spec.game, name=spec.base)
+    base = find_round_model(session, spec.game, spec.base)
     if base.kind != "local":
         raise Invalid(
             f"base: expected a local model, which has weights to train, got {base.name}, which is {base.kind}"

@@ -17,7 +17,7 @@ from app.models import LanguageModel
 
 @click.command(cls=Command)
 @click.option(
-    "--call", is_flag=True, help="Ask every enabled API or local model for a move, which may cost some tokens."
+    "--call", is_flag=True, help="Ask every API or local model that is used for a move, which may cost some tokens."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
@@ -64,6 +64,7 @@ def _call(row: LanguageModel) -> Finding:
     try:
         generation = asyncio.run(Trial.of(row).reply(settings().home))
     except AppError as error:
-        return Finding(f"model {row.name}", FAIL, error.message, "mend its server or its options, or disable it")
+        remedy = f"mend its server or its options, or flask model set {row.name} --rounds off --people off"
+        return Finding(f"model {row.name}", FAIL, error.message, remedy)
     took = f"{generation.model} answered in {generation.latency:.1f} s"
     return Finding(f"model {row.name}", OK, f"{took} with {len(generation.text or '')} characters")

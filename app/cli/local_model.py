@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from app.cli.base import Command, Several, ensure_database, print_json, read_value, settings
-from app.cli.model_words import described
+from app.cli.model_words import described, next_steps
 from app.config import ROOT
 from app.errors import Invalid
 from app.extensions import writing
@@ -61,7 +61,7 @@ def add_local(
     click.echo(f"  length     {facts['length']:,} tokens, of a vocabulary of {facts['vocabulary']:,}")
     if not facts["chat_template"]:
         click.echo("It has no chat template, so chats are put to it in the plain form of docs/training.md.")
-    click.echo(f"Try it: flask play {stored['games'][0]} --against {name}")
+    click.echo(next_steps(stored))
 
 
 def look_at(folder: Path) -> dict[str, Any]:

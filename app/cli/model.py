@@ -1,19 +1,42 @@
 """`flask model`: the registry of language models."""
 
+import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from app.cli.base import Group, Several, ensure_database, is_pair, print_json, read_pairs, read_value, settings
+from app.cli.base import (
+    Group,
+    Several,
+    Stopped,
+    ensure_database,
+    is_pair,
+    print_json,
+    read_pairs,
+    read_value,
+    settings,
+)
 from app.cli.lineage import lineage
 from app.cli.local_model import add_local
-from app.cli.model_words import described, in_full, in_words
-from app.errors import Conflict
+from app.cli.model_words import described, in_full, in_words, next_steps
+from app.errors import Conflict, Invalid
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
-from app.registry import add_api_model, add_scripted_model, get_model, list_models, set_enabled
+from app.matches.trial import Trial, keep_result
+from app.registry import (
+    add_api_model,
+    add_scripted_model,
+    get_model,
+    list_models,
+    set_offered_to_people,
+    set_usable_in_rounds,
+)
 
-model = Group("model", help="List, add and switch the models that people can play against.")
+ON, OFF = "on", "off"
+_SWITCH = click.Choice([ON, OFF])
+
+model = Group("model", help="List, add, test and switch the models of rounds and of people.")
 model.add_command(add_local)
 model.add_command(lineage)
 
@@ -31,7 +54,7 @@ def list_(game: str | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    titles = {"name": "NAME", "label": "LABEL", "kind": "KIND", "games": "GAMES", "state": "STATE", "detail": "DETAIL"}
+    titles = {"name": "NAME", "label": "LABEL", "kind": "KIND", "games": "GAMES", "for": "FOR", "detail": "DETAIL"}
     lines = [titles, *({**each, "games": ", ".join(each["games"]), **in_words(each)} for each in found)]
     widths = {field: max(len(line[field]) for line in lines) for field in titles}
     for line in lines:
@@ -100,7 +123,7 @@ def add_api(
         click.echo(f"  {field.replace('_', ' '):<9}{', '.join(value) if isinstance(value, list) else value or 'none'}")
     if stored["key_env"] and not stored["key_set"]:
         click.echo(f"{stored['key_env']} is not set here; set it where the workers run.")
-    click.echo(f"Try it: flask play {stored['games'][0]} --against {name}")
+    click.echo(next_steps(stored))
 
 
 @model.command("add-scripted")
@@ -121,6 +144,7 @@ def add_scripted(name: str, manner: str, label: str | None, as_json: bool) -> No
         print_json(stored)
     else:
         click.echo(f"Added {stored['name']}, which participants see as “{stored['label']}”.")
+        click.echo(next_steps(stored))
 
 
 @model.command()
@@ -143,20 +167,48 @@ def show(name: str, as_json: bool) -> None:
 
 @model.command()
 @click.argument("name")
-def enable(name: str) -> None:
-    """Let people play against a model again."""
-    _switch(name, True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def test(name: str, as_json: bool) -> None:
+    """Have a model make the first move of a match that nobody stores, and keep how that went.
+
+    The call is made here, with the keys of this environment. Exit code 0: it answered; 1: it did not.
+    """
+    ensure_database()
+    home, seconds = settings().home, settings().TURN_SECONDS
+    with reading() as session:
+        row = get_model(session, name)
+        if row.kind == "scripted":
+            raise Conflict(f"model: expected one that is called, got {name}, which is scripted and needs no test")
+        number, trial = row.id, Trial.of(row)
+    result = trial.result(lambda: asyncio.run(asyncio.wait_for(trial.reply(home), seconds)), seconds)
+    with writing() as session:
+        keep_result(session, number, result, datetime.now(UTC))
+    if as_json:
+        print_json(result)
+    elif result["ok"]:
+        legal = f", which is no legal move: {result['refused']}" if result["refused"] else ", a legal move"
+        click.echo(f"{name} answered in {result['latency']:.1f} s{legal}.")
+    if not result["ok"]:
+        raise Stopped(f"{name} did not answer: {result['error']}")
 
 
-@model.command()
+@model.command("set")
 @click.argument("name")
-def disable(name: str) -> None:
-    """Offer a model to nobody; games in progress go on."""
-    _switch(name, False)
-
-
-def _switch(name: str, enabled: bool) -> None:
+@click.option("--rounds", type=_SWITCH, help="Whether rounds and campaigns can use it.")
+@click.option("--people", type=_SWITCH, help="Whether people are offered it; on only after a passed test call.")
+@click.option("--json", "as_json", is_flag=True, help="Print what is stored as JSON.")
+def set_(name: str, rounds: str | None, people: str | None, as_json: bool) -> None:
+    """Switch what a model is used for. What was begun goes on."""
+    if rounds is None and people is None:
+        raise Invalid("expected --rounds on|off, --people on|off or both, got neither")
     ensure_database()
     with writing() as session:
-        set_enabled(session, name, enabled)
-    click.echo(f"{name} is {'enabled' if enabled else 'disabled'}.")
+        if rounds is not None:
+            set_usable_in_rounds(session, name, rounds == ON)
+        if people is not None:
+            set_offered_to_people(session, name, people == ON)
+        stored = described(get_model(session, name), settings().home)
+    if as_json:
+        print_json(stored)
+    else:
+        click.echo(f"{name} is used for {in_words(stored)['for']}.")

@@ -27,15 +27,15 @@ def models(engine: Engine, home: Path, probe: Callable[[LanguageModel], Finding 
     """
     try:
         with reading(engine) as session:
-            rows = list_models(session, enabled_only=True)
+            rows = [row for row in list_models(session) if row.usable_in_rounds or row.offered_to_people]
             session.expunge_all()
     except SQLAlchemyError:
         yield Finding("models", FAIL, "not asked, because the database is not ready", "mend the database first")
         return
     for game in GAMES:
-        number = sum(game in row.games for row in rows)
-        remedy = "" if number else "flask model enable NAME, or flask model add-api"
-        count = f"{number or 'no'} enabled model{'' if number == 1 else 's'} for {game}"
+        number = sum(game in row.games for row in rows if row.offered_to_people)
+        remedy = "" if number else "flask model set NAME --people on"
+        count = f"people are offered {number or 'no'} model{'' if number == 1 else 's'} for {game}"
         yield Finding("models", OK if number else FAIL, count, remedy)
     for row in rows:
         if row.kind == "api":
@@ -48,7 +48,7 @@ def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | No
     try:
         options = read_options(row.options)
     except AppError as error:
-        yield Finding(f"model {row.name}", FAIL, error.message, "disable it and add it anew")
+        yield Finding(f"model {row.name}", FAIL, error.message, "add it anew, and switch this one off")
         return
     subject = f"model {row.name}"
     if options.key_env and not os.environ.get(options.key_env, "").strip():
@@ -57,7 +57,7 @@ def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | No
     failure = unreachable(options.base_url)
     if failure:
         detail = f"{options.base_url} cannot be reached: {failure}"
-        yield Finding(subject, WARN, detail, "start the server, or disable the model")
+        yield Finding(subject, WARN, detail, "start the server, or switch the model off")
         return
     yield probe(row) or Finding(subject, OK, f"{options.base_url} can be reached")
 
@@ -66,7 +66,7 @@ def _local_model(row: LanguageModel, home: Path, probe: Callable[[LanguageModel]
     subject = f"model {row.name}"
     folder = local_options.resolve(home, str(row.options.get("path")))
     if not (folder / "config.json").is_file():
-        yield Finding(subject, WARN, f"{folder} is not here", "put it where the workers run, or disable the model")
+        yield Finding(subject, WARN, f"{folder} is not here", "put it where the workers run, or switch the model off")
     elif importlib.util.find_spec("torch") is None:
         yield Finding(subject, WARN, "torch is not installed here", "pip install -c constraints.txt -e '.[training]'")
     else:

@@ -7,14 +7,15 @@ from typing import Any
 
 from app.models import LanguageModel
 from app.players import api_options, local_options
-from app.registry import player_spec, read_options
+from app.registry import has_passed_test, needs_test, player_spec, read_options
 
 
 def described(row: LanguageModel, home: Path) -> dict[str, Any]:
     """A registry row as JSON. Of a key, only the variable's name and whether it is set here."""
     found: dict[str, Any] = {
-        "name": row.name, "label": row.label, "kind": row.kind, "games": row.games, "enabled": row.enabled,
-        "prompt_style": row.prompt_style, "options": row.options,
+        "name": row.name, "label": row.label, "kind": row.kind, "games": row.games,
+        "usable_in_rounds": row.usable_in_rounds, "offered_to_people": row.offered_to_people,
+        "test_call": test_call(row), "prompt_style": row.prompt_style, "options": row.options,
     }  # fmt: skip
     match read_options(player_spec(row)):
         case api_options.Options() as options:
@@ -27,9 +28,17 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
     return found
 
 
+def test_call(row: LanguageModel) -> str:
+    """How the latest test call of a model went, in a word or two."""
+    if not needs_test(row):
+        return "needs none"
+    return "not yet" if row.test_result is None else "passed" if has_passed_test(row) else "failed"
+
+
 def in_words(found: dict[str, Any]) -> dict[str, str]:
-    """State and detail of a described model, for a list."""
-    words = {"state": "enabled" if found["enabled"] else "disabled", "detail": ""}
+    """What a described model is used for, and its detail, for a list."""
+    uses = [word for word, use in (("rounds", "usable_in_rounds"), ("people", "offered_to_people")) if found[use]]
+    words = {"for": " and ".join(uses) or "nothing", "detail": ""}
     if found["kind"] == "api":
         key = f"key in {found['key_env']}" if found["key_env"] else "no key"
         unset = " (not set here)" if found["key_set"] is False else ""
@@ -52,7 +61,7 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
     yield "name", row.name
     yield "label", row.label
     yield "kind", row.kind
-    yield "state", in_words(found)["state"]
+    yield "used for", in_words(found)["for"]
     yield "games", ", ".join(row.games)
     yield "prompt style", row.prompt_style or "none"
     yield "since", row.created_at.isoformat(timespec="seconds")
@@ -65,5 +74,14 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
         yield name.replace("_", " "), "none" if value is None or value == "" else str(value)
     if found.get("key_set") is False:
         yield "key", "not set here"
-    if row.test_result is not None:
-        yield "test call", row.test_result.get("error") or "answered"
+    yield "test call", (row.test_result or {}).get("error") or found["test_call"]
+
+
+def next_steps(found: dict[str, Any]) -> str:
+    """What can be done with a described model that was just added."""
+    name = found["name"]
+    test = "" if found["test_call"] == "needs none" else f"flask model test {name}, then "
+    return (
+        f"Try it: flask play {found['games'][0]} --against {name}\n"
+        f"Rounds can use it. To offer it to people: {test}flask model set {name} --people on"
+    )

@@ -77,7 +77,7 @@ def play(
     number = new_seed() if seed is None else read_seed(seed, "--seed")
     ensure_database()
     with writing() as session:
-        opponent = Seat.of(find_model(session, game, name=against))
+        opponent = Seat.of(find_model(session, game, against))
         seat = person_seat(find_game(game).roles, role, number)
         seats = (Seat(PERSON), opponent) if seat == 0 else (opponent, Seat(PERSON))
         full = with_context(game, asked, contexts or settings().CONTEXTS_FILE, number)

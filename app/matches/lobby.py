@@ -21,7 +21,7 @@ from app.matches.clocks import Clocks
 from app.matches.record import Record, Seat
 from app.models import LanguageModel, MatchRow
 from app.players import clues
-from app.registry import PERSON, SHIPPED, find_model
+from app.registry import PERSON, SHIPPED, find_partner
 
 LIVE = "live"
 
@@ -48,7 +48,7 @@ def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Recor
         raise NotAllowed("Games start by invitation here. Please use the link that you were sent.")
     game = find_game(wish.game)
     _check_open(session, settings.OPEN_MATCHES, wish)
-    opponent = find_model(session, game.name, label=wish.opponent)
+    opponent = find_partner(session, game.name, wish.opponent)
     seed = new_seed()
     person = person_seat(game.roles, wish.role, seed)
     seats = Seat(PERSON), Seat.of(opponent)

@@ -4,7 +4,7 @@ It runs in a worker, as turns do, with the worker's keys and the worker's way to
 that waits, and whoever makes it holds a lease: a doorbell that rings twice calls once, and a lost one rings again.
 """
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -77,6 +77,19 @@ class Trial(NamedTuple):
         player = cast(Generator, make_player(self.spec, home))
         return player.reply(self.match.view(cast(int, self.match.to_move)), self.prompt, seed=str(SEED))
 
+    def result(self, call: Callable[[], Generation], seconds: float) -> JSON:
+        """What came of the test call that `call` makes, for the model's row; `seconds` is how long it may take."""
+        found: JSON
+        try:
+            found = _result(self.match, call())
+        except PlayerFailed as failure:
+            found = {"ok": False, "error": failure.message, "latency": round(failure.generation.latency, 3)}
+        except TimeoutError:
+            found = {"ok": False, "error": f"no answer within {seconds:g} s"}
+        except AppError as refusal:
+            found = {"ok": False, "error": refusal.message}
+        return {"game": self.game, **found}
+
 
 # ---- The call ----------------------------------------------------------------
 
@@ -89,21 +102,19 @@ def try_model(desk: Desk, model_id: int) -> None:
     if not _take_lease(desk, model_id):
         return
     with reading(desk.database) as session:
-        row = session.get_one(LanguageModel, model_id)
-        trial = Trial.of(row)
-    try:
-        result = _result(trial.match, desk.call(trial.reply(desk.settings.home)).result())
-    except PlayerFailed as failure:
-        result = {"ok": False, "error": failure.message, "latency": round(failure.generation.latency, 3)}
-    except TimeoutError:
-        result = {"ok": False, "error": f"no answer within {desk.settings.TURN_SECONDS:g} s"}
-    except AppError as refusal:
-        result = {"ok": False, "error": refusal.message}
+        trial = Trial.of(session.get_one(LanguageModel, model_id))
+    home, seconds = desk.settings.home, desk.settings.TURN_SECONDS
+    result = trial.result(lambda: desk.call(trial.reply(home)).result(), seconds)
     now = datetime.now(UTC)
-    tested = {"tested_at": now, "test_result": {"game": trial.game, **result}}
     with writing(desk.database) as session:
         if hold_lease(session, _lease_of(model_id), desk.owner, now):  # and lets it go
-            session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))
+            keep_result(session, model_id, result, now)
+
+
+def keep_result(session: Session, model_id: int, result: JSON, at: datetime) -> None:
+    """Store what came of a test call on the model's row."""
+    tested = {"tested_at": at, "test_result": result}
+    session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))
 
 
 def _take_lease(desk: Desk, model_id: int) -> bool:

@@ -22,7 +22,8 @@ class LanguageModel(Model):
     games: Mapped[list[str]] = mapped_column(Json)
     options: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_style: Mapped[str | None] = mapped_column(String(20))
-    enabled: Mapped[bool] = mapped_column(default=True)
+    usable_in_rounds: Mapped[bool] = mapped_column(default=True)
+    offered_to_people: Mapped[bool] = mapped_column(default=False)  # switched on by somebody, after a passed test call
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
     # The latest test call: when it was asked for, when a worker made it, and what came of it (`matches.trial`).

@@ -16,7 +16,7 @@ from app.errors import Conflict, Invalid, NotFound, shown
 from app.games import find_game
 from app.games.base import JSON, whole_number
 from app.models import LanguageModel, RoundMaterial, RoundRange, RoundRow
-from app.registry import find_model, read_options
+from app.registry import find_round_model, read_options
 from app.rounds import ranges
 from app.rounds.plan import IN_ORDER, PICKS, Plan
 from app.rounds.sampling import read_sampling, spec_of
@@ -56,7 +56,7 @@ def create(session: Session, wish: Wish, *, queued: bool) -> RoundRow:
     Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played.
     """
     game = find_game(wish.game)
-    models = [find_model(session, game.name, name=name) for name in wish.models]
+    models = [find_round_model(session, game.name, name) for name in wish.models]
     matches = whole_number(wish.matches, "matches", 1, MOST_MATCHES)
     if wish.swap_seats and matches % 2:
         raise Invalid(f"matches: expected an even number where seats are swapped, got {matches}")

@@ -20,7 +20,7 @@ from app.matches.record import load, move_times
 from app.matches.views import seat_view
 from app.models import MatchRow
 from app.queues import ring
-from app.registry import list_models
+from app.registry import partners
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.headers import never_stored
@@ -36,7 +36,7 @@ _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
 def home() -> str:
     """The games, and what this browser can go on with."""
     with reading() as session:
-        models = list_models(session, enabled_only=True)
+        offered = partners(session)
         rows = session.scalars(select(MatchRow).where(MatchRow.id.in_(held()), MatchRow.status == "playing"))
         going_on = [{"id": row.id, "game": row.game, "title": _title(row.game)} for row in rows]
     return render_template(
@@ -44,7 +44,7 @@ def home() -> str:
         games=[{"name": name, "title": _title(name)} for name in GAMES],
         guest_play=settings().GUEST_PLAY,
         clocks=bool(settings().TURN_CLOCK or settings().MATCH_CLOCK),
-        opponents=[{"label": model.label, "games": model.games} for model in models],
+        opponents=[{"label": model.label, "games": model.games} for model in offered],
         open_matches=going_on,
         starts={name: secrets.token_urlsafe(16) for name in GAMES},
     )

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select, update
 from app.config import Settings
 from app.extensions import reading, writing
 from app.models import Campaign, LanguageModel, TrainingJob
-from app.registry import set_enabled
+from app.registry import set_usable_in_rounds
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
 from tests.stack import Stack
 from tests.tables import database, settings_of
@@ -30,23 +30,23 @@ def _furnish(engine: Engine, settings: Settings) -> dict[str, int]:
         known = dict(iter(session.execute(select(Campaign.name, Campaign.id))))
     if "harbour-taboo" not in known:
         add_local(engine, BASE)
-        _offer(engine, True)
+        _use(engine, True)
         known = {
             "harbour-self": _growing(engine, settings),
             "harbour-fresh": campaign_of(engine, BASE, "harbour-fresh"),
             "harbour-stopped": _stopped(engine),
             "harbour-taboo": _done(engine),
         }
-        _offer(engine, False)
+        _use(engine, False)
     found = {name.removeprefix("harbour-"): number for name, number in known.items() if name.startswith("harbour-")}
     return {**found, "model": model_named(engine, "harbour-mix").id, "base": model_named(engine, BASE).id}
 
 
-def _offer(engine: Engine, enabled: bool) -> None:
+def _use(engine: Engine, on: bool) -> None:
     with writing(engine) as session:
         for name in session.scalars(select(LanguageModel.name).where(LanguageModel.name.like("harbour-%"))):
             if session.scalar(select(LanguageModel.kind).where(LanguageModel.name == name)) == "local":
-                set_enabled(session, name, enabled)
+                set_usable_in_rounds(session, name, on)
 
 
 def _growing(engine: Engine, settings: Settings) -> int:

@@ -10,7 +10,7 @@ from app import states
 from app.datasets.store import get_dataset
 from app.extensions import reading, writing
 from app.finetuning import jobs
-from app.registry import add_local_model, set_enabled
+from app.registry import add_local_model, set_usable_in_rounds
 from tests.jobs import make_job, tell
 from tests.stack import Stack
 
@@ -34,7 +34,7 @@ def furnish_jobs(engine: Engine, datasets: Mapping[str, int]) -> dict[str, int]:
     with writing(engine) as session:
         options = {"path": "checkpoints/harbour-done", "sha256": "5f" * 32}
         model = add_local_model(session, "harbour-done", None, ["negotiation"], options).id
-        set_enabled(session, "harbour-done", False)
+        set_usable_in_rounds(session, "harbour-done", False)
         for name, value in {**held, "started_at": now}.items():
             setattr(jobs.get_job(session, found["begins"]), name, value)
         jobs.get_job(session, found["waiting"]).rung_at = now + timedelta(days=1)  # no worker is to hear of it

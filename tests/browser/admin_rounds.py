@@ -17,7 +17,7 @@ from app.config import Settings
 from app.datasets import rounds as imported
 from app.extensions import reading, writing
 from app.models import RoundRange, RoundRow
-from app.registry import get_model, set_enabled
+from app.registry import get_model, set_usable_in_rounds
 from app.rounds import life, material, matrix
 from app.rounds.plan import SHUFFLED
 from app.rounds.work import Workplace, play_round
@@ -71,23 +71,23 @@ def _made(
     engine: Engine, game: str = "negotiation", models: tuple[str, str] = (SCRIPTED, SCRIPTED), **wish: Any
 ) -> int:
     with writing(engine) as session:
-        hidden = [name for name in models if not get_model(session, name).enabled]
+        hidden = [name for name in models if not get_model(session, name).usable_in_rounds]
         for name in hidden:
-            set_enabled(session, name, True)
+            set_usable_in_rounds(session, name, True)
         row = life.create(session, life.Wish(game, models, seed=41, **wish), queued=False)
         for name in hidden:
-            set_enabled(session, name, False)
+            set_usable_in_rounds(session, name, False)
         return row.id
 
 
 def _cross(engine: Engine) -> int:
     names = (SCRIPTED, "harbour-7b")
     with writing(engine) as session:
-        set_enabled(session, names[1], True)
+        set_usable_in_rounds(session, names[1], True)
         pair = SCRIPTED, SCRIPTED
         wish = life.Wish("negotiation", pair, 16, 41, name="Everybody against everybody", material=TABLE)
         number = matrix.create(session, wish, names, queued=False)[0].id
-        set_enabled(session, names[1], False)
+        set_usable_in_rounds(session, names[1], False)
         return number
 
 

@@ -20,7 +20,7 @@ from app.matches.record import Record, Seat
 from app.matches.trial import try_model
 from app.matches.turns import Desk, play_turn
 from app.models import LanguageModel
-from app.registry import PERSON, add_api_model, get_model, set_enabled
+from app.registry import PERSON, add_api_model, get_model, set_usable_in_rounds
 from app.schema import upgrade
 from tests.browser.admin_jobs import furnish_jobs, job_states
 from tests.browser.admin_rounds import dataset_states, furnish_datasets, furnish_rounds, round_states
@@ -90,7 +90,7 @@ def _register(engine: Engine, stub: StubServer) -> dict[str, int]:
         for name in MODELS:
             options = {"model": name, "base_url": stub.url, "key_env": "", "retries": 0}
             add_api_model(session, name, None, ["negotiation"], options)
-            set_enabled(session, name, False)
+            set_usable_in_rounds(session, name, False)
         return {name: get_model(session, name).id for name in MODELS}
 
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.extensions import writing
-from app.registry import set_enabled
+from app.registry import get_model
 from tests.browser.admin_states import sign_in
 from tests.browser.steps import lines, say, wait_for_turn
 from tests.browser.visitor import Visitor
@@ -73,6 +73,9 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
     with database(parlor) as engine:
         model = model_of(engine, NAME)
         assert model is not None
+        assert visitor.open(parlor.url).locator("#taboo-opponent option", has_text=model.label).count() == 0
+        with writing(engine) as session:
+            get_model(session, NAME).offered_to_people = True  # as after a test call and a press of the switch
         picker = visitor.open(parlor.url).locator("#taboo-opponent")
         expect(picker.locator("option", has_text=model.label)).to_have_count(1)
         page = visitor.open(taboo(parlor, "attacker", opponent=model.label).url)
@@ -80,4 +83,4 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
         say(page, "What do you like best?")
         expect(lines(page)).to_have_count(2)  # the first answer waits until the weights are loaded
         with writing(engine) as session:
-            set_enabled(session, NAME, False)  # the other tests' visitors know nothing of it
+            get_model(session, NAME).offered_to_people = False  # the other tests' visitors know nothing of it

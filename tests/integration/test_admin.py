@@ -17,7 +17,7 @@ from app.matches.failures import LATELY, MOST
 from app.matches.overview import QUIET
 from app.matches.record import Record, Seat
 from app.models import GenerationRow, LanguageModel, Lease, MatchRow
-from app.registry import PERSON, add_api_model, find_model, list_models
+from app.registry import PERSON, add_api_model, find_model, partners
 from tests.experimenter import signed_in
 
 DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/generations.csv",
@@ -32,7 +32,7 @@ def client(app: Flask) -> FlaskClient:
 
 def begin(engine: Engine, text: str | None = None) -> Record:
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", name="scripted"))
+        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True)
         if text is not None:
             live.submit(session, live.Submission(record.id, 0, text), instant=True)
@@ -56,9 +56,9 @@ def test_who_plays_is_no_experimenter(app: Flask) -> None:
     guest.post("/start/taboo", data={"role": "attacker"})
     for path in ("/admin/", "/admin/models/1", "/account"):
         assert guest.get(path).location == f"/sign-in?next={path}"
-    assert guest.post("/admin/models/1", data={"action": "disable"}).location == "/sign-in"
+    assert guest.post("/admin/models/1", data={"action": "people-off"}).location == "/sign-in"
     with reading() as session:
-        assert find_model(session, "taboo", name="scripted").enabled
+        assert find_model(session, "taboo", "scripted").offered_to_people
 
 
 def test_an_address_that_is_not_there_leads_back_to_the_overview(client: FlaskClient) -> None:
@@ -71,7 +71,7 @@ def test_an_address_that_is_not_there_leads_back_to_the_overview(client: FlaskCl
 @pytest.mark.parametrize(
     ("path", "form"),
     [
-        ("/admin/models/1", {"action": "disable"}),
+        ("/admin/models/1", {"action": "people-off"}),
         ("/admin/models/new", {"name": "mine", "games": "taboo", "model": "m"}),
         ("/account", {"new": "quite a long password", "again": "quite a long password"}),
         ("/sign-out", {}),
@@ -86,8 +86,7 @@ def test_a_form_that_was_open_too_long_changes_nothing_and_says_what_to_do(
     assert answer.status_code == 400
     assert "The page was open for too long." in answer.text
     with reading() as session:
-        models = list_models(session, enabled_only=True)
-        assert [model.name for model in models] == ["scripted"]
+        assert [model.name for model in partners(session)] == ["scripted"]
     assert "Set a password" in client.get("/account").text  # still signed in, and still without one
 
 
@@ -126,7 +125,7 @@ def api_model(engine: Engine, name: str) -> LanguageModel:
 def break_off(engine: Engine, fault: str, detail: str, model: LanguageModel | None = None) -> str:
     """A match that ends so, with its model in seat 1."""
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(model or find_model(session, "taboo", name="scripted"))
+        seats = Seat(PERSON), Seat.of(model or find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
         live.abort(session, record, fault, 1, detail)
     return record.id

@@ -276,9 +276,9 @@ def test_a_campaign_that_stopped_says_why(client: FlaskClient, engine: Engine, h
 
 def test_without_a_local_model_the_form_says_what_to_do(client: FlaskClient, engine: Engine) -> None:
     with writing(engine) as session:
-        session.execute(update(LanguageModel).where(LanguageModel.kind == "local").values(enabled=False))
+        session.execute(update(LanguageModel).where(LanguageModel.kind == "local").values(usable_in_rounds=False))
     page = text_of(client.get("/admin/campaigns/new").text)
-    assert "No enabled local model plays this game." in page
+    assert "No local model that is usable in rounds plays this game." in page
     assert "flask model add-local" in page
     answer = client.post("/admin/campaigns/new", data=form(base="scripted"))
     assert (answer.status_code, "base: expected a local model, which has weights to train" in answer.text) == (
@@ -333,7 +333,7 @@ def test_words_come_as_a_file_and_a_tenth_is_held_out(
     [
         ({"iterations": "0"}, 400, "iterations", "iterations: expected a whole number from 1 to 100, got '0'"),
         ({"base": ""}, 400, "base", "base: expected the name of a model to start from, got none"),
-        ({"base": "nobody"}, 404, "base", "model: expected an enabled model that plays negotiation"),
+        ({"base": "nobody"}, 404, "base", "model: expected one that plays negotiation and is usable in rounds"),
         ({"objective": "lambda", "lam": "2"}, 400, "lam", "lam: expected a number from -1 to 1, got '2'"),
         ({"epochs": "many"}, 400, "epochs", "epochs: expected a number above 0, got 'many'"),
         ({"learning_rate": "-1"}, 400, "learning_rate", "learning_rate: expected a number above 0, got '-1'"),

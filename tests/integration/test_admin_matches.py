@@ -30,7 +30,7 @@ def client(app: Flask) -> FlaskClient:
 
 def taboo(engine: Engine, text: str | None = None) -> Record:
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", name="scripted"))
+        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True)
     return record if text is None else say(engine, record, text)
 

@@ -309,12 +309,45 @@ def test_a_test_call_is_rung_for_when_nobody_makes_it_and_not_for_ever(client: F
 def test_a_model_is_labelled_and_switched(client: FlaskClient, engine: Engine) -> None:
     where = add(client)
     assert client.post(where, data={"action": "label", "label": "Kim"}).status_code == 303
-    assert client.post(where, data={"action": "disable"}).status_code == 303
+    assert client.post(where, data={"action": "rounds-off"}).status_code == 303
     row = stored(engine)
     assert row is not None
-    assert (row.label, row.enabled) == ("Kim", False)
-    client.post(where, data={"action": "enable"})
-    assert stored(engine).enabled  # type: ignore[union-attr]
+    assert (row.label, row.usable_in_rounds, row.offered_to_people) == ("Kim", False, False)
+    back = client.post(where, data={"action": "rounds-on", "from": "list"})
+    assert back.location == f"/admin/models#model-{row.id}"
+    assert stored(engine).usable_in_rounds  # type: ignore[union-attr]
+
+
+def test_people_are_offered_a_model_only_after_a_test_call_and_a_press(
+    client: FlaskClient, engine: Engine, stub: StubServer, desk: Callable[..., Desk]
+) -> None:
+    guest = client.application.test_client()
+    where = add(client, label="Robin")
+    row = stored(engine)
+    assert row is not None
+
+    def offered() -> bool:
+        listed = "Robin" in guest.get("/").text
+        asked = {"game": "negotiation", "opponent": "Robin"}
+        assert guest.post("/api/matches", json=asked).status_code == (201 if listed else 404)
+        return listed
+
+    try_model(desk(), row.id)  # nothing listens at its address
+    refused = client.post(where, data={"action": "people-on"})
+    assert (refused.status_code, "whose test call has failed" in refused.text) == (409, True)
+    assert re.search(r'role="switch"[^>]*aria-disabled="true" aria-describedby="why-', client.get(where).text)
+    assert not offered()
+    stub.script("stub-negotiator", "[message] Hello there!")
+    options = {**row.options, "base_url": stub.url}
+    with writing(engine) as session:
+        again = {"options": options, "test_asked_at": datetime.now(UTC)}
+        session.execute(update(LanguageModel).where(LanguageModel.id == row.id).values(**again))
+    try_model(desk(), row.id)
+    assert not offered()  # nobody has switched it on
+    assert client.post(where, data={"action": "people-on"}).status_code == 303
+    assert offered()
+    assert client.post(where, data={"action": "rounds-off"}).status_code == 303
+    assert offered()  # one switch does not move the other
 
 
 @pytest.mark.parametrize(
@@ -322,7 +355,7 @@ def test_a_model_is_labelled_and_switched(client: FlaskClient, engine: Engine) -
     [
         ({"action": "label", "label": "House partner"}, 409, "which scripted has"),
         ({"action": "label", "label": ""}, 400, "label: expected 1 to 80 characters"),
-        ({"action": "explode"}, 400, "action: expected test, enable, disable or label"),
+        ({"action": "explode"}, 400, "action: expected test, label, rounds-on"),
         ({}, 400, "action: expected"),
     ],
 )
@@ -335,7 +368,7 @@ def test_a_change_that_cannot_be_changes_nothing(
     assert f'value="{form.get("label", "Robin")}" maxlength="80"' in answer.text  # as it was typed, or as it is
     row = stored(engine)
     assert row is not None
-    assert (row.label, row.enabled) == ("Robin", True)
-    assert client.post("/admin/models/999", data={"action": "enable"}).status_code == 404
+    assert (row.label, row.usable_in_rounds, row.offered_to_people) == ("Robin", True, False)
+    assert client.post("/admin/models/999", data={"action": "rounds-on"}).status_code == 404
     assert client.get("/admin/models/999").status_code == 404
     assert client.get(f"/admin/models/{2**70}").status_code == 404

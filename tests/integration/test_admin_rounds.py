@@ -188,7 +188,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("negotiation", {"objective": "greed"}, "objective", "objective: expected self or coop or comp or lambda"),
     ("negotiation", {"objective": "lambda", "lam": "2"}, "lam", "lam: expected a number from -1 to 1"),
     ("negotiation", {"limit": "0"}, "limit", "limit: expected a whole number from 1 to 1000"),
-    ("negotiation", {"model_0": "nobody"}, "model_0", "model: expected an enabled model"),
+    ("negotiation", {"model_0": "nobody"}, "model_0", "model: expected one that plays"),
     ("negotiation", {"model_1": ""}, "model_1", "model_1: expected a model, got none"),
     ("negotiation", {"players": "cross", "models": ["scripted"]}, "models", "models: expected 2 to 20"),
     ("negotiation", {"players": "all"}, "players", "players: expected pair or cross"),
@@ -448,7 +448,7 @@ def test_what_models_play_is_not_among_the_matches_of_people(
 ) -> None:
     played(matches=3)
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", name="scripted"))
+        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", "scripted"))
         mine = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True).id
         begun = live.create(session, "taboo", {"word": "cat"}, seats, seed=2, source="live", instant=True).id
         session.execute(update(MatchRow).where(MatchRow.id == begun).values(source="selfplay"))

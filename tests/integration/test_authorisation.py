@@ -193,6 +193,8 @@ ACTS = {event: act for event, act in EVENTS.items() if act is not None}
 
 # ---- Routes -------------------------------------------------------------------------
 
+_USES = LanguageModel.usable_in_rounds, LanguageModel.offered_to_people
+
 
 class House:
     """An app in which two participants play, and an experimenter is signed in."""
@@ -204,6 +206,7 @@ class House:
             row = add_api_model(
                 session, MODEL, "Partner Blue", ["negotiation"], {"model": MODEL, "base_url": "http://x"}
             )
+            row.offered_to_people = True
             self.model = row.id
             wish = life.Wish("negotiation", ("scripted", "scripted"), 2, 1)
             self.round = matrix.create(session, wish, ["scripted", MODEL], queued=False)[0].id
@@ -258,7 +261,7 @@ class House:
         with self.app.app_context(), reading() as session:
             counts = [session.scalar(select(func.count()).select_from(table)) for table in (MatchRow, EventRow, User)]
             spent = session.scalar(select(func.count(LoginLink.used_at)))
-            models = session.execute(select(LanguageModel.name, LanguageModel.label, LanguageModel.enabled)).all()
+            models = session.execute(select(LanguageModel.name, LanguageModel.label, *_USES)).all()
             return *counts, spent, tuple(models)
 
     def _token(self, who: Who) -> str:

@@ -224,7 +224,7 @@ def test_a_round_that_somebody_cancels_stops_the_campaign_which_goes_on_when_it_
     [
         ({"game": "chess"}, "expected negotiation or taboo"),
         ({"base": ""}, "base: expected the name of a model to start from, got none"),
-        ({"base": "nobody"}, "expected an enabled model that plays negotiation"),
+        ({"base": "nobody"}, "expected one that plays negotiation and is usable in rounds"),
         ({"base": "scripted"}, "base: expected a local model, which has weights to train, got scripted"),
         ({"iterations": 0}, "rounds: expected a whole number from 1 to 100, got 0"),
         ({"matches": 10**9}, "matches: expected a whole number from 2 to 100000"),

@@ -115,7 +115,7 @@ def test_everything_in_order_is_exit_code_0(make_app: Callable[..., Flask], brok
 
 def test_a_game_without_an_opponent_is_found(app: Flask) -> None:
     with writing() as session:
-        session.execute(update(LanguageModel).values(enabled=False))
+        session.execute(update(LanguageModel).values(usable_in_rounds=False, offered_to_people=False))
     _, found = ask(app)
     assert states(found, "models") == ["fail", "fail"]
 

@@ -47,7 +47,7 @@ def test_a_folder_becomes_a_model_once_it_was_loaded(run: Run, engine: Engine, h
     assert row.options == {
         "path": "checkpoints/small", "sha256": sha256, "temperature": 0.5, "top_k": 9, "in_flight": 4,
     }  # fmt: skip
-    assert re.search(rf"mine +Partner \d+ +local +taboo +enabled +checkpoints/small, .* {sha256[:12]}", run_list(run))
+    assert re.search(rf"mine +Partner \d+ +local +taboo +rounds +checkpoints/small, .* {sha256[:12]}", run_list(run))
     shown = run("model", "show", "mine").stdout
     assert re.search(r"^folder +/.*/checkpoints/small$", shown, re.MULTILINE)
     assert re.search(r"^top k +9$", shown, re.MULTILINE)

@@ -10,6 +10,7 @@ from sqlalchemy import Engine, select
 from app.extensions import reading
 from app.models import LanguageModel
 from tests.shell import Finished
+from tests.stub_openai import StubServer
 
 ADD = ("add-api", "mine", "--model", "vendor-1", "--base-url", "http://127.0.0.1:9/v1")
 Run = Callable[..., Finished]
@@ -29,7 +30,7 @@ def test_the_list_begins_with_the_baseline(run: Run) -> None:
     result = run("list")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1].split() == [
-        "scripted", "House", "partner", "scripted", "negotiation,", "taboo", "enabled",
+        "scripted", "House", "partner", "scripted", "negotiation,", "taboo", "rounds", "and", "people",
     ]  # fmt: skip
 
 
@@ -65,7 +66,9 @@ def test_an_api_model_is_stored_with_all_that_was_said_of_it(run: Run, engine: E
     assert result.stdout.splitlines()[-1] == "Try it: flask play taboo --against mine"
     row = stored(engine, "mine")
     assert row is not None
-    assert (row.label, row.kind, row.games, row.enabled) == ("Robin", "api", ["taboo"], True)
+    assert (row.label, row.kind, row.games, row.usable_in_rounds, row.offered_to_people) == (
+        "Robin", "api", ["taboo"], True, False,
+    )  # fmt: skip
     assert row.options == {
         "model": "vendor-1", "base_url": "http://127.0.0.1:9/v1", "organisation": "org", "key_env": "MY_KEY",
         "temperature": 0.7, "max_tokens": 99, "timeout": 5, "retries": 1, "top_p": 0.9, "seed": 3, "in_flight": 9,
@@ -126,7 +129,14 @@ def test_a_key_in_the_wrong_place_is_neither_stored_nor_shown(
         (*ADD, "--prompt-style", "sung"),
         (*ADD, "--option", "model=other"),
         (*ADD, "--base-url", "ftp://host"),
-        ("enable", "nobody"),
+        (*ADD, "--base-url", "http://169.254.169.254/v1"),
+        (*ADD, "--key-env", "HOME"),
+        (*ADD, "--option", "key_host=elsewhere"),
+        ("set", "nobody", "--rounds", "on"),
+        ("set", "scripted"),
+        ("set", "scripted", "--people", "maybe"),
+        ("test", "nobody"),
+        ("test", "scripted"),
         ("list", "--game", "chess"),
     ],
 )
@@ -138,16 +148,34 @@ def test_bad_input_is_one_line_and_stores_nothing(run: Run, engine: Engine, argu
     assert stored(engine, "mine") is None
 
 
-def test_a_model_can_be_switched_off_and_on(run: Run, engine: Engine) -> None:
-    assert run("disable", "scripted").stdout == "scripted is disabled.\n"
-    row = stored(engine, "scripted")
-    assert row is not None
-    assert not row.enabled
-    assert json.loads(run("list", "--json").stdout)[0]["enabled"] is False
-    run("enable", "scripted")
-    row = stored(engine, "scripted")
-    assert row is not None
-    assert row.enabled
+def test_the_two_uses_of_a_model_are_switched_apart(run: Run, engine: Engine) -> None:
+    assert run("set", "scripted", "--rounds", "off").stdout == "scripted is used for people.\n"
+    assert run("set", "scripted", "--people", "off").stdout == "scripted is used for nothing.\n"
+    found = json.loads(run("list", "--json").stdout)[0]
+    assert (found["usable_in_rounds"], found["offered_to_people"]) == (False, False)
+    assert run("set", "scripted", "--rounds", "on", "--people", "on").stdout == (
+        "scripted is used for rounds and people.\n"
+    )
+
+
+def test_a_model_is_offered_to_people_only_after_its_test_call_has_passed(run: Run, engine: Engine) -> None:
+    with StubServer() as stub:
+        stub.script("vendor-1", "[message] Hello there!")
+        run(*ADD, "--base-url", stub.url, "--key-env", "", "--retries", "0")
+        early = run("set", "mine", "--rounds", "off", "--people", "on")
+        assert (early.exit_code, early.stderr.count("\n")) == (2, 1)
+        assert "expected one whose test call has passed, got 'mine', whose test call has not passed yet" in early.stderr
+        assert stored(engine, "mine").usable_in_rounds  # type: ignore[union-attr]
+        tested = run("test", "mine")
+        assert (tested.exit_code, "mine answered in" in tested.stdout) == (0, True)
+    assert run("set", "mine", "--people", "on").stdout == "mine is used for rounds and people.\n"
+    failed = run("test", "mine")  # the stub is gone
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("Error: mine did not answer: ")
+    assert stored(engine, "mine").offered_to_people  # type: ignore[union-attr]
+    run("set", "mine", "--people", "off")
+    late = run("set", "mine", "--people", "on")
+    assert (late.exit_code, "whose test call has failed" in late.stderr) == (2, True)
 
 
 def test_a_scripted_player_with_a_manner_is_added_and_an_unknown_manner_is_refused(run: Run) -> None:

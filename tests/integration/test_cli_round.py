@@ -143,7 +143,7 @@ OBJECTIVE = "objective: expected self, coop, comp or a number from -1 to 1, got 
         (f"chess {MODEL}", "game: expected negotiation or taboo, got 'chess'"),
         (
             "negotiation --models nobody",
-            "model: expected an enabled model that plays negotiation (scripted), got 'nobody'",
+            "model: expected one that plays negotiation and is usable in rounds (scripted), got 'nobody'",
         ),
         (f"negotiation {MODEL} --matches 0", f"{RANGE} 0"),
         (f"negotiation {MODEL} --matches 1000000000", f"{RANGE} 1000000000"),

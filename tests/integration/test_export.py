@@ -39,7 +39,7 @@ def begin(engine: Engine, game: str = "negotiation", against: str | None = None,
     if game == "negotiation":
         config = {**SPLIT, **config}
     with writing(engine) as session:
-        partner = Seat(PERSON) if against is None else Seat.of(find_model(session, game, name=against))
+        partner = Seat(PERSON) if against is None else Seat.of(find_model(session, game, against))
         return live.create(session, game, config, (Seat(PERSON), partner), seed=7, source="live", instant=True)
 
 
@@ -145,7 +145,7 @@ def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
         "latency": 0.25, "retries": 1, "error": None, "at": datetime(2026, 1, 31, 12, tzinfo=UTC),
     }  # fmt: skip
     with writing(engine) as session:
-        made["language_model_id"] = find_model(session, "negotiation", name="scripted").id
+        made["language_model_id"] = find_model(session, "negotiation", "scripted").id
         session.execute(insert(GenerationRow).values(**made))
     (row,) = read(engine, export.GENERATIONS)
     assert ",".join(row) == GENERATION_COLUMNS

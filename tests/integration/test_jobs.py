@@ -256,7 +256,9 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
     assert model is not None
     assert row.model_id == model.id
     made = json.loads((settings.home / "checkpoints" / "small" / "parlor.json").read_text())
-    assert (model.kind, model.games, model.prompt_style, model.enabled) == ("local", ["negotiation"], "compact", True)
+    assert (model.kind, model.games, model.prompt_style, model.usable_in_rounds, model.offered_to_people) == (
+        "local", ["negotiation"], "compact", True, False,
+    )  # fmt: skip
     assert model.options == {"path": "checkpoints/small", "sha256": made["checkpoint_sha256"]}
     assert made["data_sha256"] == dataset.sha256
     events = events_of(engine, job_id)

@@ -30,7 +30,7 @@ from app.players.inference.plain import PlainBatch
 from app.players.inference.rows import Rows
 from app.players.local import LocalPlayer, make
 from app.players.prompts import default_prompt
-from app.registry import get_model, set_enabled
+from app.registry import get_model, set_usable_in_rounds
 from app.rounds import life
 from tests.checkpoints import bytes_model, register, word_model
 from tests.datasets import cut, rows_of
@@ -417,7 +417,7 @@ def test_a_model_that_is_replaced_plays_its_matches_to_the_end(
         match = live.create(session, "taboo", {"word": "lemon"}, seats, seed=1, source="live", instant=False).id
     register(engine, "new", new.folder, new.sha256)
     with writing(engine) as session:
-        set_enabled(session, "old", False)
+        set_usable_in_rounds(session, "old", False)
     assert play_turn(desk(), match)
     with reading(engine) as session:
         assert load(session, match).match.ply == 1

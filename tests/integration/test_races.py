@@ -18,7 +18,7 @@ from tests.stack import PATIENCE
 @pytest.fixture
 def record(engine: Engine) -> Record:
     with writing(engine) as session:
-        seats = Seat("person"), Seat.of(find_model(session, "taboo", name="scripted"))
+        seats = Seat("person"), Seat.of(find_model(session, "taboo", "scripted"))
         return live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
 
 

@@ -46,7 +46,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
 def record(engine: Engine) -> Record:
     """A person, who moves first, against a model that a worker plays."""
     with writing(engine) as session:
-        seats = Seat("person"), Seat.of(find_model(session, "taboo", name="scripted"))
+        seats = Seat("person"), Seat.of(find_model(session, "taboo", "scripted"))
         return live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
 
 

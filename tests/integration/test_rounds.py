@@ -296,7 +296,8 @@ def test_models_of_another_game_are_refused(engine: Engine, stub: StubServer) ->
     with pytest.raises(NotFound) as refused:
         make_round(engine, "only-taboo")
     assert (
-        refused.value.message == "model: expected an enabled model that plays negotiation (scripted), got 'only-taboo'"
+        refused.value.message
+        == "model: expected one that plays negotiation and is usable in rounds (scripted), got 'only-taboo'"
     )
 
 

@@ -239,7 +239,7 @@ def test_leaving_while_the_model_thinks_ends_the_match_once(
 
 def test_a_scripted_partner_with_a_delay_plays_in_the_worker(engine: Engine, desk: DeskMaker) -> None:
     with writing(engine) as session:
-        seats = Seat("person"), Seat.of(find_model(session, "negotiation", name="scripted"))
+        seats = Seat("person"), Seat.of(find_model(session, "negotiation", "scripted"))
         config = {**SPLIT, "first": 1}
         record = live.create(session, "negotiation", config, seats, seed=1, source="live", instant=False)
     assert record.match.ply == 0
@@ -252,7 +252,7 @@ def test_a_scripted_partner_with_a_delay_plays_in_the_worker(engine: Engine, des
 
 def test_two_models_play_each_other_to_the_end_under_one_lease(engine: Engine, desk: DeskMaker) -> None:
     with writing(engine) as session:
-        both = Seat.of(find_model(session, "taboo", name="scripted"))
+        both = Seat.of(find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "candle"}, (both, both), seed=1, source="live", instant=False)
     assert play_turn(desk(), record.id)
     assert now(engine, record).match.over

@@ -16,7 +16,7 @@ from app.extensions import db, reading, writing
 from app.games import find_game
 from app.games.taboo import target_words
 from app.queues import call_to_campaign
-from app.registry import list_models
+from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.campaigns_form import Asked
@@ -33,7 +33,7 @@ def new_campaign() -> str:
     """The launch form of a game, for the base that the address names."""
     game = find_game(request.args.get("game") or _FIRST).name
     with reading() as session:
-        models = list_models(session, game, enabled_only=True)
+        models = round_models(session, game)
         return _form(session, campaigns_form.defaults(game, models, request.args.get("base", "")))
 
 
@@ -61,7 +61,7 @@ def _create(engine: Engine, asked: Asked) -> int:
 
 
 def _form(session: Session, form: Mapping[str, Any], refused: Refused | None = None) -> str:
-    models = list_models(session, form["game"], enabled_only=True)
+    models = round_models(session, form["game"])
     return render_template(
         "admin/campaign-new.html",
         form=form,

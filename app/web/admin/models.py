@@ -1,8 +1,9 @@
 """The registry of language models: list, add, test, label, switch."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from flask import redirect, render_template, request, url_for
@@ -11,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
-from app.extensions import reading, writing
+from app.extensions import reading
 from app.games import GAMES
 from app.matches.trial import waits_for_test
 from app.models import LanguageModel, SeatRow
@@ -19,12 +20,28 @@ from app.players import local_options
 from app.players.api_options import TOKEN_FIELDS
 from app.players.prompts import default_prompt, styles
 from app.queues import ask_for_test
-from app.registry import add_api_model, list_models, player_spec, read_options, set_enabled, set_label
+from app.registry import (
+    add_api_model,
+    list_models,
+    may_be_offered,
+    player_spec,
+    read_options,
+    set_label,
+    set_offered_to_people,
+    set_usable_in_rounds,
+)
 from app.web.admin.blueprint import blueprint
 from app.web.seats import settings
 from app.web.words import game_titles
+from app.web.writes import write
 
 _GREATEST = 2**31 - 1  # number of a row that the database can look for
+_SWITCHES: Mapping[str, Callable[[Session, str], None]] = {
+    "rounds-on": partial(set_usable_in_rounds, on=True),
+    "rounds-off": partial(set_usable_in_rounds, on=False),
+    "people-on": partial(set_offered_to_people, on=True),
+    "people-off": partial(set_offered_to_people, on=False),
+}
 _TEXTS = ("model", "base_url", "organisation", "key_env", "token_field")
 _NUMBERS = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", "price_in",
@@ -37,7 +54,13 @@ def models() -> str:
     """Every registered model."""
     with reading() as session:
         rows = list_models(session)
-        return render_template("admin/models.html", models=rows, played=_played(session), titles=game_titles())
+        return render_template(
+            "admin/models.html",
+            models=rows,
+            played=_played(session),
+            titles=game_titles(),
+            may_be_offered=may_be_offered,
+        )
 
 
 @blueprint.get("/models/new")
@@ -54,19 +77,33 @@ def add_model() -> ResponseReturnValue:
     try:
         if not games:
             raise Invalid("games: expected at least one that the model plays, got none")
-        with writing() as session:
-            name, label = form.get("name", "").strip(), form.get("label", "").strip() or None
-            style = form.get("prompt_style", "full")
-            row = add_api_model(
-                session, name, label, games, _options(form), prompt_style=style, hosts=settings().api_hosts
-            )
-            row.test_asked_at = datetime.now(UTC)
-            session.flush()
-            number = row.id
+        number = _add(form, games)
     except AppError as error:
         return _form(form, games, error.message), error.status
     ask_for_test(settings().broker_url, number)
     return redirect(url_for("admin.model", number=number), 303)
+
+
+def _add(form: Mapping[str, str], games: list[str]) -> int:
+    """Register the model that the form describes, and ask for a test call. Its number."""
+    name, label = form.get("name", "").strip(), form.get("label", "").strip() or None
+    style, options, chosen = form.get("prompt_style", "full"), _options(form), settings()
+
+    def added(session: Session) -> int:
+        row = add_api_model(
+            session,
+            name,
+            label,
+            games,
+            options,
+            prompt_style=style,
+            hosts=chosen.api_hosts,
+        )
+        row.test_asked_at = datetime.now(UTC)
+        session.flush()
+        return row.id
+
+    return write(added)
 
 
 @blueprint.get("/models/<int:number>")
@@ -77,27 +114,31 @@ def model(number: int) -> str:
 
 @blueprint.post("/models/<int:number>")
 def change_model(number: int) -> ResponseReturnValue:
-    """Do what the pressed button says: test, enable, disable, label."""
-    action = request.form.get("action")
+    """Do what the pressed button says: make a test call, press a switch, change the label."""
+    action, label = request.form.get("action", ""), request.form.get("label", "")
     try:
-        with writing() as session:
-            row = _find(session, number)
-            if action == "test":
-                if row.kind == "scripted":
-                    raise Conflict("model: expected one that is called, got a scripted one, which needs no test")
-                row.test_asked_at = datetime.now(UTC)
-            elif action in ("enable", "disable"):
-                set_enabled(session, row.name, action == "enable")
-            elif action == "label":
-                set_label(session, row.name, request.form.get("label", "").strip())
-            else:
-                raise Invalid(f"action: expected test, enable, disable or label, got {shown(action)}")
+        write(lambda session: _change(session, _find(session, number), action, label))
     except (Invalid, Conflict) as error:
-        typed = request.form.get("label", "") if action == "label" else None
+        typed = label if action == "label" else None
         return _page(number, error.message, typed), error.status
     if action == "test":
         ask_for_test(settings().broker_url, number)
+    if request.form.get("from") == "list":
+        return redirect(url_for("admin.models", _anchor=f"model-{number}"), 303)
     return redirect(url_for("admin.model", number=number), 303)
+
+
+def _change(session: Session, row: LanguageModel, action: str, label: str) -> None:
+    if action == "test":
+        if row.kind == "scripted":
+            raise Conflict("model: expected one that is called, got a scripted one, which needs no test")
+        row.test_asked_at = datetime.now(UTC)
+    elif action in _SWITCHES:
+        _SWITCHES[action](session, row.name)
+    elif action == "label":
+        set_label(session, row.name, label.strip())
+    else:
+        raise Invalid(f"action: expected test, label, {', '.join(_SWITCHES)}, got {shown(action)}")
 
 
 def _find(session: Session, number: int) -> LanguageModel:
@@ -118,6 +159,7 @@ def _page(number: int, refused: str | None = None, typed_label: str | None = Non
             waits=waits_for_test(row),
             prompts=_prompts(row),
             played=_played(session).get(row.id, 0),
+            may_be_offered=may_be_offered,
             titles=game_titles(),
             refused=refused,
             label=row.label if typed_label is None else typed_label,

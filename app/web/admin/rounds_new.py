@@ -13,7 +13,7 @@ from app.games import find_game
 from app.games.taboo import target_words
 from app.models import LanguageModel, RoundRow
 from app.queues import call_to_round
-from app.registry import list_models
+from app.registry import round_models
 from app.rounds import estimate, life, matrix
 from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
@@ -32,10 +32,10 @@ def new_round() -> str:
     with reading() as session:
         if number := request.args.get("like", ""):
             row = life.get_round(session, int(number) if number.isdecimal() and len(number) < 10 else 0)
-            models = list_models(session, row.game, enabled_only=True)
+            models = round_models(session, row.game)
             return _form(session, models, rounds_form.like(session, row, models))
         game = find_game(request.args.get("game") or _FIRST).name
-        models = list_models(session, game, enabled_only=True)
+        models = round_models(session, game)
         return _form(session, models, rounds_form.defaults(game, models))
 
 
@@ -44,7 +44,7 @@ def launch_round() -> ResponseReturnValue:
     """Say what the rounds will take, or write them down all at once and call the workers, as the button says."""
     game = find_game(request.form.get("game", "")).name
     with reading() as session:
-        models = list_models(session, game, enabled_only=True)
+        models = round_models(session, game)
         form = rounds_form.typed(request, game, models)
         try:
             asked = rounds_form.read(session, form, settings().CONTEXTS_FILE)
@@ -57,7 +57,7 @@ def launch_round() -> ResponseReturnValue:
     except AppError as error:
         refused = Refused(rounds_form.field_of(error.message), error.message)
         with reading() as session:
-            return _form(session, list_models(session, game, enabled_only=True), form, refused=refused), error.status
+            return _form(session, round_models(session, game), form, refused=refused), error.status
     for number in numbers:
         call_to_round(settings().broker_url, number, WORKERS_CALLED)
     if matrix_id is not None:
@@ -83,7 +83,7 @@ def _estimated(models: Sequence[LanguageModel], asked: Asked) -> estimate.Estima
     playing = {name for pair in asked.pairs for name in pair}
     rows = {model.name: model for model in models if model.name in playing}
     if missing := sorted(playing - set(rows)):
-        message = f"model: expected an enabled model that plays {asked.wish.game}, got {shown(missing[0])}"
+        message = f"model: expected one that plays {asked.wish.game} and is usable in rounds, got {shown(missing[0])}"
         raise Refused("models" if asked.cross else "model_0", message)
     with reading() as session:
         config = dict(asked.wish.config)

@@ -13,7 +13,7 @@ export function put(place, now) {
   place.querySelectorAll("details").forEach((each, index) => (each.open = open[index] ?? false));
   place.querySelector(".scroll")?.scrollTo(across, 0);
   drawAll(place);
-  if (focused) [...place.querySelectorAll("a, [tabindex]")].find((each) => nameOf(each) === focused)?.focus({ preventScroll: true });
+  if (focused) [...place.querySelectorAll("a, button, [tabindex]")].find((each) => nameOf(each) === focused)?.focus({ preventScroll: true });
 }
 
 // The same for a place with a chart in it: its words and numbers are put, and the drawing stays until the next one is there.

@@ -13,7 +13,7 @@ async function look(until) {
 }
 
 function show(fresh) {
-  for (const selector of ["#waiting", ".panel-head:has(#test) .tag"]) {
+  for (const selector of ["#waiting", ".panel-head:has(#test) .tag", "#uses"]) {
     const old = document.querySelector(selector);
     const now = fresh.querySelector(selector);
     if (!old || !now) continue;
