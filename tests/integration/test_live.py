@@ -19,7 +19,7 @@ from app.matches.record import Record, Seat, load, new_match_id
 from app.models import EventRow, MatchRow
 from app.players import clues
 from app.players.base import PlayerSpec
-from app.registry import SHIPPED, ensure_baselines
+from app.registry import SHIPPED, ensure_baselines, find_model
 from app.web.writer import Writer
 from tests.stack import PATIENCE
 
@@ -279,6 +279,18 @@ def test_a_partner_that_parlor_comes_with_gets_words_that_there_are_clues_for(
     assert len(words) > 1
     assert words <= set(clues.table()) & set(target_words())
     assert guest(engine, app, opponent=label, config={"word": "zeppelin"}).match.state.word == "zeppelin"
+
+
+def test_the_small_partner_plays_at_half_the_temperature_and_stays_as_it_was_where_it_is_known(engine: Engine) -> None:
+    with writing(engine) as session:
+        ensure_baselines(session)
+        tiny, base = (find_model(session, "negotiation", name=name) for name in SHIPPED)
+        assert (tiny.options["temperature"], "temperature" in base.options) == (0.5, False)
+        tiny.options = {name: value for name, value in tiny.options.items() if name != "temperature"}
+        before = dict(tiny.options)
+    with writing(engine) as session:
+        ensure_baselines(session)  # as at each start
+        assert find_model(session, "negotiation", name="tiny").options == before
 
 
 def test_live_negotiations_draw_from_the_contexts_file(engine: Engine, make_app: Any, home: Any) -> None:
