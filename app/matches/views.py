@@ -13,11 +13,18 @@ _ALWAYS = ("match", "ply")
 
 
 def seat_view(
-    match_id: str, match: Match, times: Sequence[str], seat: int, clock: JSON | None = None, known: Sequence[JSON] = ()
+    match_id: str,
+    match: Match,
+    times: Sequence[str],
+    seat: int,
+    clock: JSON | None = None,
+    known: Sequence[JSON] = (),
+    partner: str | None = None,
 ) -> JSON:
     """The whole view of a seat. `times` are the moments of the accepted moves, ISO 8601 in UTC, by ply.
 
-    `known` are the entries of an earlier view of the same seat: those that are still true are taken over as they are.
+    `partner` is what the seat is told of its partner, one of `players.description.KINDS`; None: nothing. `known` are
+    the entries of an earlier view of the same seat: those that are still true are taken over as they are.
     """
     view = match.view(seat)
     transcript = [
@@ -25,10 +32,12 @@ def seat_view(
         for old, entry in zip(known, view.transcript, strict=False)
     ]
     transcript += [_entry(entry, times) for entry in view.transcript[len(transcript) :]]
+    told = {} if partner is None else {"partner": partner}
     return {
         "match": match_id,
         "game": view.game,
         "role": view.role,
+        **told,
         "status": "over" if match.over else "playing",
         "ply": view.ply,
         "to_move": view.to_move,

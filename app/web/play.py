@@ -19,8 +19,9 @@ from app.matches.lobby import Wish, person_in, start_guest_match
 from app.matches.record import load, move_times
 from app.matches.views import seat_view
 from app.models import MatchRow
+from app.players.description import partner_kind
 from app.queues import ring
-from app.registry import partners
+from app.registry import partners, player_spec
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.headers import never_stored
@@ -44,7 +45,10 @@ def home() -> str:
         games=[{"name": name, "title": _title(name)} for name in GAMES],
         guest_play=settings().GUEST_PLAY,
         clocks=bool(settings().TURN_CLOCK or settings().MATCH_CLOCK),
-        opponents=[{"label": model.label, "games": model.games} for model in offered],
+        opponents=[
+            {"label": row.label, "games": row.games, "kind": partner_kind(player_spec(row), settings().home)}
+            for row in offered
+        ],
         open_matches=going_on,
         starts={name: secrets.token_urlsafe(16) for name in GAMES},
     )
@@ -153,7 +157,8 @@ def _view(match_id: str) -> JSON:
     with reading(db.engine) as session:
         record = load(session, match_id)
     clock = None if record.deadline is None else record.deadline.to_json(datetime.now(UTC))
-    return seat_view(record.id, record.match, move_times(record.log), seat, clock)
+    partner = partner_kind(record.seats[1 - seat].spec, settings().home)
+    return seat_view(record.id, record.match, move_times(record.log), seat, clock, partner=partner)
 
 
 def _as_it_is_now(page: str) -> Response:

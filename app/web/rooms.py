@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from gevent import sleep, spawn_later
@@ -26,6 +27,7 @@ from app.matches.events import Ended
 from app.matches.record import Logged, Record, iso, load, load_log, move_times, turn_began
 from app.matches.views import change, seat_view
 from app.models import MatchRow
+from app.players.description import partner_kind
 from app.registry import PERSON
 
 PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
@@ -38,9 +40,11 @@ Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
 class Room:
     """One open match: its fold, and the sockets at each of its seats."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, home: Path) -> None:
+        """`home` is PARLOR_HOME, where local models may lie."""
         self.id = record.id
         self.seats = record.seats
+        self.kinds = tuple(partner_kind(seat.spec, home) for seat in record.seats)
         self.seq = len(record.log)
         self.match = record.match
         self.times = move_times(record.log)
@@ -63,7 +67,9 @@ class Room:
         """What the pages of a seat are to hold from now on."""
         shown = self._shown.get(seat)
         known = () if shown is None else shown["transcript"]
-        view = self._shown[seat] = seat_view(self.id, self.match, self.times, seat, self._clock(), known)
+        view = self._shown[seat] = seat_view(
+            self.id, self.match, self.times, seat, self._clock(), known, self.kinds[1 - seat]
+        )
         return view
 
     def _clock(self) -> JSON | None:
@@ -124,9 +130,12 @@ class Room:
 class Rooms:
     """All rooms of this process."""
 
-    def __init__(self, database: Engine, send: Send, remember: Remember) -> None:
-        """`remember` is told of each match that was read, so that its first move need not read it again."""
+    def __init__(self, database: Engine, home: Path, send: Send, remember: Remember) -> None:
+        """`home` is PARLOR_HOME; `remember` is told of each match that was read, so that its first move need not read
+        it again.
+        """
         self._database = database
+        self._home = home
         self._remember = remember
         self._send = send
         self._rooms: dict[str, Room] = {}
@@ -138,7 +147,7 @@ class Rooms:
             if match_id not in self._rooms:
                 with reading(self._database) as session:
                     record = load(session, match_id)
-                self._rooms[match_id] = Room(record)
+                self._rooms[match_id] = Room(record, self._home)
                 self._remember(record)
             return self._rooms[match_id]
 

@@ -59,7 +59,7 @@ class Play:
         self._instant = settings.READING_WORDS_PER_MINUTE == 0
         self._places: dict[str, Place] = {}
         self._paces: dict[Place, Bucket] = {}
-        self._rooms = Rooms(self._database, sender(socketio.server, NAMESPACE), self._remember)
+        self._rooms = Rooms(self._database, settings.home, sender(socketio.server, NAMESPACE), self._remember)
         self._writer: Writer | None = None
 
     def register(self, server: Any) -> None:

@@ -207,11 +207,12 @@ def test_taboo_without_a_winner_is_a_tie(parlor: Stack, visitor: Visitor) -> Non
 
 def test_the_home_page_starts_a_negotiation_with_the_chosen_goal(home_page: Page) -> None:
     box = home_page.locator(".box", has_text="Deal or No Deal")
-    box.get_by_text("Options").click()
+    box.locator("summary", has_text="Options").click()
     box.get_by_label("Your goal").select_option("coop")
     partners = box.get_by_label("Partner").locator("option").all_inner_texts()
-    assert partners[0] == "House partner"
-    assert set(LABELS.values()) <= set(partners)  # and what other tests have trained meanwhile
+    assert partners[0] == "House partner: a scripted program"
+    told = {f"{label}: a language model" for label in LABELS.values()}
+    assert told <= set(partners)  # and what other tests have trained meanwhile
     expect(box.get_by_label("Partner")).to_have_value("House partner")
     box.get_by_role("button", name="Play Deal or No Deal").click()
     expect(home_page).to_have_url(MATCH)
@@ -222,7 +223,7 @@ def test_the_home_page_starts_a_negotiation_with_the_chosen_goal(home_page: Page
 @pytest.mark.parametrize(("side", "board"), [("attacker", "Make your partner say it"), ("defender", "Find the word")])
 def test_the_home_page_starts_taboo_on_the_chosen_side(home_page: Page, side: str, board: str) -> None:
     box = home_page.locator(".box", has_text="Adversarial Taboo")
-    box.get_by_text("Options").click()
+    box.locator("summary", has_text="Options").click()
     box.get_by_label("Your side").select_option(side)
     box.get_by_role("button", name="Play Adversarial Taboo").click()
     expect(home_page).to_have_url(MATCH)

@@ -1,9 +1,11 @@
 """The participants' pages and the JSON door, through Flask's client."""
 
+import json
 import random
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +14,15 @@ from flask.testing import FlaskClient
 from itsdangerous import URLSafeTimedSerializer
 from sqlalchemy import Engine, select
 
-from app.extensions import reading
+from app.extensions import db, reading, writing
 from app.games.contexts import generate_context
 from app.games.taboo import target_words
 from app.matches import engine as matches
+from app.matches import live
 from app.matches.record import Logged, Record, Seat
 from app.models import MatchRow
 from app.players.base import PlayerSpec
+from app.registry import add_api_model, add_local_model, get_model
 from app.web import play, tickets
 from workers.prepare import new_admin_link
 
@@ -63,7 +67,48 @@ def test_home_offers_both_games_and_names_no_model(client: FlaskClient) -> None:
     page = client.get("/").text
     assert "Play Deal or No Deal" in page
     assert "Play Adversarial Taboo" in page
-    assert "scripted" not in page
+    assert not re.search(r"scripted(?! program)", page)
+
+
+PARTNERS = {  # what people are told of each, in English and in German
+    "gpt-plain": ("a language model", "ein Sprachmodell"),
+    "mouse-1": ("a small language model", "ein kleines Sprachmodell"),
+    "scripted": ("a scripted program", "ein Programm mit festen Regeln"),
+}
+
+
+def test_people_are_told_what_their_partner_is_and_never_its_name(make_app: Callable[..., Flask], home: Path) -> None:
+    app = make_app()
+    with app.app_context():
+        engine = db.engine
+    client = app.test_client()
+    small = home / "checkpoints" / "mouse-1"
+    small.mkdir(parents=True)
+    header = json.dumps({"weights": {"dtype": "F32", "shape": [40, 25], "data_offsets": [0, 4000]}}).encode()
+    (small / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4000))
+    local = {"path": "checkpoints/mouse-1", "sha256": "0" * 64}
+    with writing(engine) as session:
+        rows = [
+            add_api_model(session, "gpt-plain", None, [], {"model": "x", "base_url": "http://127.0.0.1:9/v1"}),
+            add_local_model(session, "mouse-1", None, [], local, prompt_style="compact"),
+            get_model(session, "scripted"),
+        ]
+        for row in rows:
+            row.offered_to_people = True
+        labels = {row.name: row.label for row in rows}
+    for number, language in enumerate(("en", "de")):
+        headers = {"Accept-Language": language}
+        front = client.get("/", headers=headers).text
+        for name, told in PARTNERS.items():
+            match = begin(client, opponent=labels[name])
+            client.get(f"/play/{match['match']}?ticket={match['ticket']}")
+            seat = tickets.check(app.config["SETTINGS"], match["ticket"], match["match"])
+            during = client.get(f"/play/{match['match']}", headers=headers).text
+            live.commit(engine, live.Submission(match["match"], seat, None), instant=True)
+            after = client.get(f"/play/{match['match']}/result", headers=headers).text
+            for page in (front, during, after):
+                assert told[number] in page
+                assert not re.search(r"gpt-plain|mouse-1|\bscripted\b(?! program|&#34;)", page)
 
 
 def test_every_page_forbids_what_it_does_not_need(client: FlaskClient) -> None:

@@ -19,7 +19,8 @@ from tests.stub_openai import Reply, StubServer
 from tests.tables import ASKED, add_model, negotiation, settings_of, taboo, two_people
 
 VIEW = {
-    "match", "game", "role", "status", "ply", "to_move", "transcript", "facts", "secret", "may", "clock", "outcome",
+    "match", "game", "role", "partner", "status", "ply", "to_move", "transcript", "facts", "secret", "may", "clock",
+    "outcome",
 }  # fmt: skip
 ENTRY = {"ply", "by", "kind", "text", "at"}
 ASK, OFFER = f"[message] {ASKED}", "[propose] (1 books, 0 hats, 0 balls)"
@@ -61,6 +62,7 @@ def test_the_first_thing_that_comes_is_the_whole_view_with_exactly_the_documente
         "match": table.match,
         "game": "negotiation",
         "role": "negotiator",
+        "partner": "scripted",
         "status": "playing",
         "ply": 0,
         "to_move": "you",

@@ -18,6 +18,7 @@ from app.matches.trial import waits_for_test
 from app.models import LanguageModel, SeatRow
 from app.players import local_options
 from app.players.api_options import TOKEN_FIELDS
+from app.players.description import partner_kind
 from app.players.prompts import default_prompt, styles
 from app.queues import ask_for_test
 from app.registry import (
@@ -58,6 +59,7 @@ def models() -> str:
             "admin/models.html",
             models=rows,
             played=_played(session),
+            kinds={row.id: _told(row) for row in rows},
             titles=game_titles(),
             may_be_offered=may_be_offered,
         )
@@ -128,6 +130,11 @@ def change_model(number: int) -> ResponseReturnValue:
     return redirect(url_for("admin.model", number=number), 303)
 
 
+def _told(row: LanguageModel) -> str:
+    """What people are told that a model is, one of `players.description.KINDS`."""
+    return partner_kind(player_spec(row), settings().home)
+
+
 def _change(session: Session, row: LanguageModel, action: str, label: str) -> None:
     if action == "test":
         if row.kind == "scripted":
@@ -159,6 +166,7 @@ def _page(number: int, refused: str | None = None, typed_label: str | None = Non
             waits=waits_for_test(row),
             prompts=_prompts(row),
             played=_played(session).get(row.id, 0),
+            told=_told(row),
             may_be_offered=may_be_offered,
             titles=game_titles(),
             refused=refused,

@@ -1,0 +1,35 @@
+"""What a guest is told of a partner: what kind of player it is, and never its name.
+
+Loads no torch: how large a local model is stands at the head of its checkpoint's files.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+from app.players import local_options
+from app.players.base import PlayerSpec
+
+PERSON, SCRIPTED, SMALL_MODEL, MODEL = "person", "scripted", "small_model", "model"
+KINDS = (PERSON, SCRIPTED, SMALL_MODEL, MODEL)
+SMALL = 1_000_000_000  # weights; a model of fewer may misunderstand plain sentences
+
+
+def partner_kind(spec: PlayerSpec | None, home: Path) -> str:
+    """One of KINDS; no spec is a person. `home` is PARLOR_HOME, in which the path of a local model may begin.
+
+    A local model whose files cannot be read here is called a model, without a word about its size.
+    """
+    if spec is None:
+        return PERSON
+    if spec.kind == "scripted":
+        return SCRIPTED
+    if spec.kind != "local":
+        return MODEL
+    weights = _weights(local_options.resolve(home, str(spec.options.get("path"))), str(spec.options.get("sha256")))
+    return SMALL_MODEL if weights is not None and weights < SMALL else MODEL
+
+
+@lru_cache(maxsize=256)
+def _weights(folder: Path, _sha256: str) -> int | None:
+    """How many weights the checkpoint of that hash has, read once a process."""
+    return local_options.parameters(folder)
