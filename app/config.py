@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     TRUSTED_PROXIES: int = Field(0, ge=0, le=5, description="Reverse proxies in front whose headers are believed.")
     ADMIN_HOURS: float = Field(12, gt=0, description="How long an experimenter stays signed in, in hours.")
     API_HOSTS: str = Field("", description="Hosts that API models may be at, with commas between; empty: any.")
+    KEY_VARIABLES: str = Field(
+        "*_API_KEY,OPENAI_*", description="Variables that may hold a model's key, * for anything, commas between."
+    )
     LOG_MEGABYTES: float = Field(10, gt=0, description="Size at which the log of a process begins anew, in MB.")
     LANGUAGES: str = Field("", description="Languages of the pages, the preferred one first; empty: all there are.")
 
@@ -163,6 +166,11 @@ class Settings(BaseSettings):
     def api_hosts(self) -> tuple[str, ...]:
         """API_HOSTS, one by one, in lower case; none: any host will do."""
         return tuple(host.lower() for host in _listed(self.API_HOSTS))
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """KEY_VARIABLES, one by one."""
+        return _listed(self.KEY_VARIABLES)
 
     @cached_property
     def languages(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,6 +15,7 @@ from app.games import GAMES, find_game
 from app.models import LanguageModel
 from app.players import api_options, local_options, make_player
 from app.players.base import PlayerSpec
+from app.players.outgoing import check_host, check_key_variable, host_of
 from app.players.prompts import USUAL_STYLE, templates
 
 BASELINE = "scripted"
@@ -52,14 +52,31 @@ def add_api_model(
     *,
     prompt_style: str = USUAL_STYLE,
     hosts: Sequence[str] = (),
+    key_variables: Sequence[str] = ("*",),
 ) -> LanguageModel:
     """Register a model behind an OpenAI-compatible server, usable in rounds and not yet offered to people.
 
-    The label is what participants may see; by default it is a neutral one that tells nothing of the model. Every game
-    has to have the prompt style. `hosts` are the only ones that the model may be at; none: any.
+    Raises Invalid for bad options, Conflict for a taken name. The label is what participants may see; by default it is
+    a neutral one that tells nothing of the model. Every game has to have the prompt style. `hosts` are the only ones
+    that the model may be at, none: any; `key_variables` are patterns of the variables that may hold its key, which is
+    bound to the model's host from now on.
     """
-    _check_options(options, hosts)
+    read = _check_options(options, hosts, key_variables)
+    _check_binding(session, read)
+    if host := key_host(options):
+        options = {**options, "key_host": host}
     return _add(session, "api", name, label, games, options, prompt_style)
+
+
+def key_host(options: dict[str, Any]) -> str | None:
+    """The only host that the key of a model with these options is to be sent to.
+
+    None: there is no key, or it is the OPENAI_ one of the workers' environment, which also says where it goes.
+    """
+    read = api_options.read_options(options)
+    if not read.key_env or (read.key_env.startswith("OPENAI_") and not options.get("base_url")):
+        return None
+    return host_of(read.base_url)
 
 
 def add_local_model(
@@ -207,17 +224,34 @@ def read_options(spec: PlayerSpec) -> api_options.Options | local_options.Option
     return local_options.read_options(spec.options) if spec.kind == "local" else api_options.read_options(spec.options)
 
 
-def _check_options(options: dict[str, Any], hosts: Sequence[str]) -> None:
+def _check_options(options: dict[str, Any], hosts: Sequence[str], key_variables: Sequence[str]) -> api_options.Options:
     """Refuse what the model could not be called with, and what it may not be."""
     read = api_options.read_options(options)
+    if "key_host" in options:
+        raise Invalid("key_host: expected nothing, as a key is bound to the host of base_url, got one")
     if read.key_env in Settings.model_fields:
         raise Invalid(f"key_env: expected the variable of a key, got {read.key_env}, which is a setting of Parlor")
-    host = urlsplit(read.base_url).hostname or ""
-    if hosts and host not in hosts:
-        raise Invalid(
-            f"base_url: expected a host that API_HOSTS allows ({', '.join(hosts)}), got {shown(host)};"
-            " whoever runs Parlor can add it to that setting"
-        )
+    check_key_variable(read.key_env, key_variables)
+    check_host(read.base_url, hosts)
+    return read
+
+
+def _check_binding(session: Session, new: api_options.Options) -> None:
+    """A key goes to one host: refuse another one for a variable that a model has already."""
+    if not new.key_env:
+        return
+    host = host_of(new.base_url)
+    for row in session.scalars(select(LanguageModel).where(LanguageModel.kind == "api")):
+        try:
+            known = api_options.read_options(row.options)
+        except Invalid:
+            continue
+        bound = known.key_host or host_of(known.base_url)
+        if known.key_env == new.key_env and bound != host:
+            raise Conflict(
+                f"key_env: expected a variable of which the key belongs to {host}, got {new.key_env}, which is bound to"
+                f' {bound} by {row.name}; put the key into a variable of its own, or "" for a server without keys'
+            )
 
 
 def _add(

@@ -111,7 +111,14 @@ def add_api(
     with writing() as session:
         further_options = {**options, **further}
         row = add_api_model(
-            session, name, label, games, further_options, prompt_style=prompt_style, hosts=settings().api_hosts
+            session,
+            name,
+            label,
+            games,
+            further_options,
+            prompt_style=prompt_style,
+            hosts=settings().api_hosts,
+            key_variables=settings().key_variables,
         )
         stored = described(row, settings().home)
     if as_json:

@@ -12,12 +12,14 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli.checks import FAIL, OK, SECONDS, WARN, Finding
+from app.config import load_settings
 from app.errors import AppError
 from app.extensions import reading
 from app.games import GAMES
 from app.models import LanguageModel
 from app.players import local_options
 from app.players.api_options import read_options
+from app.players.outgoing import check_host
 from app.registry import list_models
 
 
@@ -47,6 +49,7 @@ def models(engine: Engine, home: Path, probe: Callable[[LanguageModel], Finding 
 def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
     try:
         options = read_options(row.options)
+        check_host(options.base_url, load_settings().api_hosts)
     except AppError as error:
         yield Finding(f"model {row.name}", FAIL, error.message, "add it anew, and switch this one off")
         return

@@ -19,6 +19,7 @@ from app.players import prompts
 from app.players.api_options import Options, read_options
 from app.players.base import DENIED, Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
 from app.players.completions import CONNECT_SECONDS, Answer, Call, Failure, client, count
+from app.players.outgoing import host_of
 from app.players.redaction import without_key
 
 LONGEST_ERROR = 300  # characters
@@ -83,6 +84,14 @@ class ApiPlayer:
                     f"expected a key in the environment variable {options.key_env},"
                     f" got {'characters that no key has' if key else 'none'}; set it where the workers run, or the"
                     ' option key_env to "" for a server without keys',
+                    DENIED,
+                )
+            )
+        if key and options.key_host not in (None, host := host_of(options.base_url)):
+            return self._failed(
+                Failure(
+                    f"expected {options.key_host}, the host that the key in {options.key_env} was bound to when the"
+                    f" model was added, got {host}; add a model of its own for that host",
                     DENIED,
                 )
             )

@@ -20,9 +20,11 @@ from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import (
     ClientConnectorCertificateError,
+    ClientConnectorError,
     ClientError,
     ClientHttpProxyError,
     ClientPayloadError,
+    ClientResponse,
     ClientSession,
     ClientTimeout,
     ConnectionTimeoutError,
@@ -31,11 +33,15 @@ from aiohttp import (
 )
 
 from app import __version__
+from app.config import load_settings
+from app.errors import Invalid
 from app.games.base import JSON
 from app.players.base import BUSY, DENIED, REFUSED, Kind
 from app.players.limits import Limits
+from app.players.outgoing import ForbiddenAddress, check_host, open_socket
 
 CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
+MOST_ANSWER = 8_000_000  # bytes, unpacked; the longest answers have some ten thousand
 LONGEST_PAUSE = 120.0  # seconds; whoever asks for more is not asked again by this call
 _FIRST_PAUSE, _LAST_PAUSE = 0.5, 8.0  # seconds, at most, before the first and before late retries
 _IDLE_SECONDS = 60.0  # that a connection is kept for the next request
@@ -102,6 +108,7 @@ class Client:
         # loop in another way calls loop.shutdown_asyncgens().
         self._life = _session(base_url)
         self._session: ClientSession | None = None
+        self._refusal = _refused_address(base_url)
 
     def limits(self, model: object, in_flight: int, tokens_per_minute: int | None) -> Limits:
         """What all players of a model share."""
@@ -113,6 +120,8 @@ class Client:
 
     async def complete(self, call: Call, limits: Limits) -> Answer | Failure:
         """Send a request until it is answered, refused, or out of retries."""
+        if self._refusal is not None:
+            return Failure(self._refusal, DENIED)
         session = self._session
         if session is None:
             session = self._session = await anext(self._life)
@@ -139,8 +148,10 @@ class Client:
 
     async def _attempt(self, session: ClientSession, call: Call) -> JSON | _Miss:
         try:
-            async with session.post(self._url, data=call.body, headers=call.headers, timeout=call.timeout) as response:
-                raw = await response.read()
+            async with session.post(
+                self._url, data=call.body, headers=call.headers, timeout=call.timeout, allow_redirects=False
+            ) as response:
+                raw = await _body(response)
                 status, headers = response.status, response.headers
         except ConnectionTimeoutError:
             return _Miss(f"expected a connection within {call.timeout.sock_connect:g} s, got none", BUSY, True)
@@ -148,12 +159,19 @@ class Client:
             return _Miss(f"expected an answer within {call.timeout.total:g} s, got none", BUSY, True)
         except ClientConnectorCertificateError as error:
             return _Miss(f"expected a certificate that can be trusted, got {error}", DENIED, False, used=0)
+        except ClientConnectorError as error:
+            if isinstance(error.os_error, ForbiddenAddress):
+                return _Miss(str(error.os_error), DENIED, False, used=0)
+            return _Miss(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
         except ClientHttpProxyError as error:
             return _Miss(f"expected a way through the proxy, got HTTP {error.status}", *_verdict(error.status), used=0)
         except ClientPayloadError as error:
             return _Miss(f"expected a whole answer, got {type(error).__name__}: {error}", BUSY, True)
         except (ClientError, OSError) as error:
             return _Miss(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
+        if raw is None:
+            what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
+            return _Miss(what, DENIED, False)
         return _read(raw) if 200 <= status < 300 else _refusal(raw, status, headers)
 
 
@@ -203,14 +221,23 @@ def client(base_url: str) -> Client:
 
 
 async def _session(base_url: str) -> AsyncIterator[ClientSession]:
-    connector = TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300)
+    proxy = _proxy(base_url)
+    # A proxy is the operator's own, and looks up names by itself.
+    checked = None if proxy else open_socket
+    connector = TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300, socket_factory=checked)
     async with ClientSession(
-        connector=connector,
-        headers=_HEADERS,
-        cookie_jar=DummyCookieJar(),
-        proxy=_proxy(base_url),
+        connector=connector, headers=_HEADERS, cookie_jar=DummyCookieJar(), proxy=proxy
     ) as session:
         yield session
+
+
+def _refused_address(base_url: str) -> str | None:
+    """Why nothing may be sent there, by the settings of this process; None where it may."""
+    try:
+        check_host(base_url, load_settings().api_hosts)
+    except Invalid as error:
+        return error.message
+    return None
 
 
 def _proxy(base_url: str) -> str | None:
@@ -226,6 +253,17 @@ def _proxy(base_url: str) -> str | None:
 # ---- What an attempt brought --------------------------------------------------------
 
 
+async def _body(response: ClientResponse) -> bytes | None:
+    """What was sent, unpacked; None when it is more than anybody has to say, and the rest is left unread."""
+    pieces, length = [], 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        length += len(piece)
+        if length > MOST_ANSWER:
+            return None
+    return b"".join(pieces)
+
+
 def _read(raw: bytes) -> JSON | _Miss:
     try:
         body = json.loads(raw)
@@ -238,6 +276,14 @@ def _read(raw: bytes) -> JSON | _Miss:
 
 
 def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _Miss:
+    if 300 <= status < 400:
+        try:
+            host = urlsplit(headers.get("location", "")).hostname
+        except ValueError:
+            host = None
+        elsewhere = f" that leads to {host}" if host else ""
+        what = f"expected an answer, got a redirect (HTTP {status}){elsewhere}, and none is followed"
+        return _Miss(f"{what}; add the model with the address where it is", DENIED, False, used=0)
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):

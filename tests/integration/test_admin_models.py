@@ -76,14 +76,14 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
         "extra": '{"top_k": 4}',
         "tokens_per_minute": "90000",
     }
-    where = add(client, label="Robin", key_env="MY_KEY", token_field="max_completion_tokens", **more)
+    where = add(client, label="Robin", key_env="MY_API_KEY", token_field="max_completion_tokens", **more)
     row = stored(engine)
     assert row is not None
     assert (row.label, row.games, row.kind, asked) == ("Robin", ["negotiation"], "api", [row.id])
     assert row.options == {
-        "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1", "key_env": "MY_KEY", "temperature": None,
+        "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1", "key_env": "MY_API_KEY", "temperature": None,
         "top_p": 0.9, "seed": 3, "max_tokens": 99, "retries": 0, "token_field": "max_completion_tokens",
-        "extra": {"top_k": 4}, "tokens_per_minute": 90_000,
+        "extra": {"top_k": 4}, "tokens_per_minute": 90_000, "key_host": "127.0.0.1",
     }  # fmt: skip
     page = client.get(where).text
     assert "A worker was asked" in page
@@ -108,6 +108,12 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
         ({"extra": '{"a": "\\ud800"}'}, "extra: expected at most", 400),
         ({"key_env": "sk-abcdefgh12345678"}, "key_env: expected the NAME", 400),
         ({"key_env": "SECRET_KEY"}, "key_env: expected the variable of a key", 400),
+        (
+            {"key_env": "HOME"},
+            "key_env: expected a variable that KEY_VARIABLES allows (*_API_KEY, OPENAI_*), got H",
+            400,
+        ),
+        ({"base_url": "http://169.254.169.254/v1"}, "base_url: expected the address of a model", 400),
         ({"games": []}, "games: expected at least one", 400),
         ({"name": "scripted"}, "name: expected one that is not taken", 409),
         ({"name": ""}, "name: expected 1 to 80 characters", 400),
@@ -140,6 +146,26 @@ def test_a_host_that_is_not_allowed_is_refused_with_those_that_are(
     assert "API_HOSTS allows (api.openai.com, localhost)" in answer.text
     add(client, base_url="http://localhost:8001/v1")
     add(client, name="vendor", base_url="")
+
+
+def test_a_key_goes_to_one_host_and_the_page_says_to_which(
+    client: FlaskClient, engine: Engine, asked: list[int]
+) -> None:
+    where = add(client, name="first", base_url="https://one.example/v1", key_env="ONE_API_KEY")
+    assert "sent to <code>one.example</code> only" in client.get(where).text
+    add(client, name="second", base_url="https://One.Example:8443/v2", key_env="ONE_API_KEY")
+    for variable, host in (("ONE_API_KEY", "other.example"), ("OPENAI_API_KEY", "other.example")):
+        form = {**FORM, "name": "third", "base_url": f"https://{host}/v1", "key_env": variable}
+        answer = client.post("/admin/models/new", data=form)
+        if variable == "ONE_API_KEY":
+            assert answer.status_code == 409
+            assert "got ONE_API_KEY, which is bound to one.example by first" in answer.text
+        else:
+            assert answer.status_code == 303
+    add(client, name="without", base_url="https://third.example/v1", key_env="")
+    answer = client.post("/admin/models/new", data={**FORM, "name": "fourth", "base_url": "", "key_env": "ONE_API_KEY"})
+    assert answer.status_code == 409
+    assert "belongs to api.openai.com" in answer.text
 
 
 def test_no_hosts_mean_any() -> None:
@@ -221,7 +247,7 @@ def test_a_worker_stores_what_came_of_a_test_call(
 def test_a_test_call_without_a_key_says_where_to_set_it(
     client: FlaskClient, engine: Engine, desk: Callable[..., Desk]
 ) -> None:
-    where = add(client, key_env="NO_SUCH_KEY_HERE")
+    where = add(client, key_env="NO_SUCH_API_KEY")
     row = stored(engine)
     assert row is not None
     try_model(desk(), row.id)

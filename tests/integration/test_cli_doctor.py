@@ -62,6 +62,16 @@ def test_text_has_one_line_a_check(app: Flask) -> None:
     assert "→ start Parlor: make run" in result.stdout
 
 
+def test_a_model_at_a_host_that_is_not_allowed_any_more_is_a_failure(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_api("http://127.0.0.1:9/v1")
+    monkeypatch.setenv("API_HOSTS", "api.openai.com")
+    _, found = ask(app)
+    assert states(found, "model mine") == ["fail"]
+    assert "API_HOSTS allows (api.openai.com)" in found["model mine"][0]["detail"]
+
+
 def test_a_running_upkeep_and_broker_are_seen(make_app: Callable[..., Flask], broker: str) -> None:
     app = make_app(REDIS_URL=broker)
     with app.app_context():

@@ -39,7 +39,7 @@ def test_an_api_model_is_stored_with_all_that_was_said_of_it(run: Run, engine: E
         "--organisation",
         "org",
         "--key-env",
-        "MY_KEY",
+        "MY_API_KEY",
         "--label",
         "Robin",
         "--game",
@@ -62,16 +62,17 @@ def test_an_api_model_is_stored_with_all_that_was_said_of_it(run: Run, engine: E
     )
     result = run(*ADD, *more, *limits)
     assert result.exit_code == 0, result.stderr
-    assert "MY_KEY is not set here" in result.stdout
-    assert result.stdout.splitlines()[-1] == "Try it: flask play taboo --against mine"
+    assert "MY_API_KEY is not set here" in result.stdout
+    assert result.stdout.splitlines()[-2] == "Try it: flask play taboo --against mine"
     row = stored(engine, "mine")
     assert row is not None
     assert (row.label, row.kind, row.games, row.usable_in_rounds, row.offered_to_people) == (
         "Robin", "api", ["taboo"], True, False,
     )  # fmt: skip
     assert row.options == {
-        "model": "vendor-1", "base_url": "http://127.0.0.1:9/v1", "organisation": "org", "key_env": "MY_KEY",
+        "model": "vendor-1", "base_url": "http://127.0.0.1:9/v1", "organisation": "org", "key_env": "MY_API_KEY",
         "temperature": 0.7, "max_tokens": 99, "timeout": 5, "retries": 1, "top_p": 0.9, "seed": 3, "in_flight": 9,
+        "key_host": "127.0.0.1",
     }  # fmt: skip
 
 
@@ -83,8 +84,8 @@ def test_a_model_that_takes_no_temperature_is_sent_none(run: Run, engine: Engine
 
 
 def test_json_says_whether_the_key_is_there_and_never_what_it_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-very-secret")
-    added = run(*ADD, "--key-env", "MY_KEY", "--json")
+    monkeypatch.setenv("MY_API_KEY", "sk-very-secret")
+    added = run(*ADD, "--key-env", "MY_API_KEY", "--json")
     assert json.loads(added.stdout)["key_set"] is True
     listed = run("list", "--json")
     assert [row["name"] for row in json.loads(listed.stdout)] == ["scripted", "mine"]

@@ -1,12 +1,19 @@
 """What lies in a database outlives the change of its tables."""
 
+import json
+from datetime import datetime
+from typing import Any
+
 import pytest
 from flask import Flask
 from flask_migrate import downgrade, upgrade
-from sqlalchemy import text
+from sqlalchemy import MetaData, Table, insert, select, text
+from sqlalchemy.orm import Session
 
 from app.extensions import reading, writing
 from app.factory import create_app
+from app.models import LanguageModel
+from app.registry import player_spec, read_options
 
 MATCH = """INSERT INTO "match" (id, game, source, status, seed, config, ply, model_to_move, violations, started_at,
     moved_at, lease_count) VALUES ('kept', 'taboo', 'live', 'over', 1, '{}', 0, false, 0, '2026-01-01 00:00:00.000000',
@@ -32,6 +39,67 @@ def test_matches_outlive_every_change_of_their_table_and_its_undoing(bare_app: F
             with reading() as session:
                 assert session.scalar(text('SELECT count(*) FROM "match"')) == 1
                 assert session.scalar(text("SELECT role FROM seat")) == "attacker"
+
+
+def test_the_step_that_a_job_registered_before_is_known_afterwards(bare_app: Flask) -> None:
+    at = datetime(2026, 1, 1)  # noqa: DTZ001  as the columns store it
+    job = {"name": "made", "method": "sft", "backend": "local", "dataset_id": 1, "config": {}, "status": "done"}
+    job |= {"queued": False, "lease_count": 0, "log": "", "created_at": at}
+    with bare_app.app_context():
+        upgrade(revision="0009")
+        with writing() as session:
+            _insert(
+                session, "language_model", id=7, name="made", label="Made", kind="local", games=[], options={},
+                enabled=True, created_at=at,
+            )  # fmt: skip
+            _insert(
+                session, "dataset", id=1, name="rows", version=1, spec={}, sha256="", size=1, rows=1, words=1,
+                own_words=1, figures={}, created_at=at,
+            )  # fmt: skip
+            _insert(session, "training_job", id=1, model_id=7, **job)
+            _insert(session, "training_job", id=2, **job | {"status": "failed"})
+            for number, body in enumerate(({"event": "step", "step": 84}, {"event": "finished", "step": 14})):
+                _insert(session, "training_event", job_id=1, number=number, body=body)
+        upgrade()
+        with reading() as session:
+            steps = session.execute(text("SELECT id, registered_step FROM training_job ORDER BY id")).all()
+            assert [tuple(each) for each in steps] == [(1, 14), (2, None)]
+
+
+def _insert(session: Session, table: str, **values: Any) -> None:
+    """A row of a table as the database has it just now."""
+    session.execute(insert(Table(table, MetaData(), autoload_with=session.connection())).values(values))
+
+
+def test_keys_of_models_are_bound_to_the_hosts_that_they_have(bare_app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    models = {
+        "vendor": ({"model": "m"}, None),  # the workers' own OPENAI_BASE_URL says where it is
+        "own": ({"model": "m", "base_url": "https://Mine.Example:8443/v1", "key_env": "MY_KEY"}, "mine.example"),
+        "stub": ({"model": "m", "base_url": "http://127.0.0.1:9/v1"}, "127.0.0.1"),
+        "open": ({"model": "m", "base_url": "http://vllm:8000/v1", "key_env": ""}, None),
+        "elsewhere": ({"model": "m", "key_env": "OTHER_API_KEY"}, "api.openai.com"),
+    }
+    added = text(
+        "INSERT INTO language_model (name, label, kind, games, options, enabled, created_at)"
+        " VALUES (:name, :name, 'api', '[\"taboo\"]', :options, true, '2026-01-01 00:00:00.000000')"
+    )
+    with bare_app.app_context():
+        upgrade(revision="0009")
+        with writing() as session:
+            for name, (options, _) in models.items():
+                session.execute(added, {"name": name, "options": json.dumps(options)})
+        upgrade()
+        with reading() as session:
+            rows = {row.name: row for row in session.scalars(select(LanguageModel).where(LanguageModel.kind == "api"))}
+        for name, (options, host) in models.items():
+            assert rows[name].options == options | ({"key_host": host} if host else {})
+            assert read_options(player_spec(rows[name])).key_host == host
+        downgrade(revision="0009")
+        with reading() as session:
+            kept = session.execute(text("SELECT name, options FROM language_model WHERE kind = 'api'")).all()
+        for name, options in kept:
+            assert (options if isinstance(options, dict) else json.loads(options)) == models[name][0]
 
 
 def test_a_seat_still_goes_with_its_match_afterwards(bare_app: Flask) -> None:

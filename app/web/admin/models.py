@@ -100,6 +100,7 @@ def _add(form: Mapping[str, str], games: list[str]) -> int:
             options,
             prompt_style=style,
             hosts=chosen.api_hosts,
+            key_variables=chosen.key_variables,
         )
         row.test_asked_at = datetime.now(UTC)
         session.flush()
@@ -202,7 +203,7 @@ def _form(values: Mapping[str, Any], games: list[str], refused: str | None) -> s
     return render_template(
         "admin/model-new.html",
         values=values, chosen=games, refused=refused, failed=field, titles=game_titles(), token_fields=TOKEN_FIELDS,
-        hosts=settings().api_hosts, styles=styles(GAMES),
+        hosts=settings().api_hosts, variables=settings().key_variables, styles=styles(GAMES),
     )  # fmt: skip
 
 
