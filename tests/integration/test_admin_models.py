@@ -254,6 +254,22 @@ def test_a_test_call_without_a_key_says_where_to_set_it(
     assert "set it where the workers run" in client.get(where).text
 
 
+def test_a_test_call_goes_to_no_host_that_is_not_allowed_any_more(
+    client: FlaskClient,
+    engine: Engine,
+    desk: Callable[..., Desk],
+    stub: StubServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = add(client, base_url=stub.url, model="stub-negotiator")
+    row = stored(engine)
+    assert row is not None
+    monkeypatch.setenv("API_HOSTS", "api.openai.com")
+    try_model(desk(), row.id)
+    assert "expected a host that API_HOSTS allows (api.openai.com)" in client.get(where).text
+    assert stub.requests == []
+
+
 def test_a_model_that_is_gone_or_scripted_is_not_called(engine: Engine, desk: Callable[..., Desk]) -> None:
     scripted = stored(engine, "scripted")
     assert scripted is not None

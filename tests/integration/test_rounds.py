@@ -242,6 +242,30 @@ def test_a_key_that_is_refused_stops_the_round_at_once(engine: Engine, settings:
     assert "HTTP 401" in row.error
 
 
+def test_a_round_calls_no_host_that_is_not_allowed_and_follows_no_redirect(
+    engine: Engine, settings: Settings, stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.script("m", haggler)
+    stub.script("mover", Reply(status=307, headers={"Location": "http://169.254.169.254/latest/meta-data"}))
+    add_models(engine, stub.url, "m", "mover", retries=0)
+    added = make_round(engine, "m", matches=3)
+    monkeypatch.setenv("API_HOSTS", "api.openai.com")  # since the model was added
+    before = len(stub.requests)
+    play(engine, settings, added)
+    assert len(stub.requests) == before
+    assert "expected a host that API_HOSTS allows (api.openai.com), got '127.0.0.1'" in (
+        row_of(engine, added).error or ""
+    )
+    monkeypatch.delenv("API_HOSTS")
+    moved = make_round(engine, "mover", matches=3)
+    play(engine, settings, moved)
+    assert "a redirect (HTTP 307) that leads to 169.254.169.254, and none is followed" in (
+        row_of(engine, moved).error or ""
+    )
+    for number in (added, moved):
+        assert (row_of(engine, number).status, row_of(engine, number).finished) == (states.FAILED, 0)
+
+
 def test_a_model_that_always_breaks_the_rules_aborts_every_match(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
