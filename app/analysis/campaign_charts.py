@@ -114,18 +114,20 @@ def _panel(panel: _Panel, colours: Palette, iterations: int, points: Sequence[Po
     colour = {**line, "scale": {"domain": labels, "range": _line_colours(colours, len(labels))}}
     shape = {**line, "scale": {"domain": labels}} if len(labels) > 1 else {"value": "circle"}
     x, y = _axes(panel, iterations)
+    values = _values(panel, iterations, points)
+    intervals = {
+        "transform": [{"filter": {"field": "low", "valid": True}}],
+        "mark": {"type": "rule", "strokeWidth": 1.5},
+        "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+    }
     return {
         "title": {"text": panel.title, "fontSize": 13, "offset": 8, "frame": "group"},
         "width": PANEL_WIDTH,
         "height": PANEL_HEIGHT,
-        "data": {"values": _values(panel, iterations, points)},
+        "data": {"values": values},
         "encoding": {"x": x, "y": y, "color": colour},
         "layer": [
-            {
-                "transform": [{"filter": {"field": "low", "valid": True}}],
-                "mark": {"type": "rule", "strokeWidth": 1.5},
-                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            },
+            *([intervals] if any(row["low"] is not None for row in values) else []),  # Vega warns of a layer of none
             {"mark": {"type": "line", "strokeWidth": 2}},
             {
                 "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
@@ -157,6 +159,7 @@ def _hover(panel: _Panel) -> Sequence[Spec]:
         {"field": "iteration", "title": "Iteration"},
         {"field": "model", "title": "Model"},
         *({"field": field, "title": title, "type": "quantitative", "format": form} for field, title in numbers),
+        {"field": "n", "title": "n"},
     ]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.analysis.bootstrap import Floats, Integers
+from app.analysis.bootstrap import Floats, Integers, Statistic
 from app.analysis.matches import Booleans, Matches
 
 
@@ -33,26 +33,43 @@ class Sums:
     total: Mapping[str, Floats]  # (r, k) by measure
     counted: Mapping[str, Floats]  # (r, k) by measure
 
-    def share(self, flag: Booleans, weight: Floats | Booleans | int = 1) -> Floats:
-        """Of the matches, each counted `weight` times, the share in cells with the flag: (r,)."""
+    def share(self, flag: Booleans, weight: Floats | Booleans | int = 1) -> Statistic:
+        """Of the matches, each counted `weight` times, the share in cells with the flag.
+
+        `effective` is Kish's size of a weighted sample. Source: Kish 1965, Survey Sampling, section 11.7.
+        """
         weighed = self.matches * weight
-        return ratio(weighed @ flag, weighed.sum(1))
+        effective = ratio(weighed.sum(1) ** 2, (weighed * weight).sum(1))
+        return Statistic(ratio(weighed @ flag, weighed.sum(1)), self._counted(weight), effective)
 
-    def mean(self, measure: str, weight: Floats | int = 1) -> Floats:
-        """The mean of a measure over the matches that have it, each counted `weight` times: (r,)."""
-        return ratio((self.total[measure] * weight).sum(1), (self.counted[measure] * weight).sum(1))
+    def mean(self, measure: str, weight: Floats | int = 1) -> Statistic:
+        """The mean of a measure over the matches that have it, each counted `weight` times."""
+        counted = self.counted[measure]
+        values = ratio((self.total[measure] * weight).sum(1), (counted * weight).sum(1))
+        return Statistic(values, (counted * (np.asarray(weight) > 0)).sum(1))
 
-    def score_mean(self, seats: Booleans) -> Floats:
-        """The mean utility over those seats; `seats` (r, k, 2), or (1, k, 2) for the same in all resamples. (r,)."""
+    def rate(self, measure: str) -> Statistic:
+        """The share of the matches that have a measure of 1, of those that have it at all."""
+        found = self.mean(measure)
+        return found._replace(effective=found.matches)
+
+    def score_mean(self, seats: Booleans) -> Statistic:
+        """The mean utility over those seats; `seats` (r, k, 2), or (1, k, 2) for the same in all resamples."""
         weight = self.matches[:, :, None] * seats
-        return ratio((weight * self.cells.utility).sum((1, 2)), weight.sum((1, 2)))
+        values = ratio((weight * self.cells.utility).sum((1, 2)), weight.sum((1, 2)))
+        return Statistic(values, self._counted(seats.any(2)))
 
-    def score_median(self, seats: Booleans) -> Floats:
-        """The median utility over those seats: (r,)."""
+    def score_median(self, seats: Booleans) -> Statistic:
+        """The median utility over those seats."""
         order = self.cells.utility.ravel().argsort()
         values = self.cells.utility.ravel()[order]
         weight = self.matches[:, :, None] * seats
-        return _median(values, weight.reshape(len(weight), -1)[:, order])
+        return Statistic(_median(values, weight.reshape(len(weight), -1)[:, order]), self._counted(seats.any(2)))
+
+    def _counted(self, weight: Floats | Booleans | np.bool_ | int) -> Floats:
+        """How many matches have a weight: (r,)."""
+        counted: Floats = (self.matches * (np.asarray(weight) > 0)).sum(1)
+        return counted
 
 
 def gather(matches: Matches, measures: Sequence[str]) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:

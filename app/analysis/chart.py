@@ -49,16 +49,20 @@ class Chart:
 
 
 def ends(figure: Figure) -> Spec:
-    return {"value": figure.value, "low": figure.low, "high": figure.high}
+    return {"value": figure.value, "low": figure.low, "high": figure.high, "n": figure.n}
 
 
-def whiskers(colours: Palette) -> Spec:
-    """The intervals of a layer's rows."""
-    return {
-        "transform": [{"filter": {"field": "low", "valid": True}}],
-        "mark": {"type": "rule", "color": colours.ink, "strokeWidth": 1.5},
-        "encoding": {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
-    }
+def whiskers(colours: Palette, rows: Sequence[Mapping[str, Any]]) -> list[Spec]:
+    """The layer of the intervals that rows have; none where no row has one, of which Vega would warn."""
+    if all(row["low"] is None for row in rows):
+        return []
+    return [
+        {
+            "transform": [{"filter": {"field": "low", "valid": True}}],
+            "mark": {"type": "rule", "color": colours.ink, "strokeWidth": 1.5},
+            "encoding": {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
+        }
+    ]
 
 
 def tooltip(field: str, title: str, form: str) -> list[Mapping[str, str]]:
@@ -66,4 +70,5 @@ def tooltip(field: str, title: str, form: str) -> list[Mapping[str, str]]:
     return [
         {"field": field, "title": title},
         *({"field": name, "title": text, "type": "quantitative", "format": form} for name, text in numbers),
+        {"field": "n", "title": "n", "type": "quantitative"},
     ]

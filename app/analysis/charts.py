@@ -2,7 +2,7 @@
 
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
-from app.analysis.columns import POINTS, SHARE, interval, number
+from app.analysis.columns import POINTS, SHARE, beside, interval, number
 from app.analysis.histogram import histogram
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
@@ -85,25 +85,26 @@ def outcomes(analysis: RoundAnalysis) -> Chart:
                 "range": [special.get(each.reason, colours.strong) for each in found],
             },
         }
-        rows: Spec = {"field": "reason", "type": "nominal", "sort": None, "title": None}
+        places: Spec = {"field": "reason", "type": "nominal", "sort": None, "title": None}
         share = {"field": "value", "type": "quantitative", "title": "Share of matches", "axis": {"format": ".0%"}}
         return {
             "width": WIDTH - 160,
             "height": ROW * len(values),
             "data": {"values": values},
-            "encoding": {"y": rows},
+            "encoding": {"y": places},
             "layer": [
                 {
                     "mark": {"type": "bar", "height": {"band": 0.7}},
                     "encoding": {"x": share, "color": colour, "tooltip": tooltip("reason", "Outcome", ".1%")},
                 },
-                whiskers(colours),
+                *whiskers(colours, values),
             ],
         }
 
     listed = "; ".join(f"{each.reason} {number(each.share.value, SHARE)}" for each in found)
     rows = [
-        (each.reason, str(each.matches), number(each.share.value, SHARE), interval(each.share, SHARE)) for each in found
+        (each.reason, f"{each.matches} of {each.share.n}", number(each.share.value, SHARE), interval(each.share, SHARE))
+        for each in found
     ]
     description = Description(
         f"How {analysis.matches} matches of {_called(analysis)} ended: {listed}.",
@@ -118,8 +119,8 @@ def outcomes(analysis: RoundAnalysis) -> Chart:
 
 def _mean(words: str, analysis: RoundAnalysis, column: str, unit: str) -> str:
     figure = analysis.metrics.columns.get(column, Figure(None))
-    ends = interval(figure, unit)
-    return f"{words} {number(figure.value, unit)} {unit}{f' (95 % interval {ends})' if ends else ''}."
+    more = beside(figure, unit)
+    return f"{words} {number(figure.value, unit)} {unit}{f' ({more})' if more else ''}."
 
 
 def _called(analysis: RoundAnalysis) -> str:

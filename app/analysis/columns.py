@@ -79,3 +79,9 @@ def interval(figure: Figure, unit: str) -> str:
     if figure.low is None or figure.high is None:
         return ""
     return f"{number(figure.low, unit).removesuffix(' %')} to {number(figure.high, unit)}"
+
+
+def beside(figure: Figure, unit: str) -> str:
+    """What stands beside a figure: its interval, or why it has none, and its n; nothing where there is no figure."""
+    told = interval(figure, unit) or (f"no interval of {figure.no_interval}" if figure.no_interval else "")
+    return ", ".join(each for each in (told, f"n = {figure.n}" if figure.n else "") if each)

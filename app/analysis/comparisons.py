@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
-from app.analysis.columns import POINTS, SHARE, interval, number
+from app.analysis.columns import POINTS, SHARE, beside, interval, number
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
@@ -42,7 +42,7 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
             "height": ROW * len(values),
             "data": {"values": values},
             "encoding": {"y": rows},
-            "layer": [whiskers(colours), {"mark": point, "encoding": {"x": x, "tooltip": hover}}],
+            "layer": [*whiskers(colours, values), {"mark": point, "encoding": {"x": x, "tooltip": hover}}],
         }
 
     listed = "; ".join(f"{label} {number(figure.value, unit)}" for label, figure in zip(labels, figures, strict=True))
@@ -117,7 +117,7 @@ def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
         best = max(found, key=lambda each: -float("inf") if each.score.value is None else each.score.value)
         sentence += f" The highest is {number(best.score.value, POINTS)} of {best.row} against {best.column}."
     rows = [
-        (each.row, each.column, str(each.matches), number(each.score.value, POINTS), interval(each.score, POINTS))
+        (each.row, each.column, str(each.matches), number(each.score.value, POINTS), beside(each.score, POINTS))
         for each in found
     ]
     description = Description(sentence, (who, "Against", "Matches", "Mean score", "95 % interval"), rows)

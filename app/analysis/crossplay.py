@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.analysis.bootstrap import Figure, Floats, mean_figure
+from app.analysis.bootstrap import Figure, Floats, Integers, mean_figure
 from app.analysis.matches import Matches
 from app.analysis.reading import matches_of
 from app.errors import NotFound
@@ -99,16 +99,16 @@ def cells(matches: Matches, players: Sequence[str], roles: Sequence[str | None])
         seats = (0, 1) if role is None else (seat,)
         for row, row_place in zip(players, places, strict=True):
             for column, column_place in zip(players, places, strict=True):
-                scores = _scores(matches, row_place, column_place, seats)
+                scores, units = _scores(matches, row_place, column_place, seats)
                 if len(scores):
-                    found.append(Cell(row, column, role, len(scores), mean_figure(scores)))
+                    found.append(Cell(row, column, role, len(scores), mean_figure(scores, units)))
     return found
 
 
-def _scores(matches: Matches, row: int, column: int, seats: Sequence[int]) -> Floats:
-    """What `row` got of each match against `column`; of one against itself, the mean of its seats."""
+def _scores(matches: Matches, row: int, column: int, seats: Sequence[int]) -> tuple[Floats, Integers | None]:
+    """What `row` got of each match against `column`, and what is resampled; against itself, the mean of its seats."""
     sat = [(matches.player[:, seat] == row) & (matches.player[:, 1 - seat] == column) for seat in seats]
     held = np.stack(sat, axis=1)
     met = held.any(1)
     scores: Floats = (matches.utility[:, list(seats)] * held)[met].sum(1) / held[met].sum(1)
-    return scores
+    return scores, None if matches.units is None else matches.units[met]

@@ -14,7 +14,10 @@ NOBODY = -1
 
 
 class Row(NamedTuple):
-    """A finished match. Utilities and players go by seat; a utility holds λ; None is what nobody counted."""
+    """A finished match. Utilities and players go by seat; a utility holds λ; None is what nobody counted.
+
+    Matches of the same `scene` are one game from either side; None is a match by itself.
+    """
 
     utilities: tuple[float, float]
     players: tuple[str, str]
@@ -27,6 +30,7 @@ class Row(NamedTuple):
     winner: int | None = None
     agreed: bool | None = None
     pareto: bool | None = None
+    scene: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Matches:
     first_proposal: Floats  # (n,) accepted moves before it
     players: tuple[str, ...]
     reasons: tuple[str, ...]
+    scene: Integers | None = None  # (n,) numbered from 0; None where each match is one by itself
 
     def __len__(self) -> int:
         return len(self.ply)
@@ -55,6 +60,11 @@ class Matches:
         """(n,) How often the seat that began was to move."""
         return np.ceil(self.ply / 2)
 
+    @property
+    def units(self) -> Integers | None:
+        """(n,) What was drawn independently, if that is not each match: what resampling draws."""
+        return self.scene
+
 
 class Columns:
     """Collects rows, as many at a time as come."""
@@ -62,7 +72,8 @@ class Columns:
     def __init__(self) -> None:
         self._players: dict[str, int] = {}
         self._reasons: dict[str, int] = {}
-        self._integers = [np.empty((0, 4), np.int64)]
+        self._scenes: dict[int, int] = {}
+        self._integers = [np.empty((0, 5), np.int64)]
         self._flags = [np.empty((0, 2), np.bool_)]
         self._floats = [np.empty((0, 7))]
 
@@ -70,7 +81,10 @@ class Columns:
         """Take in some more."""
         if not rows:
             return
-        integers = [(*self._seats(row.players), self._reason(row.reason), _or(row.winner, NOBODY)) for row in rows]
+        integers = [
+            (*self._seats(row.players), self._reason(row.reason), _or(row.winner, NOBODY), self._scene(row.scene))
+            for row in rows
+        ]
         self._integers.append(np.array(integers, np.int64))
         self._flags.append(np.array([(bool(row.agreed), bool(row.pareto)) for row in rows], np.bool_))
         floats = [(*row.utilities, row.ply, row.words, row.tokens, row.violations, row.first_proposal) for row in rows]
@@ -94,11 +108,15 @@ class Columns:
             first_proposal=floats[:, 6],
             players=tuple(self._players),
             reasons=tuple(self._reasons),
+            scene=integers[:, 4] if self._scenes else None,
         )
 
     def _seats(self, players: tuple[str, str]) -> tuple[int, int]:
         first, second = (self._players.setdefault(name, len(self._players)) for name in players)
         return first, second
+
+    def _scene(self, scene: int | None) -> int:
+        return NOBODY if scene is None else self._scenes.setdefault(scene, len(self._scenes))
 
     def _reason(self, name: str) -> int:
         return self._reasons.setdefault(name, len(self._reasons))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.analysis.bootstrap import Figure, Floats, figures
+from app.analysis.bootstrap import Figure, Floats, Statistic, figures
 from app.analysis.cells import Cells, Sums, gather, ratio
 from app.analysis.matches import NOBODY, Booleans, Matches
 from app.games.taboo import ATTACKER, ATTACKER_WINS, DEFENDER, DEFENDER_WINS, RULES_BROKEN, TIED
@@ -86,14 +86,14 @@ def _measured(
     matches: Matches,
     measures: Sequence[str],
     asked: Sequence[_Asked],
-    of_all: Callable[[Sums], dict[str, Floats]],
-    of_part: Callable[[Sums, Booleans], dict[str, Floats]],
+    of_all: Callable[[Sums], dict[str, Statistic]],
+    of_part: Callable[[Sums, Booleans], dict[str, Statistic]],
 ) -> Metrics:
     if not len(matches):
         return Metrics({}, (), ())
     number, columns, read = gather(matches, measures)
 
-    def statistics(drawn: Floats) -> dict[str, Floats]:
+    def statistics(drawn: Floats) -> dict[str, Statistic]:
         sums = read(drawn)
         found = {f"columns/{name}": values for name, values in of_all(sums).items()}
         for code in range(len(matches.reasons)):
@@ -103,7 +103,7 @@ def _measured(
             found |= {f"part {place}/{name}": each for name, each in values.items()}
         return found
 
-    taken = figures(statistics, number, columns)
+    taken = figures(statistics, number, columns, matches.units)
     outcomes = [
         Outcome(reason, int((matches.reason == code).sum()), taken[f"reason/{code}"])
         for code, reason in enumerate(matches.reasons)
@@ -122,22 +122,24 @@ def _of(taken: Mapping[str, Figure], group: str) -> dict[str, Figure]:
 # ---- Negotiation ------------------------------------------------------------------
 
 
-def _negotiation(sums: Sums, reasons: Sequence[str], lam: float) -> dict[str, Floats]:
+def _negotiation(sums: Sums, reasons: Sequence[str], lam: float) -> dict[str, Statistic]:
     every = np.ones((1, len(sums.cells.agreed), 2), bool)
-    above = strictly_above(sums.cells.utility, sums.cells.agreed, sums.score_mean(every), lam)
-    transcripts = sums.matches.sum(1) * 2
+    above = strictly_above(sums.cells.utility, sums.cells.agreed, sums.score_mean(every).values, lam)
+    number = sums.matches.sum(1)
     kept = (sums.matches[:, :, None] * above).sum((1, 2))
     all_columns = _transcripts(sums, reasons, every)
     return {
         **all_columns,
         "violations_mean": sums.mean("violations"),
         "first_proposal_mean": sums.mean("first_proposal"),
-        "above_share": ratio(kept, transcripts),
+        "above_share": Statistic(
+            ratio(kept, 2 * number), number, number
+        ),  # two transcripts of a match tell as much as one
         **{f"above_{name}": values for name, values in _transcripts(sums, reasons, above).items()},
     }
 
 
-def _transcripts(sums: Sums, reasons: Sequence[str], seats: Booleans) -> dict[str, Floats]:
+def _transcripts(sums: Sums, reasons: Sequence[str], seats: Booleans) -> dict[str, Statistic]:
     """The columns of the papers' table, of those seats' transcripts; seats (r or 1, k, 2)."""
     cells = sums.cells
     agreed = cells.agreed[:, None] & seats
@@ -158,7 +160,7 @@ def _transcripts(sums: Sums, reasons: Sequence[str], seats: Booleans) -> dict[st
     }
 
 
-def _scores_of(sums: Sums, seats: Booleans) -> dict[str, Floats]:
+def _scores_of(sums: Sums, seats: Booleans) -> dict[str, Statistic]:
     """What a model got, in whichever seat."""
     agreed = sums.cells.agreed[:, None] & seats
     return {
@@ -172,7 +174,7 @@ def _scores_of(sums: Sums, seats: Booleans) -> dict[str, Floats]:
 # ---- Taboo ------------------------------------------------------------------------
 
 
-def _taboo(sums: Sums, reasons: Sequence[str]) -> dict[str, Floats]:
+def _taboo(sums: Sums, reasons: Sequence[str]) -> dict[str, Statistic]:
     cells = sums.cells
     won = {seat: cells.winner == seat for seat in (ATTACKER, DEFENDER)}
     seats = np.ones((1, len(cells.winner), 2), bool)
@@ -193,7 +195,7 @@ def _taboo(sums: Sums, reasons: Sequence[str]) -> dict[str, Floats]:
     }
 
 
-def _wins_of(sums: Sums, seats: Booleans) -> dict[str, Floats]:
+def _wins_of(sums: Sums, seats: Booleans) -> dict[str, Statistic]:
     """What a model did in a role; seats (1, k, 2), of which at most one a match is its."""
     held = seats[0]
     mine = held.any(1).astype(np.float64)

@@ -7,7 +7,8 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, aliased
 
 from app.analysis.matches import Columns, Matches, Row
-from app.models import LanguageModel, MatchRow, SeatRow
+from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
+from app.rounds.life import MOST_MATCHES
 
 _AT_ONCE = 5_000  # rows in memory
 _PERSON = "person"
@@ -16,13 +17,14 @@ _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 def matches_of(session: Session, round_ids: Sequence[int]) -> Matches:
     """The matches of those rounds that are over, by round and index."""
+    swapped = set(session.scalars(select(RoundRow.id).where(RoundRow.id.in_(round_ids), RoundRow.swap_seats)))
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     columns = Columns()
     rows = session.execute(
         _finished().where(MatchRow.round_id.in_(round_ids)), execution_options={"yield_per": _AT_ONCE}
     )
     for part in rows.partitions():
-        columns.add([_row(names, *fields) for fields in part])
+        columns.add([_row(names, swapped == set(round_ids), *fields) for fields in part])
     return columns.matches()
 
 
@@ -31,6 +33,8 @@ def _finished() -> Select[*tuple[Any, ...]]:
     first, second = _SEATS
     return (
         select(
+            MatchRow.round_id,
+            MatchRow.index,
             MatchRow.utility_0,
             MatchRow.utility_1,
             first.language_model_id,
@@ -54,10 +58,14 @@ def _finished() -> Select[*tuple[Any, ...]]:
     )
 
 
-def _row(names: Mapping[int, str], *fields: Any) -> Row:
-    first, second, model_0, player_0, model_1, player_1, reason, *rest = fields
+def _row(names: Mapping[int, str], swapped: bool, round_id: int, index: int, *fields: Any) -> Row:
+    first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
+    ply, words, tokens, violations, first_proposal, winner, agreed, pareto = fields[7:]
     players = _name(names, model_0, player_0), _name(names, model_1, player_1)
-    return Row((first or 0, second or 0), players, reason or "", *rest)
+    scene = round_id * MOST_MATCHES + index // 2 if swapped else None  # 2k and 2k + 1 are one game from either side
+    utilities = first or 0, second or 0
+    rest = words, tokens, violations, first_proposal, winner, agreed, pareto
+    return Row(utilities, players, reason or "", ply, *rest, scene=scene)
 
 
 def _name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:

@@ -10,7 +10,7 @@ from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
-from app.analysis.columns import POINTS, SHARE, Column, interval, number
+from app.analysis.columns import POINTS, SHARE, Column, beside, number
 from app.analysis.comparisons import compare, cross_plays
 from app.analysis.crossplay import CrossPlay, cross_play
 from app.analysis.rounds import RoundAnalysis, analyse
@@ -157,7 +157,7 @@ def _matrix(matrix: CrossPlay) -> Iterator[str]:
     yield f"Cross-play {matrix.matrix_id}: {matrix.game}, {far} matches, mean scores"
     for cell in matrix.cells:
         role = "" if cell.role is None else f" as {cell.role}"
-        yield f"  {cell.row}{role} against {cell.column}: {_shown(cell.score, POINTS)}, {cell.matches} matches"
+        yield f"  {cell.row}{role} against {cell.column}: {_shown(cell.score, POINTS)}"
 
 
 def _with_unit(column: Column) -> str:
@@ -165,8 +165,8 @@ def _with_unit(column: Column) -> str:
 
 
 def _shown(figure: Figure, unit: str) -> str:
-    ends = interval(figure, unit)
-    return number(figure.value, unit) + (f"  ({ends})" if ends else "")
+    more = beside(figure, unit)
+    return number(figure.value, unit) + (f"  ({more})" if more else "")
 
 
 def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:

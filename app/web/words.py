@@ -56,6 +56,7 @@ FROM_BELOW = (
         N_("Hat"),
         N_("Ball"),
     ),
+    *(N_("fewer than 10 matches"), N_("fewer than 10 seeds"), N_("a base that hardly scored")),
     *(N_("Max turns"), N_("Turns left"), N_("Word")),
 )
 

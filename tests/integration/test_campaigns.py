@@ -100,7 +100,7 @@ def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) ->
     assert "play" not in told["spec"]
     for each in told["results"]:
         figures = each["figures"]
-        assert set(figures["score_mean"]) == {"value", "low", "high"}
+        assert set(figures["score_mean"]) == {"value", "low", "high", "n", "no_interval"}
         assert 0 <= figures["agreement_rate"]["value"] <= 1
     assert counted(engine) == (5, 2, 2, 4)  # the small models that Parlor comes with are local ones, too
     with reading(engine) as session:

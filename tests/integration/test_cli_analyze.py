@@ -53,7 +53,7 @@ def test_json_has_every_column_under_its_name(app: Flask, engine: Engine, run: R
     first, second = said["rounds"]
     assert set(first["columns"]) == set(columns.TABOO)
     assert set(second["columns"]) == set(columns.NEGOTIATION)
-    assert set(second["columns"]["score_mean"]) == {"value", "low", "high"}
+    assert set(second["columns"]["score_mean"]) == {"value", "low", "high", "n", "no_interval"}
     assert (first["round_id"], first["complete"], first["models"]) == (taboo, True, ["scripted"])
     assert (said["matrix"], said["charts"]) == (None, [])
 

@@ -1,14 +1,14 @@
 """Intervals: the same for the same matches, and as often right as they say."""
 
 import random
-import time
 
 import numpy as np
 import pytest
 
-from app.analysis.bootstrap import Figure, mean_figure
+from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, LEAST, NEAR_ZERO, Figure, mean_figure, ratio_figure, wilson
 from app.analysis.matches import Matches, Row, of_rows
 from app.analysis.metrics import negotiation
+from tests.effort import growth
 
 AGREED, MEAN = 0.6, 5.0  # of the deals; so 3 over all
 
@@ -54,11 +54,70 @@ def test_an_interval_is_as_wide_as_theory_says() -> None:
 
 def test_the_mean_of_nothing_and_of_one_match_has_no_interval() -> None:
     assert mean_figure(np.array([])) == Figure(None)
-    assert mean_figure(np.array([4.0])) == Figure(4)
+    assert mean_figure(np.array([4.0])) == Figure(4, n=1, no_interval="fewer than 10 matches")
 
 
-def test_a_round_of_a_thousand_matches_takes_a_moment() -> None:
-    matches = synthetic(1000, 1)
-    began = time.process_time()
-    negotiation(matches, 0)
-    assert time.process_time() - began < 1  # about 0.1 s; the rest is for a busy machine
+def test_a_mean_of_nine_has_no_interval_and_one_of_ten_has_one() -> None:
+    nine, ten = (mean_figure(np.arange(number, dtype=float)) for number in (9, 10))
+    assert nine == Figure(4, n=9, no_interval="fewer than 10 matches")
+    assert ten.no_interval is None
+    assert ten.low is not None
+    assert ten.low < 4.5
+
+
+def test_the_reasons_name_the_number() -> None:
+    assert (f"fewer than {LEAST} matches", f"fewer than {LEAST} seeds") == (FEW_MATCHES, FEW_SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("share", "n", "low", "high"),
+    [
+        (5 / 5, 5, 0.5655, 1.0),  # the interval that resampling gives has no width here
+        (0, 10, 0.0, 0.2775),
+        (419 / 500, 500, 0.8031, 0.8677),
+        (1 / 2, 4, 0.1500, 0.8500),
+    ],
+)
+def test_a_share_has_the_interval_of_wilson(share: float, n: int, low: float, high: float) -> None:
+    assert wilson(share, n) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+def test_seeds_that_are_played_twice_are_drawn_as_one() -> None:
+    rng = np.random.default_rng(1)
+    once = rng.integers(0, 11, 300).astype(float)
+    twice, seeds = np.repeat(once, 2), np.repeat(np.arange(300), 2)
+    [alone, naive, paired] = [mean_figure(once), mean_figure(twice), mean_figure(twice, seeds)]
+    widths = [each.high - each.low for each in (alone, naive, paired) if each.low is not None and each.high is not None]
+    assert widths[2] == pytest.approx(widths[0], rel=0.1)  # the second half tells nothing new
+    assert widths[1] < 0.8 * widths[0]
+    assert mean_figure(twice[:18], seeds[:18]).no_interval == "fewer than 10 seeds"
+
+
+def test_ten_times_as_many_matches_take_no_more_than_ten_times_as_long() -> None:
+    matches = {number: synthetic(number, 1) for number in (500, 5000)}
+    assert growth(lambda number: negotiation(matches[number], 0), 500, 5000) < 30  # a hundred if it were quadratic
+
+
+def test_a_ratio_of_means_is_drawn_over_matches_of_both_and_is_none_of_nothing() -> None:
+    rng = np.random.default_rng(1)
+    base = rng.choice([0.0, 0.0, 0.0, 6.0], 500)
+    better = rng.choice([0.0, 6.0], 500)
+    found = ratio_figure(better, base)
+    assert found.value == pytest.approx(better.mean() / base.mean())
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 2 < found.high  # the truth
+    assert found == ratio_figure(better, base)
+    same = ratio_figure(base, base)
+    assert same == Figure(1, 1, 1, 500)  # the same matches are drawn of both
+    doubled = ratio_figure(2 * base, base)
+    assert doubled.value == pytest.approx(2)
+    assert ratio_figure(better, np.zeros(500)) == Figure(None)
+    assert ratio_figure(better, -base) == Figure(None)
+    seldom = np.zeros(500)
+    seldom[0] = 6
+    assert ratio_figure(better, seldom).no_interval == NEAR_ZERO  # without that match there would be no ratio
+    assert ratio_figure(better[:9], base[:9] + 1).no_interval == FEW_MATCHES
+    assert ratio_figure(better[:18], base[:18] + 1, np.arange(18) // 2).no_interval == FEW_SEEDS
+    with pytest.raises(ValueError, match="expected the same matches"):
+        ratio_figure(better, base[:-1])

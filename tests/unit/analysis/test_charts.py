@@ -106,7 +106,7 @@ def test_scores_are_counted_by_model() -> None:
         ("0", "b", "2"),
         ("4", "b", "1"),
     ]
-    assert "6 scores. Mean score 3.50 points (95 % interval" in described.sentence
+    assert "6 scores. Mean score 3.50 points (no interval of fewer than 10 matches, n = 3)." in described.sentence
     assert described.sentence.endswith("Most often: 0 (3 times).")
 
 
@@ -129,7 +129,7 @@ def test_many_different_lengths_share_bins() -> None:
 def test_outcomes_have_shares_and_intervals() -> None:
     described = outcomes(analysed(GAMES, lam=None)).described
     assert "attacker wins 50.0 %; tied game 50.0 %" in described.sentence
-    assert described.rows[0][:3] == ("attacker wins", "1", "50.0 %")
+    assert described.rows[0] == ("attacker wins", "1 of 2", "50.0 %", "9.5 to 90.5 %")
 
 
 def test_rounds_are_compared_by_any_column() -> None:

@@ -63,7 +63,7 @@ def test_a_column_is_what_arithmetic_by_hand_gives(column: str, by_hand: float) 
 
 
 def test_every_column_has_an_interval_around_its_value() -> None:
-    for figure in negotiation(of_rows(FIVE), 0).columns.values():
+    for figure in negotiation(of_rows(4 * FIVE), 0).columns.values():
         assert figure.value is not None
         assert figure.low is not None
         assert figure.high is not None
@@ -98,14 +98,36 @@ def test_no_matches_have_no_figures() -> None:
 
 def test_one_match_has_figures_without_intervals() -> None:
     columns = negotiation(of_rows([DEAL]), 0).columns
-    assert columns["score_mean"] == Figure(5.5)
-    assert columns["above_share"] == Figure(0.5)
-    assert columns["above_score_mean"] == Figure(7)
+    few = {"n": 1, "no_interval": "fewer than 10 matches"}
+    assert columns["score_mean"] == Figure(5.5, **few)
+    assert columns["above_score_mean"] == Figure(7, **few)
+    assert columns["above_share"][:1] == (0.5,)
+    assert columns["above_share"].n == 1
+
+
+def test_every_figure_says_of_how_many_matches_it_is() -> None:
+    columns = negotiation(of_rows(FIVE), 0).columns
+    ns = {name: columns[name].n for name in columns}
+    wanted = {
+        "score_mean": 5, "agreed_score_mean": 3, "agreed_pareto_rate": 3, "tokens_mean": 4, "first_proposal_mean": 4,
+        "above_score_mean": 3, "above_share": 5, "abort_rate": 5,
+    }  # fmt: skip
+    assert {name: ns[name] for name in wanted} == wanted
+
+
+def test_shares_of_a_few_matches_have_an_interval_and_means_the_reason_why_not() -> None:
+    columns = negotiation(of_rows(FIVE), 0).columns
+    agreed = columns["agreement_rate"]
+    assert agreed == Figure(0.6, pytest.approx(0.2307, abs=5e-5), pytest.approx(0.8824, abs=5e-5), 5)  # Wilson, 3 of 5
+    assert columns["score_mean"] == Figure(3.1, n=5, no_interval="fewer than 10 matches")
+    of_twelve = negotiation(of_rows([*FIVE, *FIVE, NO_DEAL, NO_DEAL]), 0).columns
+    assert of_twelve["score_mean"].no_interval is None
+    assert of_twelve["agreed_score_mean"] == Figure(31 / 6, n=6, no_interval="fewer than 10 matches")
 
 
 def test_an_empty_subset_has_no_figures() -> None:
     metrics = negotiation(of_rows([NO_DEAL, ABORTED]), 0)
-    assert metrics.columns["above_share"] == Figure(0, 0, 0)
+    assert metrics.columns["above_share"][:2] == (0, 0)
     for name in ("above_score_mean", "above_score_median", "above_messages_mean", "agreed_pareto_rate"):
         assert metrics.columns[name] == Figure(None)
 
