@@ -98,6 +98,15 @@ def test_migrations_form_one_line() -> None:
     assert all(not revision.is_merge_point for revision in script.walk_revisions())
 
 
+def test_no_test_passes_or_fails_by_how_fast_the_machine_is() -> None:
+    # What took so long may be more than something, never less: `tests.effort.growth` asks what a clock cannot.
+    clock = r"(?:monotonic|perf_counter|process_time|time)\(\)"
+    bound = re.compile(rf"assert (?:[^\n]*{clock} - \w+(?:\[\w+\])? <(?!=)|{clock} <|[\d.]+ > {clock} -)")
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    assert tests
+    assert [path.name for path in tests if bound.search(path.read_text())] == []
+
+
 def test_templates_hold_no_inline_script_or_style() -> None:
     inline = re.compile(
         r"<script(?![^>]*\ssrc=)[^>]*>|<style|\sstyle\s*=|\son\w+\s*=\s*[\"']|javascript:", re.IGNORECASE
