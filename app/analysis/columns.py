@@ -26,6 +26,9 @@ _TRANSCRIPTS: Mapping[str, Column] = {
     "agreement_rate": Column("agreed", SHARE),
     "agreed_score_mean": Column("mean score of agreed games", POINTS),
     "agreed_score_median": Column("median score of agreed games", POINTS),
+    "agreed_messages_mean": Column("mean length of agreed games", MOVES),
+    "agreed_tokens_mean": Column("mean length of agreed games in tokens", TOKENS),
+    "agreed_words_mean": Column("mean length of agreed games in words", WORDS),
     "pareto_rate": Column("Pareto-optimal, of all games", SHARE),
     "agreed_pareto_rate": Column("Pareto-optimal, of agreed games", SHARE),
 }

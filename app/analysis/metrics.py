@@ -155,6 +155,9 @@ def _transcripts(sums: Sums, reasons: Sequence[str], seats: Booleans) -> dict[st
         "agreement_rate": sums.share(cells.agreed, weight),
         "agreed_score_mean": sums.score_mean(agreed),
         "agreed_score_median": sums.score_median(agreed),
+        "agreed_messages_mean": sums.mean("ply", agreed_weight),
+        "agreed_tokens_mean": sums.mean("tokens", agreed_weight),
+        "agreed_words_mean": sums.mean("words", agreed_weight),
         "pareto_rate": sums.share(cells.pareto, weight),
         "agreed_pareto_rate": sums.share(cells.pareto, agreed_weight),
     }

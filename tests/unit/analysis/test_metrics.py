@@ -40,6 +40,9 @@ def value(metrics: Metrics, name: str) -> float | None:
         ("agreement_rate", 0.6),
         ("agreed_score_mean", 31 / 6),  # 7 + 4 + 0 + 10 + 5 + 5 over six seats
         ("agreed_score_median", 5),  # 0 4 5 5 7 10
+        ("agreed_messages_mean", 16 / 3),  # (6 + 5 + 5) / 3
+        ("agreed_tokens_mean", 50),  # (60 + 40 + 50) / 3
+        ("agreed_words_mean", 26),  # (30 + 20 + 28) / 3
         ("pareto_rate", 0.4),  # two of five matches
         ("agreed_pareto_rate", 2 / 3),  # two of three deals
         ("violations_mean", 1.2),  # (1 + 5) / 5
@@ -54,6 +57,9 @@ def value(metrics: Metrics, name: str) -> float | None:
         ("above_agreement_rate", 1),
         ("above_agreed_score_mean", 6.2),
         ("above_agreed_score_median", 5),
+        ("above_agreed_messages_mean", 5.4),
+        ("above_agreed_tokens_mean", 52),
+        ("above_agreed_words_mean", 27.2),
         ("above_pareto_rate", 0.6),  # (2 + 1) / 5
         ("above_agreed_pareto_rate", 0.6),
     ],
