@@ -87,7 +87,13 @@ def figure(
     header = ("Iteration", "Model", *(column.title for column in shown.values()))
     title = f"Models of {called} by iteration, with 95 % intervals"
     sentence = " ".join([_sentence(called, game, points), *_reference_words(references(game, lam))])
-    return Chart(name, title, Description(sentence, header, rows), draw)
+    data = [
+        {"iteration": each.iteration, "model": each.model, "column": key, **found}
+        for each in points
+        for key in shown
+        if (found := each.figures.get(key)) is not None
+    ]
+    return Chart(name, title, Description(sentence, header, rows), draw, data)
 
 
 def _sentence(called: str, game: str, points: Sequence[Point]) -> str:

@@ -1,5 +1,7 @@
 """A chart: a Vega-Lite spec with its data inside, in light or dark, and a text that says the same."""
 
+import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,12 +25,25 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart; `name` is good for a file and an element's id, `draw` gives what differs between charts."""
+    """A chart; `name` is good for a file and an element's id, `draw` gives what differs between charts.
+
+    `data` is what it shows, to the last digit, as rows by column.
+    """
 
     name: str
     title: str
     described: Description
     draw: Callable[[Palette], Spec]
+    data: Sequence[Mapping[str, Any]] = ()
+
+    def csv(self) -> str:
+        """The data as CSV, header first; what there is not stays empty."""
+        names = list(dict.fromkeys(name for row in self.data for name in row))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.data)
+        return text.getvalue()
 
     def spec(self, theme: str = LIGHT, *, titled: bool = True) -> Spec:
         """The Vega-Lite spec in the colours of `light` or `dark`; untitled for where its title is said already.

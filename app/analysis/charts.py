@@ -106,12 +106,13 @@ def outcomes(analysis: RoundAnalysis) -> Chart:
         (each.reason, f"{each.matches} of {each.share.n}", number(each.share.value, SHARE), interval(each.share, SHARE))
         for each in found
     ]
+    data = [{"reason": each.reason, "matches": each.matches, **each.share._asdict()} for each in found]
     description = Description(
         f"How {analysis.matches} matches of {_called(analysis)} ended: {listed}.",
         ("Outcome", "Matches", "Share", "95 % interval"),
         rows,
     )
-    return Chart(f"outcomes-{analysis.round_id}", "Outcomes, with 95 % intervals", description, draw)
+    return Chart(f"outcomes-{analysis.round_id}", "Outcomes, with 95 % intervals", description, draw, data)
 
 
 # ---- Words ----------------------------------------------------------------------

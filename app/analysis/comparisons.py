@@ -55,7 +55,11 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
         ("Round", heading, "95 % interval"),
         rows,
     )
-    return Chart(f"compare-{name}".replace("_", "-"), f"{heading}, with 95 % intervals", description, draw)
+    data = [
+        {"round_id": each.round_id, "name": each.name, **figure._asdict()}
+        for each, figure in zip(analyses, figures, strict=True)
+    ]
+    return Chart(f"compare-{name}".replace("_", "-"), f"{heading}, with 95 % intervals", description, draw, data)
 
 
 # ---- Cross-play -------------------------------------------------------------------
@@ -120,5 +124,7 @@ def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
         (each.row, each.column, str(each.matches), number(each.score.value, POINTS), beside(each.score, POINTS))
         for each in found
     ]
+    data = [{"row": each.row, "column": each.column, "role": each.role, **each.score._asdict()} for each in found]
     description = Description(sentence, (who, "Against", "Matches", "Mean score", "95 % interval"), rows)
-    return Chart("-".join(["cross-play", str(matrix.matrix_id), *([role] if role else [])]), title, description, draw)
+    name = "-".join(["cross-play", str(matrix.matrix_id), *([role] if role else [])])
+    return Chart(name, title, description, draw, data)

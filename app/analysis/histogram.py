@@ -69,7 +69,7 @@ def histogram(
         sentence = f"{sentence} Most often: {_label(most, whole)} ({most.number} times)."
     header = (x, group_title, y) if several else (x, y)
     rows = [(_label(each, whole), *([each.player or ""] if several else []), str(each.number)) for each in bins]
-    return Chart(name, title, Description(sentence, header, rows), draw)
+    return Chart(name, title, Description(sentence, header, rows), draw, [each._asdict() for each in bins])
 
 
 def _commonest(bins: Sequence[Bin]) -> Bin:

@@ -44,7 +44,12 @@ def loss_curve(
     header = ("Step", "Loss, training", "Loss, held out")
     described = Description(_sentence(called, train, held_out, registered), header, rows)
     last = max(steps or 0, *(step for step, _ in (*train, *held_out)), 1)
-    return Chart(name, "Loss", described, partial(_drawn, _thinned(train, _MOST), held_out, marked, last))
+    data = [
+        {"of": of, "step": step, "loss": loss}
+        for of, points in ((TRAINING, _thinned(train, _MOST)), (HELD_OUT, held_out))
+        for step, loss in points
+    ]
+    return Chart(name, "Loss", described, partial(_drawn, _thinned(train, _MOST), held_out, marked, last), data)
 
 
 def _marked(held_out: Points, registered: int | None) -> Marked | None:

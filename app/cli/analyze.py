@@ -19,6 +19,7 @@ from app.cli.base import Command, ensure_database, print_json, progress
 from app.cli.drawing import FORMATS, write_chart
 from app.errors import Invalid
 from app.extensions import reading
+from app.files import replace_file
 
 _WIDEST = 60  # characters of a name in a table
 
@@ -56,7 +57,7 @@ def analyze(
         return
     click.echo("\n\n".join("\n".join(block) for block in _report(analyses, matrix)))
     if written:
-        click.echo(f"\nWrote {len(written)} charts to {folder}.")
+        click.echo(f"\nWrote {len(written)} charts to {folder}, each with its numbers as CSV.")
 
 
 def _refuse_empty(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> None:
@@ -90,6 +91,7 @@ def _write(charts: Sequence[Chart], folder: Path, form: str, theme: str) -> list
             for chart in each:
                 path = folder / f"{chart.name}.{form}"
                 write_chart(chart, path, form, theme)
+                replace_file(path.with_suffix(".csv"), [chart.csv().encode()])
                 written.append(path)
     except OSError as error:
         reason = error.strerror or "it cannot be written"

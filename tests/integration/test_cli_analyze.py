@@ -70,7 +70,8 @@ def test_charts_are_written_whole_and_replace_older_ones(
     folder.mkdir(parents=True)
     (folder / f"score-{negotiation}.svg").write_text("old")
     said = json.loads(run("--round", negotiation, "--round", other, "--charts", folder, "--json").stdout)
-    assert sorted(map(str, folder.iterdir())) == sorted(said["charts"])
+    assert sorted(map(str, folder.glob("*.svg"))) == sorted(said["charts"])
+    assert {path.stem for path in folder.glob("*.csv")} == {Path(name).stem for name in said["charts"]}
     assert {Path(name).stem.rpartition("-")[0] for name in said["charts"]} == {
         "score", "outcomes", "messages", "words", "first-proposal", "compare-score",
     }  # fmt: skip

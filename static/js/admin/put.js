@@ -19,7 +19,7 @@ export function put(place, now) {
 // The same for a place with a chart in it: its words and numbers are put, and the drawing stays until the next one is there.
 export function putChart(place, now) {
   if (!place.querySelector("figure")) return put(place, now);
-  for (const part of ["[data-sentence]", "[data-numbers]"]) put(place.querySelector(part), now.querySelector(part));
+  for (const part of ["[data-sentence]", "[data-numbers]", "[data-csv]"]) put(place.querySelector(part), now.querySelector(part));
   drawAll(place);
 }
 

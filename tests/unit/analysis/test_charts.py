@@ -110,6 +110,14 @@ def test_scores_are_counted_by_model() -> None:
     assert described.sentence.endswith("Most often: 0 (3 times).")
 
 
+def test_what_a_chart_shows_is_there_as_csv_to_the_last_digit() -> None:
+    lines = outcomes(analysed(GAMES, lam=None)).csv().splitlines()
+    assert lines[0] == "reason,matches,value,low,high,n,no_interval"
+    assert lines[1].startswith("attacker wins,1,0.5,0.0945312")
+    assert score_histogram(analysed(DEALS)).csv().splitlines()[:2] == ["low,high,number,player", "0.0,1.0,1,a"]
+    assert [chart.name for chart in ALL if len(chart.csv().splitlines()) < 2] == []
+
+
 def test_scores_below_nothing_and_between_points_are_told() -> None:
     rows = [Row((-3, 3), ("a", "a"), "deal", 4, agreed=True), Row((2.5, -0.5), ("a", "a"), "deal", 4, agreed=True)]
     competing = score_histogram(analysed(rows[:1], lam=-1)).described

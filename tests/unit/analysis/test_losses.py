@@ -45,6 +45,7 @@ def test_a_long_training_is_drawn_with_a_few_hundred_points_and_the_last() -> No
     assert len(points) <= 300
     assert points[-1]["step"] == 10_000
     assert len(chart.described.rows) <= 40
+    assert len(chart.csv().splitlines()) <= 301  # it is part of the page
 
 
 def test_every_state_of_a_training_can_be_drawn() -> None:
