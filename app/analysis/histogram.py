@@ -7,6 +7,8 @@ from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.distributions import Bin
 from app.analysis.themes import Palette
 
+_GAP = 0.08  # of a bin, left free on both of its sides where bars stand beside each other
+
 
 def histogram(
     name: str,
@@ -19,8 +21,9 @@ def histogram(
     group_title: str = "",
     *,
     whole: bool = True,
+    stacked: bool = False,
 ) -> Chart:
-    """How often each number occurred, stacked where bins are of several `groups`.
+    """How often each number occurred, with bars side by side, or `stacked`, where bins are of several `groups`.
 
     `sentence` says what is counted; what occurred most often is added to it. `whole`: only whole numbers occur, so that
     a bin of width 1 stands for one of them.
@@ -28,10 +31,10 @@ def histogram(
     whole = whole and all(each.low.is_integer() and each.high == each.low + 1 for each in bins)
     shift = 0.5 if whole else 0
     several = len({each.player for each in bins}) > 1
+    beside = list(groups) if several and not stacked else []
     values = [
         {
-            "from": each.low - shift,
-            "to": each.high - shift,
+            **_bar(each, shift, beside),
             "label": _label(each, whole),
             "number": each.number,
             "model": each.player,
@@ -47,11 +50,13 @@ def histogram(
                 "bin": {"binned": True},
                 "title": x,
                 "axis": {"tickMinStep": 1, "grid": False},
+                "scale": {"domain": _ends(bins, shift)},
             },
             "x2": {"field": "to"},
-            "y": {"field": "number", "type": "quantitative", "title": y, "stack": "zero", "axis": {"tickMinStep": 1}},
+            "y": {"field": "number", "type": "quantitative", "title": y, "axis": {"tickMinStep": 1}},
             "tooltip": [{"field": "label", "title": x}, {"field": "number", "title": y}],
         }
+        shown_as["y"]["stack"] = None if beside else "zero"
         if several:
             shown_as["color"] = {
                 "field": "model",
@@ -61,7 +66,7 @@ def histogram(
                 "sort": list(groups),
             }
             shown_as["tooltip"].append({"field": "model", "title": group_title})
-        mark = {"type": "bar", "binSpacing": 1}
+        mark = {"type": "bar", "binSpacing": 0 if beside else 1}
         return {"width": WIDTH, "height": HEIGHT, "data": {"values": values}, "mark": mark, "encoding": shown_as}
 
     if bins:
@@ -70,6 +75,24 @@ def histogram(
     header = (x, group_title, y) if several else (x, y)
     rows = [(_label(each, whole), *([each.player or ""] if several else []), str(each.number)) for each in bins]
     return Chart(name, title, Description(sentence, header, rows), draw, [each._asdict() for each in bins])
+
+
+def _bar(each: Bin, shift: float, beside: Sequence[str]) -> Spec:
+    """Where a bar begins and ends: over all of its bin, or its place among those of the groups that stand beside it."""
+    if not beside:
+        return {"from": each.low - shift, "to": each.high - shift}
+    width = each.high - each.low
+    left = each.low - shift + width * _GAP
+    part = width * (1 - 2 * _GAP) / len(beside)
+    place = beside.index(each.player or "")
+    return {"from": left + place * part, "to": left + (place + 1) * part}
+
+
+def _ends(bins: Sequence[Bin], shift: float) -> list[float]:
+    """From where to where the axis goes, so that bars beside each other do not move it."""
+    if not bins:
+        return [0, 1]
+    return [min(each.low for each in bins) - shift, max(each.high for each in bins) - shift]
 
 
 def _commonest(bins: Sequence[Bin]) -> Bin:

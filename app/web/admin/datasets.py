@@ -143,7 +143,7 @@ def charts_of(row: Dataset) -> list[Chart]:
     return [
         histogram(
             f"dataset-{row.id}-scores", "Scores of all seats", "Score", "Seats", sorted(bins), sentence,
-            (_KEPT, _LEFT_OUT), "Transcript", whole=whole,
+            (_KEPT, _LEFT_OUT), "Transcript", whole=whole, stacked=True,
         ),
         histogram(f"dataset-{row.id}-words", "Length of rows", "Length (words)", "Rows", bins_of(words), lengths),
     ]  # fmt: skip

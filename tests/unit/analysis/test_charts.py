@@ -110,6 +110,14 @@ def test_scores_are_counted_by_model() -> None:
     assert described.sentence.endswith("Most often: 0 (3 times).")
 
 
+def test_bars_of_models_stand_beside_each_other_in_their_bin() -> None:
+    bars = score_histogram(analysed(DEALS)).spec()["data"]["values"]
+    of_nothing = {each["model"]: (each["from"], each["to"]) for each in bars if each["label"] == "0"}
+    assert of_nothing["a"][1] == pytest.approx(of_nothing["b"][0])
+    assert of_nothing["a"][0] > -0.5
+    assert of_nothing["b"][1] < 0.5
+
+
 def test_what_a_chart_shows_is_there_as_csv_to_the_last_digit() -> None:
     lines = outcomes(analysed(GAMES, lam=None)).csv().splitlines()
     assert lines[0] == "reason,matches,value,low,high,n,no_interval"
