@@ -1,9 +1,10 @@
-"""The charts of a round: scores, lengths, first proposals, outcomes."""
+"""The charts of a round: scores, what one model has over the other, lengths, first proposals, outcomes."""
 
 from app.analysis.bootstrap import Figure
-from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
-from app.analysis.columns import POINTS, SHARE, beside, interval, number
+from app.analysis.chart import HEIGHT, ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
+from app.analysis.columns import POINTS, SHARE, beside, interval, number, signed, signed_beside
 from app.analysis.histogram import histogram
+from app.analysis.paired import SEEDS, Paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
 from app.games.taboo import ATTACKER_WINS, DEFENDER_WINS, RULES_BROKEN
@@ -12,7 +13,10 @@ from app.games.taboo import ATTACKER_WINS, DEFENDER_WINS, RULES_BROKEN
 def charts_of(analysis: RoundAnalysis) -> list[Chart]:
     """All charts of a round that have something to show."""
     scored = [score_histogram(analysis)] if analysis.game == "negotiation" else []
-    charts = [*scored, outcomes(analysis), length_histogram(analysis), words_histogram(analysis)]
+    versus = (
+        [] if analysis.paired is None or not analysis.paired.pairs else [paired_differences(analysis, analysis.paired)]
+    )
+    charts = [*scored, outcomes(analysis), *versus, length_histogram(analysis), words_histogram(analysis)]
     proposed = [first_proposals(analysis)] if analysis.distributions.get("first_proposal") else []
     return [*charts, *proposed] if analysis.matches else []
 
@@ -22,8 +26,15 @@ def charts_of(analysis: RoundAnalysis) -> list[Chart]:
 
 def score_histogram(analysis: RoundAnalysis) -> Chart:
     """How often seats scored what."""
-    mean = _mean("Mean score", analysis, "score_mean", POINTS)
-    return _histogram(analysis, "score", "Scores of both seats", "Score (points)", "Seats", "scores", mean)
+    if len(analysis.metrics.parts) < 2:
+        mean = _mean("Mean score", analysis, "score_mean", POINTS)
+        return _histogram(analysis, "score", "Scores of both seats", "Score (points)", "Seats", "scores", mean)
+    means = " ".join(
+        f"{part.player}: mean {number(part.columns['score_mean'].value, POINTS)}"
+        f" ({beside(part.columns['score_mean'], POINTS)})."
+        for part in analysis.metrics.parts
+    )
+    return _histogram(analysis, "score", "Scores by model", "Score (points)", "Matches", "scores", means)
 
 
 def length_histogram(analysis: RoundAnalysis) -> Chart:
@@ -45,6 +56,80 @@ def first_proposals(analysis: RoundAnalysis) -> Chart:
     mean = _mean("Mean", analysis, "first_proposal_mean", "moves")
     title = "First proposals"
     return _histogram(analysis, "first_proposal", title, "Accepted moves before it", "Matches", "matches", mean)
+
+
+def paired_differences(analysis: RoundAnalysis, versus: Paired) -> Chart:
+    """How often one model was how far ahead of the other."""
+    bins = analysis.distributions["paired_difference"]
+    mean = versus.columns["score_mean"]
+    counted = "seeds" if versus.pairing == SEEDS else "matches"
+    x = f"{versus.first} minus {versus.second} (points a match)"
+    even = "neither"
+    values = [
+        {
+            "from": each.low,
+            "to": each.high,
+            "middle": (each.low + each.high) / 2,
+            "number": each.number,
+            "ahead": each.player or even,
+        }
+        for each in bins
+    ]
+
+    def draw(colours: Palette) -> Spec:
+        ahead = [*analysis.players, even]
+        colour = {
+            "field": "ahead",
+            "type": "nominal",
+            "title": "Ahead",
+            "legend": {"orient": "top"},
+            "scale": {"domain": ahead, "range": [*colours.players[: len(analysis.players)], colours.strong]},
+        }
+        place = {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": x, "axis": {"grid": False}}
+        marked = {"x": {"datum": mean.value}, "color": {"value": colours.ink}}
+        return {
+            "width": WIDTH,
+            "height": HEIGHT,
+            "data": {"values": values},
+            "layer": [
+                {
+                    "mark": {"type": "bar", "binSpacing": 1},
+                    "encoding": {
+                        "x": place,
+                        "x2": {"field": "to"},
+                        "y": {
+                            "field": "number",
+                            "type": "quantitative",
+                            "title": counted.capitalize(),
+                            "stack": None,
+                            "axis": {"tickMinStep": 1},
+                        },
+                        "color": colour,
+                        "tooltip": [
+                            {"field": "middle", "title": "Difference"},
+                            {"field": "number", "title": counted.capitalize()},
+                            {"field": "ahead", "title": "Ahead"},
+                        ],
+                    },
+                },
+                {
+                    "mark": {"type": "rule", "strokeDash": [3, 3], "aria": False},
+                    "encoding": {"x": {"datum": 0}, "color": {"value": colours.strong}},
+                },
+                {"mark": {"type": "rule", "strokeWidth": 2, "aria": False}, "encoding": marked},
+            ],
+        }
+
+    first, second, level = versus.ahead()
+    sentence = (
+        f"Differences of {_called(analysis)}, {versus.first} minus {versus.second}, of {versus.pairs} {counted}: mean"
+        f" {signed(mean.value, POINTS)} points a match ({signed_beside(mean, POINTS)}), the thick line."
+        f" {versus.first} is ahead in {first}, {versus.second} in {second}, {level} are even."
+    )
+    rows = [(signed((each.low + each.high) / 2, POINTS), each.player or even, str(each.number)) for each in bins]
+    title = "Paired difference of each seed" if versus.pairing == SEEDS else "Difference in each match"
+    described = Description(sentence, (x, "Ahead", counted.capitalize()), rows)
+    return Chart(f"difference-{analysis.round_id}", title, described, draw, [each._asdict() for each in bins])
 
 
 def _histogram(analysis: RoundAnalysis, name: str, title: str, x: str, y: str, counted: str, mean: str) -> Chart:

@@ -62,8 +62,16 @@ MODEL: Mapping[str, Column] = {
     "score_median": Column("median score", POINTS),
     "agreed_score_mean": Column("mean score of agreed games", POINTS),
     "agreed_score_median": Column("median score of agreed games", POINTS),
+    "first_seat_score_mean": Column("mean score in the first seat", POINTS),
+    "second_seat_score_mean": Column("mean score in the second seat", POINTS),
     "win_rate": Column("won", SHARE),
     "loss_rate": Column("lost", SHARE),
+}
+
+DIFFERENCE: Mapping[str, Column] = {
+    "score_mean": MODEL["score_mean"],
+    "agreed_score_mean": MODEL["agreed_score_mean"],
+    "win_rate": MODEL["win_rate"],
 }
 
 GAMES: Mapping[str, Mapping[str, Column]] = {"negotiation": NEGOTIATION, "taboo": TABOO}
@@ -88,3 +96,16 @@ def beside(figure: Figure, unit: str) -> str:
     """What stands beside a figure: its interval, or why it has none, and its n; nothing where there is no figure."""
     told = interval(figure, unit) or (f"no interval of {figure.no_interval}" if figure.no_interval else "")
     return ", ".join(each for each in (told, f"n = {figure.n}" if figure.n else "") if each)
+
+
+def signed(value: float | None, unit: str) -> str:
+    """A difference as people read it, with its sign; one of shares in percentage points."""
+    text = number(value, unit).replace(" %", " pp")
+    return text if value is None or text.startswith("−") else f"+{text}"
+
+
+def signed_beside(figure: Figure, unit: str) -> str:
+    """What stands beside a difference."""
+    if figure.low is None or figure.high is None:
+        return beside(figure, unit)
+    return f"{signed(figure.low, unit).removesuffix(' pp')} to {signed(figure.high, unit)}"

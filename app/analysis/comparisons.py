@@ -1,11 +1,12 @@
-"""Charts of several rounds: one column side by side, and a cross-play as a heat map."""
+"""Charts of several rounds: one column side by side, each model of each, and a cross-play as a heat map."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
-from app.analysis.columns import POINTS, SHARE, beside, interval, number
+from app.analysis.columns import MODEL, POINTS, SHARE, beside, number, signed, signed_beside
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
@@ -25,31 +26,16 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
     if name not in columns.GAMES[game]:
         raise Invalid(f"column: expected one of {', '.join(columns.GAMES[game])}, got {shown(name)}")
     title, unit = columns.GAMES[game][name].title, columns.GAMES[game][name].unit
+    heading = f"{title[0].upper()}{title[1:]}"
     figures = [each.metrics.columns.get(name, Figure(None)) for each in analyses]
     labels = [f"{each.round_id}: {each.name}" for each in analyses]
     values = [{"round": label, **ends(figure)} for label, figure in zip(labels, figures, strict=True)]
 
     def draw(colours: Palette) -> Spec:
-        share = unit == SHARE
-        x: Spec = {"field": "value", "type": "quantitative", "title": f"{title} ({unit})", "scale": {"zero": share}}
-        if share:
-            x["axis"] = {"format": ".0%"}
-        rows: Spec = {"field": "round", "type": "nominal", "sort": None, "title": "Round"}
-        hover = tooltip("round", "Round", ".1%" if share else ".2f")
-        point = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colours.second}
-        return {
-            "width": WIDTH - 160,
-            "height": ROW * len(values),
-            "data": {"values": values},
-            "encoding": {"y": rows},
-            "layer": [*whiskers(colours, values), {"mark": point, "encoding": {"x": x, "tooltip": hover}}],
-        }
+        return _points(values, "round", f"{title} ({unit})", unit == SHARE, {"value": colours.second}, colours)
 
     listed = "; ".join(f"{label} {number(figure.value, unit)}" for label, figure in zip(labels, figures, strict=True))
-    rows = [
-        (label, number(each.value, unit), interval(each, unit)) for label, each in zip(labels, figures, strict=True)
-    ]
-    heading = f"{title[0].upper()}{title[1:]}"
+    rows = [(label, number(each.value, unit), beside(each, unit)) for label, each in zip(labels, figures, strict=True)]
     description = Description(
         f"{heading} of {len(labels)} round{'' if len(labels) == 1 else 's'}: {listed}.",
         ("Round", heading, "95 % interval"),
@@ -60,6 +46,91 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
         for each, figure in zip(analyses, figures, strict=True)
     ]
     return Chart(f"compare-{name}".replace("_", "-"), f"{heading}, with 95 % intervals", description, draw, data)
+
+
+def compare_models(analyses: Sequence[RoundAnalysis]) -> Chart | None:
+    """Each model of each round by its score, or by how often it won; None where no round has two models."""
+    if all(each.paired is None for each in analyses):
+        return None
+    game = analyses[0].game
+    name = "score_mean" if game == "negotiation" else "win_rate"
+    title, unit = MODEL[name].title, MODEL[name].unit
+    found = [(each, who, figure) for each in analyses for who, figure in _models(each, name)]
+    models = list(dict.fromkeys(who for _, who, _ in found))
+    values = [{"who": f"{each.round_id}: {who}", "model": who, **ends(figure)} for each, who, figure in found]
+
+    def draw(colours: Palette) -> Spec:
+        colour = {
+            "field": "model",
+            "type": "nominal",
+            "legend": None,
+            "scale": {"domain": models, "range": [colours.players[place % 6] for place in range(len(models))]},
+        }
+        return _points(values, "who", f"{title} ({unit})", unit == SHARE, colour, colours)
+
+    listed = "; ".join(f"round {each.round_id}: {who} {number(figure.value, unit)}" for each, who, figure in found)
+    heading = f"{title[0].upper()}{title[1:]} of each model"
+    rows = [(str(each.round_id), who, number(figure.value, unit), beside(figure, unit)) for each, who, figure in found]
+    data = [{"round_id": each.round_id, "model": who, **figure._asdict()} for each, who, figure in found]
+    described = Description(f"{heading}. {listed}.", ("Round", "Model", heading, "95 % interval"), rows)
+    return Chart(f"compare-models-{name}".replace("_", "-"), f"{heading}, with 95 % intervals", described, draw, data)
+
+
+def _models(analysis: RoundAnalysis, name: str) -> list[tuple[str, Figure]]:
+    """The models of a round with that figure; one that plays itself has the round's."""
+    parts = [
+        (part.player if part.role is None else f"{part.player} as {part.role}", part.columns.get(name, Figure(None)))
+        for part in analysis.metrics.parts
+    ]
+    return parts or [(player, analysis.metrics.columns.get(name, Figure(None))) for player in analysis.players]
+
+
+def compare_differences(analyses: Sequence[RoundAnalysis]) -> Chart | None:
+    """What one model has over the other in each round of two models; None where there is none."""
+    found = [(each, each.paired.columns["score_mean"]) for each in analyses if each.paired is not None]
+    if not found:
+        return None
+    labels = [f"{each.round_id}: {each.paired.first} minus {each.paired.second}" for each, _ in found if each.paired]
+    values = [{"round": label, **ends(figure)} for label, (_, figure) in zip(labels, found, strict=True)]
+
+    def draw(colours: Palette) -> Spec:
+        spec = _points(values, "round", "Difference (points a match)", False, {"value": colours.ink}, colours)
+        zero = {"x": {"datum": 0}, "y": None, "color": {"value": colours.strong}}
+        spec["layer"].insert(0, {"mark": {"type": "rule", "strokeDash": [3, 3], "aria": False}, "encoding": zero})
+        return spec
+
+    listed = "; ".join(f"{label} {signed(each.value, POINTS)}" for label, (_, each) in zip(labels, found, strict=True))
+    rows = [
+        (label, signed(each.value, POINTS), signed_beside(each, POINTS), str(each.n))
+        for label, (_, each) in zip(labels, found, strict=True)
+    ]
+    data = [
+        {
+            "round_id": each.round_id, "first": each.paired.first, "second": each.paired.second,
+            "pairing": each.paired.pairing, **figure._asdict(),
+        }
+        for each, figure in found
+        if each.paired
+    ]  # fmt: skip
+    described = Description(f"Paired differences: {listed}.", ("Round", "Difference", "95 % interval", "Pairs"), rows)
+    return Chart("compare-differences", "Paired differences, with 95 % intervals", described, draw, data)
+
+
+def _points(values: Sequence[Any], field: str, title: str, share: bool, colour: Spec, colours: Palette) -> Spec:
+    """A point with whiskers a row."""
+    x: Spec = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": share}}
+    if share:
+        x["axis"] = {"format": ".0%"}
+    rows: Spec = {"field": field, "type": "nominal", "sort": None, "title": "Round"}
+    hover = tooltip(field, "Round", ".1%" if share else ".2f")
+    point = {"type": "point", "filled": True, "size": 90, "opacity": 1}
+    return {
+        "width": WIDTH - 160,
+        "height": ROW * len(values),
+        "data": {"values": list(values)},
+        "encoding": {"y": rows},
+        "layer": [*whiskers(colours, values), {"mark": point, "encoding": {"x": x, "color": colour, "tooltip": hover}}],
+    }
 
 
 # ---- Cross-play -------------------------------------------------------------------

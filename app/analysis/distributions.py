@@ -8,8 +8,10 @@ import numpy as np
 
 from app.analysis.bootstrap import Floats
 from app.analysis.matches import Matches
+from app.analysis.paired import SEEDS, Paired
 
 _MOST_BINS = 30
+_MOST_DIFFERENCES = 45  # bins, so that each half point has one where scores are of 0 to 10
 
 
 class Bin(NamedTuple):
@@ -21,8 +23,11 @@ class Bin(NamedTuple):
     player: str | None = None
 
 
-def distributions(matches: Matches) -> Mapping[str, Sequence[Bin]]:
-    """Of the seats' scores, and of the matches' messages, words, and accepted moves before the first proposal."""
+def distributions(matches: Matches, versus: Paired | None = None) -> Mapping[str, Sequence[Bin]]:
+    """Of the seats' scores, and of the matches' messages, words, and accepted moves before the first proposal.
+
+    Also of the differences of two models, by who is ahead.
+    """
     if not len(matches):
         return {}
     if len(matches.players) == 1:
@@ -38,7 +43,25 @@ def distributions(matches: Matches) -> Mapping[str, Sequence[Bin]]:
         "messages": _bins(matches.ply),
         "words": _bins(matches.words, _MOST_BINS),
         "first_proposal": _bins(matches.first_proposal),
+        **({} if versus is None else {"paired_difference": differences(versus)}),
     }
+
+
+def differences(versus: Paired) -> list[Bin]:
+    """How often which difference occurred, in bins around their middles; `player` is who is ahead, None if nobody."""
+    spread = float(np.ptp(versus.differences)) if versus.pairs else 0.0
+    width = 0.5 if versus.pairing == SEEDS else 1.0
+    width = width if spread / width < _MOST_DIFFERENCES else _round_up(spread / _MOST_DIFFERENCES)
+    middles, counts = np.unique(np.round(versus.differences / width) * width, return_counts=True)
+    return [
+        Bin(
+            float(middle - width / 2),
+            float(middle + width / 2),
+            int(count),
+            versus.first if middle > 0 else versus.second if middle < 0 else None,
+        )
+        for middle, count in zip(middles, counts, strict=True)
+    ]
 
 
 def bins_of(counted: Mapping[float, int], player: str | None = None) -> list[Bin]:

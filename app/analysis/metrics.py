@@ -171,6 +171,8 @@ def _scores_of(sums: Sums, seats: Booleans) -> dict[str, Statistic]:
         "score_median": sums.score_median(seats),
         "agreed_score_mean": sums.score_mean(agreed),
         "agreed_score_median": sums.score_median(agreed),
+        "first_seat_score_mean": sums.score_mean(seats & np.array([True, False])),
+        "second_seat_score_mean": sums.score_mean(seats & np.array([False, True])),
     }
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.analysis import metrics
 from app.analysis.distributions import Bin, distributions
 from app.analysis.metrics import Metrics
+from app.analysis.paired import Paired, paired
 from app.analysis.reading import matches_of
 from app.errors import Invalid, shown
 from app.games.negotiation import NEGOTIATION
@@ -32,6 +33,7 @@ class RoundAnalysis:
     players: Sequence[str]  # in the order in which they first sat down
     metrics: Metrics
     distributions: Mapping[str, Sequence[Bin]]
+    paired: Paired | None = None  # where two different models played each other
 
     @property
     def complete(self) -> bool:
@@ -65,6 +67,7 @@ class RoundAnalysis:
                 }
                 for part in self.metrics.parts
             ],
+            "paired": None if self.paired is None else self.paired.to_json(),
             "distributions": {name: [each._asdict() for each in bins] for name, bins in self.distributions.items()},
         }
 
@@ -76,6 +79,8 @@ def analyse(session: Session, round_ids: Sequence[int]) -> list[RoundAnalysis]:
 
 def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
     matches = matches_of(session, [row.id])
+    models = tuple(dict.fromkeys(model.name for model in life.seated(session, row)))
+    versus = paired(matches, models or matches.players, row.game)
     lam: float | None = None
     if row.game == "negotiation":
         lam = float(NEGOTIATION.config(row.config).lam)
@@ -93,7 +98,8 @@ def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
         planned=row.matches,
         matches=len(matches),
         lam=lam,
-        players=matches.players or tuple(dict.fromkeys(model.name for model in life.seated(session, row))),
+        players=matches.players or models,
         metrics=found,
-        distributions=distributions(matches),
+        distributions=distributions(matches, versus),
+        paired=versus,
     )

@@ -10,9 +10,10 @@ from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
-from app.analysis.columns import POINTS, SHARE, Column, beside, number
-from app.analysis.comparisons import compare, cross_plays
+from app.analysis.columns import POINTS, SHARE, Column, beside, number, signed, signed_beside
+from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cross_play
+from app.analysis.paired import SEEDS, Paired
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.themes import LIGHT, THEMES
 from app.cli.base import Command, ensure_database, print_json, progress
@@ -36,7 +37,8 @@ def analyze(
 ) -> None:
     """Work out what rounds have shown: scores, lengths, agreement, outcomes.
 
-    Every figure has a 95 % interval, by resampling matches. docs/analysis.md says what each of them is.
+    Figures have 95 % intervals: Wilson's of shares, by resampling of the rest, where there are enough matches. A round
+    of two models has figures of each, and what one has over the other. docs/analysis.md says what each figure is.
     """
     if not round_ids and matrix_id is None:
         raise Invalid("--round: expected the number of a round, or --matrix, got none; `flask round list` shows them")
@@ -79,7 +81,8 @@ def _charts(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> list
     charts = [chart for each in analyses for chart in charts_of(each)]
     for _, group in _by_game(analyses):
         if len(group) > 1:
-            charts.append(compare(group))
+            by_model = [chart for chart in (compare_models(group), compare_differences(group)) if chart is not None]
+            charts += by_model or [compare(group)]
     return charts + ([] if matrix is None else cross_plays(matrix))
 
 
@@ -106,12 +109,14 @@ def _report(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> Iter
     """Blocks of lines."""
     if analyses:
         yield [_heading(each) for each in analyses]
+    for each in analyses:
+        if len(each.players) > 1 or each.game == "taboo":
+            yield [*_models(each), *([] if each.paired is None else _difference(each.round_id, each.paired))]
     for game, group in _by_game(analyses):
-        yield list(_table(columns.GAMES[game], group))
+        both = ["All matches; scores are those of both models together"] if any(each.paired for each in group) else []
+        yield [*both, *_table(columns.GAMES[game], group)]
     for each in analyses:
         yield _outcomes(each)
-        if len(each.players) > 1 or each.game == "taboo":
-            yield list(_models(each))
     if matrix is not None:
         yield list(_matrix(matrix))
 
@@ -152,6 +157,25 @@ def _models(each: RoundAnalysis) -> Iterator[str]:
             for name, figure in part.columns.items()
         ]
         yield from _aligned(rows)
+
+
+def _difference(round_id: int, versus: Paired) -> Iterator[str]:
+    """What one model has over the other, and what was paired."""
+    yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in round {round_id}, {_pairs(versus)}"
+    rows = []
+    for name, figure in versus.columns.items():
+        column, more = columns.DIFFERENCE[name], ""
+        if told := signed_beside(figure, column.unit):
+            more = f"  ({told})"
+        rows.append((_with_unit(column), [signed(figure.value, column.unit) + more]))
+    yield from _aligned(rows)
+
+
+def _pairs(versus: Paired) -> str:
+    if versus.pairing == SEEDS:
+        return f"paired by {versus.pairs} seeds, each played once from either side"
+    seat = "" if versus.always_first is None else f"; {versus.always_first} always had the first seat"
+    return f"paired by {versus.pairs} matches, whose seats were not swapped{seat}"
 
 
 def _matrix(matrix: CrossPlay) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """`flask analyze`: figures in the terminal, as JSON and as charts."""
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from sqlalchemy import Engine
 
 from app.analysis import columns
 from app.extensions import writing
+from app.registry import add_scripted_model
 from app.rounds import matrix
 from app.rounds.life import Wish
 from tests.rounds import CONTEXTS, add_models, make_round, play
@@ -45,6 +48,38 @@ def test_a_round_is_a_table_with_intervals(run: Run, negotiation: int) -> None:
     [line] = [line for line in result.stdout.splitlines() if line.startswith("  mean score (points)")]
     assert " to " in line
     assert all(column.title in result.stdout for column in columns.NEGOTIATION.values())
+
+
+def test_a_round_of_two_models_leads_with_each_and_what_one_has_over_the_other(
+    app: Flask, engine: Engine, run: Run
+) -> None:
+    with writing(engine) as session:
+        add_scripted_model(session, "casual", None, {"manner": "casual"})
+    swapped, given = (
+        make_round(engine, "casual", "scripted", matches=24, swap_seats=swap_seats) for swap_seats in (True, False)
+    )
+    for number in (swapped, given):
+        play(engine, app.config["SETTINGS"], number)
+    told = run("--round", swapped, "--round", given).stdout
+    each, pooled = told.index(f"casual in round {swapped}"), told.index("  agreed")
+    assert each < told.index(f"casual minus scripted in round {swapped}, paired by 12 seeds, each played") < pooled
+    assert "paired by 24 matches, whose seats were not swapped; casual always had the first seat" in told
+    first, second = json.loads(run("--round", swapped, "--round", given, "--json").stdout)["rounds"]
+    for found, pairing, pairs in ((first, "seeds", 12), (second, "matches", 24)):
+        means = {part["model"]: part["columns"]["score_mean"]["value"] for part in found["by_model"]}
+        score = found["paired"]["columns"]["score_mean"]
+        assert score["value"] == pytest.approx(means["casual"] - means["scripted"])
+        assert (found["paired"]["first"], found["paired"]["pairing"], score["n"]) == ("casual", pairing, pairs)
+        assert score["low"] <= score["value"] <= score["high"]
+    rows = list(csv.DictReader(io.StringIO(run("--round", swapped, "--csv").stdout)))
+    assert [(row["scope"], row["model"], row["against"]) for row in rows] == [
+        ("round", "", ""), ("model", "casual", ""), ("model", "scripted", ""), ("difference", "casual", "scripted"),
+    ]  # fmt: skip
+    assert [row["pairing"] for row in rows] == ["", "", "", "seeds"]
+    assert (float(rows[-1]["score_mean"]), rows[-1]["score_mean_n"]) == (
+        first["paired"]["columns"]["score_mean"]["value"],
+        "12",
+    )
 
 
 def test_json_has_every_column_under_its_name(app: Flask, engine: Engine, run: Run, negotiation: int) -> None:

@@ -61,6 +61,8 @@ PARTS = {
     "score_median": lazy_gettext("Median score"),
     "agreed_score_mean": lazy_gettext("Mean score of deals"),
     "agreed_score_median": lazy_gettext("Median score of deals"),
+    "first_seat_score_mean": lazy_gettext("Mean score in the first seat"),
+    "second_seat_score_mean": lazy_gettext("Mean score in the second seat"),
     "win_rate": lazy_gettext("Won"),
     "loss_rate": lazy_gettext("Lost"),
 }

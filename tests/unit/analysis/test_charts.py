@@ -9,10 +9,11 @@ import pytest
 from app.analysis import drawing, metrics
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of, outcomes, score_histogram, words_histogram
-from app.analysis.comparisons import compare, cross_plays
+from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import Bin, distributions
 from app.analysis.matches import Row, of_rows
+from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, THEMES, palette
 from app.config import ROOT
@@ -29,6 +30,7 @@ GAMES = [Row((1, -1), ("a", "b"), "attacker wins", 4, 9, winner=0), Row((0, 0), 
 
 def analysed(rows: list[Row], number: int = 1, lam: float | None = 0) -> RoundAnalysis:
     matches = of_rows(rows)
+    versus = paired(matches, matches.players, "taboo" if lam is None else "negotiation")
     return RoundAnalysis(
         round_id=number,
         name="a and b",
@@ -40,7 +42,8 @@ def analysed(rows: list[Row], number: int = 1, lam: float | None = 0) -> RoundAn
         lam=lam,
         players=matches.players,
         metrics=metrics.taboo(matches, ROLES) if lam is None else metrics.negotiation(matches, lam),
-        distributions=distributions(matches),
+        distributions=distributions(matches, versus),
+        paired=versus,
     )
 
 
@@ -106,7 +109,7 @@ def test_scores_are_counted_by_model() -> None:
         ("0", "b", "2"),
         ("4", "b", "1"),
     ]
-    assert "6 scores. Mean score 3.50 points (no interval of fewer than 10 matches, n = 3)." in described.sentence
+    assert "6 scores. a: mean 5.67 (no interval of fewer than 10 matches, n = 3). b: mean 1.33" in described.sentence
     assert described.sentence.endswith("Most often: 0 (3 times).")
 
 
@@ -124,6 +127,27 @@ def test_what_a_chart_shows_is_there_as_csv_to_the_last_digit() -> None:
     assert lines[1].startswith("attacker wins,1,0.5,0.0945312")
     assert score_histogram(analysed(DEALS)).csv().splitlines()[:2] == ["low,high,number,player", "0.0,1.0,1,a"]
     assert [chart.name for chart in ALL if len(chart.csv().splitlines()) < 2] == []
+
+
+def test_differences_of_pairs_are_drawn_by_who_is_ahead() -> None:
+    chart = next(chart for chart in charts_of(analysed(DEALS)) if chart.name == "difference-1")
+    assert [row[1:] for row in chart.described.rows] == [("neither", "1"), ("a", "1"), ("a", "1")]
+    assert (
+        "of 3 matches: mean +4.33 points a match (no interval of fewer than 10 matches, n = 3)"
+        in chart.described.sentence
+    )
+    assert "a is ahead in 2, b in 0, 1 are even." in chart.described.sentence
+
+
+def test_rounds_of_two_models_are_compared_by_model_and_by_difference() -> None:
+    alone = analysed([Row((5, 5), ("a", "a"), "deal", 4, agreed=True)], 3)
+    models = compare_models([analysed(DEALS), alone])
+    apart = compare_differences([analysed(DEALS), alone])
+    assert models is not None
+    assert apart is not None
+    assert [row[:3] for row in models.described.rows] == [("1", "a", "5.67"), ("1", "b", "1.33"), ("3", "a", "5.00")]
+    assert [row[:2] for row in apart.described.rows] == [("1: a minus b", "+4.33")]
+    assert compare_models([alone]) is compare_differences([alone]) is None
 
 
 def test_scores_below_nothing_and_between_points_are_told() -> None:

@@ -1,0 +1,99 @@
+"""What one of two models has over the other, pair by pair. Pure; docs/analysis.md says what a pair is.
+
+Where a round swaps seats, a pair is a seed: the same game from either side, so that neither the deal nor the seat
+favours a model. Where it does not, a pair is a match, in which both sat: the deal is the same, the seats are not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, mean_figure
+from app.analysis.matches import Matches
+
+SEEDS, MATCHES = "seeds", "matches"
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """`first` minus `second`. Of each figure `n` is the number of pairs, or of matches where a pair may lack it."""
+
+    first: str
+    second: str
+    pairing: str  # seeds | matches
+    always_first: str | None  # who sat in the first seat of every match, if one did
+    columns: Mapping[str, Figure]
+    differences: Floats  # (pairs,) of scores
+
+    @property
+    def pairs(self) -> int:
+        return len(self.differences)
+
+    @property
+    def leader(self) -> str | None:
+        """Who is ahead as far as the interval tells; None where it tells nothing."""
+        score = self.columns["score_mean"]
+        if score.low is None or score.high is None or score.low <= 0 <= score.high:
+            return None
+        return self.first if score.low > 0 else self.second
+
+    def ahead(self) -> tuple[int, int, int]:
+        """In how many pairs the first one was ahead, the second one was, and neither."""
+        return tuple(int((np.sign(self.differences) == sign).sum()) for sign in (1, -1, 0))  # type: ignore[return-value]
+
+    def turned(self) -> "Paired":
+        """The same as `second` minus `first`."""
+        columns = {name: turned(figure) for name, figure in self.columns.items()}
+        return Paired(self.second, self.first, self.pairing, self.always_first, columns, -self.differences)
+
+    def to_json(self) -> dict[str, Any]:
+        """The difference under the names of docs/analysis.md."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "pairing": self.pairing,
+            "pairs": self.pairs,
+            "always_in_first_seat": self.always_first,
+            "columns": {name: figure._asdict() for name, figure in self.columns.items()},
+        }
+
+
+def turned(figure: Figure) -> Figure:
+    """A difference from the other side."""
+    value, low, high = (None if each is None else 0.0 - each for each in (figure.value, figure.high, figure.low))
+    return figure._replace(value=value, low=low, high=high)
+
+
+def paired(matches: Matches, players: Sequence[str], game: str) -> Paired | None:
+    """What the first of two players has over the second; None unless these two sat in every match."""
+    if len(players) != 2 or not len(matches) or set(matches.players) != set(players):
+        return None
+    if (matches.player[:, 0] == matches.player[:, 1]).any():
+        return None
+    sign = np.where(matches.player[:, 0] == matches.players.index(players[0]), 1.0, -1.0)  # makes it first minus second
+    scores = sign * (matches.utility[:, 0] - matches.utility[:, 1])
+    seeds = matches.scene is not None
+    reason = FEW_SEEDS if seeds else FEW_MATCHES
+    differences = _by_pair(matches, scores)
+    columns = {"score_mean": mean_figure(differences, reason=reason)}
+    if game == "taboo":
+        won = sign * ((matches.winner == 0).astype(np.float64) - (matches.winner == 1))
+        columns["win_rate"] = mean_figure(_by_pair(matches, won), reason=reason)
+    else:
+        deals = matches.agreed
+        columns["agreed_score_mean"] = mean_figure(
+            scores[deals], None if matches.scene is None else matches.scene[deals]
+        )
+    always = (players[0] if sign[0] > 0 else players[1]) if (sign == sign[0]).all() else None
+    return Paired(players[0], players[1], SEEDS if seeds else MATCHES, always, columns, differences)
+
+
+def _by_pair(matches: Matches, differences: Floats) -> Floats:
+    """One number a pair: that of the match, or the mean of a seed's two matches, once both are over."""
+    if matches.scene is None:
+        return differences
+    number = np.bincount(matches.scene)
+    means: Floats = np.bincount(matches.scene, differences)[number == 2] / 2
+    return means
