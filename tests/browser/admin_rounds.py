@@ -174,9 +174,10 @@ def round_states(parlor: Stack, page: Page, rounds: Mapping[str, int]) -> Iterat
         "rounds-none": "/admin/rounds?game=taboo&status=failed",
         "rounds-refused": "/admin/rounds?status=lost",
         **{f"round-{name}": f"/admin/rounds/{number}" for name, number in rounds.items() if name != "matrix"},
-        "round-transcripts": f"/admin/rounds/{rounds['coop']}/matches?reason=deal&least=8&order=swapped",
-        "round-transcripts-none": f"/admin/rounds/{rounds['coop']}/matches?least=900",
-        "round-transcripts-refused": f"/admin/rounds/{rounds['coop']}/matches?refused=maybe",
+        "round-transcripts": f"/admin/rounds/{rounds['coop']}?tab=transcripts&reason=deal&least=8&order=swapped",
+        "round-transcripts-none": f"/admin/rounds/{rounds['coop']}?tab=transcripts&least=900",
+        "round-transcripts-refused": f"/admin/rounds/{rounds['coop']}?tab=transcripts&refused=maybe",
+        **{f"round-{tab}": f"/admin/rounds/{rounds['mixed']}?tab={tab}" for tab in ("charts", "settings", "log")},
         "round-compare": f"/admin/rounds/compare?round={rounds['deal']}&round={rounds['coop']}&round={rounds['mixed']}",
         "round-compare-refused": "/admin/rounds/compare?round=1",
         "round-matrix": f"/admin/rounds/matrix/{rounds['matrix']}",
@@ -189,7 +190,7 @@ def round_states(parlor: Stack, page: Page, rounds: Mapping[str, int]) -> Iterat
         if name.startswith("round-new"):
             expect(page.locator("#expected dl")).to_be_visible()
         yield name
-    page.goto(f"{parlor.url}/admin/rounds/{rounds['coop']}/matches")
+    page.goto(f"{parlor.url}/admin/rounds/{rounds['coop']}?tab=transcripts")
     page.locator("tbody a").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("of round")
     yield "round-match"

@@ -63,16 +63,23 @@ def test_a_round_is_launched_followed_and_downloaded(parlor: Stack, admin: Page,
     expect(bar).not_to_have_js_property("value", 0)
     seen = bar.evaluate("(bar) => bar.value")
     admin.wait_for_function("(seen) => document.querySelector('#live progress').value > seen", arg=seen)
-    expect(admin.locator("#latest tbody tr").first).to_be_visible()
-    expect(admin.locator("#head .tag")).to_have_text(DONE, timeout=60_000)
-    expect(admin.locator("#progress")).to_have_text("1,500 of 1,500 matches")
+    expect(admin.locator("#head .tag")).to_have_text(DONE)
+    expect(admin.locator("#progress")).to_have_count(0)
     expect(admin.get_by_role("button", name="Cancel")).to_have_count(0)
+    expect(admin.locator(".verdict")).to_contain_text("n = 1,500")
     expect(admin.locator("#tiles .tile")).to_have_count(8)
-    expect(admin.locator("#analysis figure[data-state=drawn]").first).to_be_visible()
+    expect(admin.locator("#first-charts figure[data-state=drawn]").first).to_be_visible()
     assert stayed(admin)
     with admin.expect_download() as saved:
         admin.get_by_role("button", name="Save as SVG").first.click()
     assert saved.value.suggested_filename.endswith(".svg")
+    with admin.expect_download() as saved:
+        admin.get_by_role("link", name="Save as CSV").first.click()
+    assert saved.value.suggested_filename == f"score-{number}.csv"
+    assert saved.value.path().read_text().splitlines()[0] == "low,high,number,player"
+    admin.get_by_role("link", name="Log", exact=True).click()
+    expect(admin.locator("#progress")).to_have_text("1,500 of 1,500 matches")
+    admin.get_by_role("link", name="Settings").click()
     with admin.expect_download() as downloaded:
         admin.get_by_role("link", name="matches.csv", exact=True).click()
     file = tmp_path / "matches.csv"
@@ -81,10 +88,25 @@ def test_a_round_is_launched_followed_and_downloaded(parlor: Stack, admin: Page,
         rows = list(csv.DictReader(lines))
     assert [row["index"] for row in rows] == [str(index) for index in range(1500)]
     assert {row["round_id"] for row in rows} == {str(number)}
-    admin.locator("#latest tbody a").first.click()
+    admin.get_by_role("link", name="Transcripts").click()
+    admin.locator("#transcripts tbody a").last.click()
     expect(admin.get_by_role("heading", level=1)).to_contain_text(f"of round {number}")
     admin.get_by_role("link", name="Previous match").click()
     expect(admin.get_by_role("link", name="Next match")).to_be_visible()
+
+
+@pytest.mark.parametrize("tab", ["summary", "charts", "transcripts", "settings", "log"])
+def test_every_tab_of_a_round_follows_it_as_it_is_played(parlor: Stack, admin: Page, standing: int, tab: str) -> None:
+    admin.goto(f"{parlor.url}/admin/rounds/{standing}?tab={tab}")
+    stay(admin)
+    change(parlor, standing, finished=20)
+    expect(admin.locator("#progress")).to_have_text("20 of 80 matches")
+    change(parlor, standing, status="failed", error="the key was refused")
+    expect(admin.locator("#head .tag")).to_have_text("failed")
+    expect(admin.locator("#live")).to_contain_text("the key was refused")
+    expect(admin.get_by_role("button", name="Resume")).to_be_visible()
+    expect(admin.locator("#tabs [aria-current]")).to_contain_text(tab, ignore_case=True)
+    assert stayed(admin)
 
 
 def test_a_round_is_cancelled_and_played_on(parlor: Stack, admin: Page) -> None:

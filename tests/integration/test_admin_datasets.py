@@ -118,10 +118,11 @@ def test_a_round_and_a_match_lead_to_the_datasets_they_are_in(
 ) -> None:
     number = played(matches=5)
     match = next(iter(matches_of(engine, number)))
-    for page in (f"/admin/rounds/{number}", f"/admin/matches/{match}"):
+    pages = (f"/admin/rounds/{number}?tab=settings", f"/admin/matches/{match}")
+    for page in pages:
         assert 'href="/admin/datasets/1"' not in client.get(page).text
     cut(engine, home, rounds=[number], filter="all")
-    for page in (f"/admin/rounds/{number}", f"/admin/matches/{match}"):
+    for page in pages:
         assert 'href="/admin/datasets/1"' in client.get(page).text
 
 

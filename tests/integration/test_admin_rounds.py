@@ -19,7 +19,7 @@ from app.extensions import reading, writing
 from app.matches import live
 from app.matches.record import Seat
 from app.models import MatchRow, RoundMaterial, RoundRow
-from app.registry import PERSON, add_api_model, find_model
+from app.registry import PERSON, add_api_model, add_scripted_model, find_model
 from app.rounds import life, listing, transcripts
 from app.web.admin import rounds, rounds_form, rounds_new
 from tests.experimenter import leafed_through, signed_in
@@ -274,18 +274,26 @@ def test_an_estimate_says_what_it_is_based_on(
 # ---- One round ---------------------------------------------------------------
 
 
-def test_a_round_is_shown_with_its_figures_charts_and_transcripts(
+def said(page: str) -> str:
+    """What a page says, without its markup."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_a_round_is_shown_with_its_result_its_charts_and_its_transcripts(
     client: FlaskClient, played: Callable[..., int]
 ) -> None:
     number = played(matches=12, seed=41)
-    page = client.get(f"/admin/rounds/{number}").text
-    text = re.sub(r"<[^>]+>", "", page)
-    assert "12 of 12 matches" in text
-    assert "95 % bootstrap intervals" in text
-    assert "Pareto-optimal, of deals" in text
-    assert len(re.findall(r'href="/admin/matches/[\w-]{22}"', page.partition('id="latest"')[2])) == 10
-    specs = re.findall(r'data-spec-url="([^"?]+)', page)
+    address = f"/admin/rounds/{number}"
+    summary = client.get(address).text
+    assert re.search(r"Agreement in [\d.]+ % of the matches \( ?[\d.]+ to [\d.]+ %, n = 12 ?\)", said(summary))
+    assert "Pareto-optimal, of deals" in summary
+    assert summary.count('aria-current="page">Summary') == 1
+    assert "Cancel" not in summary
+    assert "Resume" not in summary
+    charts = client.get(f"{address}?tab=charts").text
+    specs = re.findall(r'data-spec-url="([^"?]+)', charts)
     assert len(specs) >= 3
+    assert len(re.findall(r'download="[a-z0-9-]+\.csv" href="data:text/csv;charset=utf-8,', charts)) == len(specs)
     for spec in specs:
         answer = client.get(spec, query_string={"theme": "dark"})
         assert answer.json is not None
@@ -293,15 +301,51 @@ def test_a_round_is_shown_with_its_figures_charts_and_transcripts(
         assert "title" not in answer.json
     assert client.get(specs[0], query_string={"theme": "pink"}).status_code == 400
     assert client.get(f"/admin/rounds/{number}/charts/none.json").status_code == 404
-    assert "Cancel" not in page
-    assert "Resume" not in page
+    assert "12 of 12 matches" in said(client.get(f"{address}?tab=log").text)
+    assert "generated from the seed" not in client.get(f"{address}?tab=settings").text  # it has contexts of its own
+    assert "matches.csv" in client.get(f"{address}?tab=settings").text
+    assert client.get(f"{address}?tab=figures").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        ({"matches": 24, "swap_seats": True}, r"(between|than) .* 12 seeds"),
+        ({"matches": 24}, "whose seats|this round did not swap them. casual always had the first seat."),
+        ({"matches": 8, "swap_seats": True}, "of 4 seeds: too few to tell"),
+        ({"matches": 8, "game": "taboo"}, r"Attackers win .* casual attacked in every match."),
+        ({"matches": 8, "config": {"objective": "coop"}}, r"Both seats reach [\d.]+ points together in a match"),
+    ],
+)
+def test_a_round_of_two_models_begins_with_each_and_their_difference(
+    client: FlaskClient, engine: Engine, settings: Settings, wish: dict[str, Any], says: str
+) -> None:
+    with writing(engine) as session:
+        add_scripted_model(session, "casual", None, {"manner": "casual"})
+    number = make_round(engine, "casual", "scripted", **wish)
+    play(engine, settings, number)
+    page = client.get(f"/admin/rounds/{number}").text
+    assert re.search(says, said(page))
+    head = said(page.partition('class="verdict"')[2].partition('id="tiles"')[0])
+    for told in ("casual", "scripted", " minus ", "n = "):
+        assert told in head
+    if wish.get("game") != "taboo":
+        assert "Mean score" not in page.partition('class="tiles')[2].partition("</dl>")[0]  # which pools both
+    assert re.search(r"[\d.]+ : [\d.]+", said(client.get("/admin/rounds").text))
+    compared = said(client.get(f"/admin/rounds/compare?round={number}&round={number_of_another(engine, wish)}").text)
+    assert "Each model, and what one has over the other" in compared
+
+
+def number_of_another(engine: Engine, wish: dict[str, Any]) -> int:
+    """A round of the same game in which nothing was played yet."""
+    return make_round(engine, "scripted", game=wish.get("game", "negotiation"), matches=2)
 
 
 def test_the_figures_follow_the_matches(client: FlaskClient, engine: Engine, settings: Settings) -> None:
     number = make_round(engine, "scripted", matches=4)
-    assert "Matches counted: 4" not in client.get(f"/admin/rounds/{number}").text
+    assert "n = 4" not in said(client.get(f"/admin/rounds/{number}").text)
     play(engine, settings, number)
-    assert "Matches counted: 4" in client.get(f"/admin/rounds/{number}").text
+    assert "n = 4" in said(client.get(f"/admin/rounds/{number}").text)
 
 
 def test_the_outcomes_of_taboo_are_counted(client: FlaskClient, played: Callable[..., int]) -> None:
@@ -359,7 +403,7 @@ def test_a_round_says_what_it_waits_for_and_what_it_has_cost(client: FlaskClient
     assert "1,234,567" in text
 
 
-@pytest.mark.parametrize("path", ["", "/latest", "/matches", "/charts/x.json"])
+@pytest.mark.parametrize("path", ["", "?tab=transcripts", "/latest", "/charts/x.json"])
 @pytest.mark.parametrize("number", ["0", "99", "99999999999999"])
 def test_a_round_that_is_not_there_is_not_found(client: FlaskClient, number: str, path: str) -> None:
     assert client.get(f"/admin/rounds/{number}{path}").status_code == 404
@@ -383,18 +427,18 @@ def test_transcripts_are_filtered_and_paged(
 ) -> None:
     monkeypatch.setattr(transcripts, "PAGE", 5)
     number = played(matches=12, swap_seats=True)
-    every = f"/admin/rounds/{number}/matches"
+    every = f"/admin/rounds/{number}?tab=transcripts"
     assert [index for page in leafed_through(client, every) for index in indices(page)] == list(range(12))
-    assert indices(client.get(f"{every}?order=swapped").text) == [1, 3, 5, 7, 9]
-    assert indices(client.get(f"{every}?order=given&after=4").text) == [6, 8, 10]
-    assert indices(client.get(f"{every}?least=0&most=100&reason=deal&refused=no").text) == [0, 1, 2, 3, 4]
-    plain = f"/admin/rounds/{played(matches=3)}/matches"
-    assert (indices(client.get(f"{plain}?order=given").text), indices(client.get(f"{plain}?order=swapped").text)) == (
+    assert indices(client.get(f"{every}&order=swapped").text) == [1, 3, 5, 7, 9]
+    assert indices(client.get(f"{every}&order=given&after=4").text) == [6, 8, 10]
+    assert indices(client.get(f"{every}&least=0&most=100&reason=deal&refused=no").text) == [0, 1, 2, 3, 4]
+    plain = f"/admin/rounds/{played(matches=3)}?tab=transcripts"
+    assert (indices(client.get(f"{plain}&order=given").text), indices(client.get(f"{plain}&order=swapped").text)) == (
         [0, 1, 2], [],
     )  # fmt: skip
-    assert "No match is like that." in client.get(f"{every}?least=500").text
-    assert "No match is like that." in client.get(f"{every}?refused=yes").text
-    assert "There are no further matches." in client.get(f"{every}?after=900").text
+    assert "No match is like that." in client.get(f"{every}&least=500").text
+    assert "No match is like that." in client.get(f"{every}&refused=yes").text
+    assert "There are no further matches." in client.get(f"{every}&after=900").text
 
 
 @pytest.mark.parametrize(
@@ -411,7 +455,7 @@ def test_transcripts_are_filtered_and_paged(
 def test_a_filter_of_transcripts_that_cannot_be_is_said(
     client: FlaskClient, engine: Engine, query: str, says: str
 ) -> None:
-    answer = client.get(f"/admin/rounds/{make_round(engine, 'scripted', matches=2)}/matches?{query}")
+    answer = client.get(f"/admin/rounds/{make_round(engine, 'scripted', matches=2)}?tab=transcripts&{query}")
     assert (answer.status_code, says in answer.text) == (400, True)
 
 
@@ -531,6 +575,6 @@ def test_a_round_and_its_estimate_say_what_they_cost_where_prices_are_known(
     play(engine, settings, number)
     row = row_of(engine, number)
     cost = (row.prompt_tokens * 2500 + row.completion_tokens * 10_000) / 1e6
-    assert f"${cost:,.2f}" in client.get(f"/admin/rounds/{number}").text
+    assert f"${cost:,.2f}" in client.get(f"/admin/rounds/{number}?tab=log").text
     asked = form(model_1="stub", matches="300", action="estimate")
     assert f"${100 * cost:,.2f}" in client.post("/admin/rounds/new", data=asked).text

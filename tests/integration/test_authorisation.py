@@ -121,7 +121,6 @@ ROUTES: dict[str, Row] = {
     "POST /admin/rounds/<int:round_id>": experimenters("303 /admin/rounds/{round_id}", form={"action": "cancel"}),
     "GET /admin/rounds/<int:round_id>/charts/<name>.json": experimenters("404"),  # nothing has been played
     "GET /admin/rounds/<int:round_id>/latest": experimenters("200"),
-    "GET /admin/rounds/<int:round_id>/matches": experimenters("200"),
     "GET /admin/datasets": experimenters("200"),
     "GET /admin/datasets/new": experimenters("200"),
     "POST /admin/datasets/new": experimenters("400", form={"rounds": "none at all"}),

@@ -1,5 +1,6 @@
 """Self-play rounds: the list, one round as it is played, what can be done with it, and its transcripts."""
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,16 +21,19 @@ from app.registry import list_models
 from app.rounds import life, transcripts
 from app.rounds.failures import Broken, last_broken
 from app.rounds.listing import NAMES as FILTERS
-from app.rounds.listing import Line, Score, chosen_rounds, lines, read_before, read_chosen
+from app.rounds.listing import Line, chosen_rounds, lines, read_before, read_chosen
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import PARTS, analysis_of, table, tiles
-from app.web.admin.rounds_scores import scores
+from app.web.admin.rounds_result import result_of
+from app.web.admin.rounds_scores import Shown, scores
 from app.web.seats import settings
 from app.web.words import game_titles
 from app.web.writes import write
 
+TABS = ("summary", "charts", "transcripts", "settings", "log")
+_FIRST_CHARTS = 2  # of a round's charts are in its summary
 WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
 
 
@@ -67,13 +71,14 @@ def _list(given: dict[str, str], refused: str | None) -> str:
         )
 
 
-def shown_round(line: Line, score: Score) -> dict[str, Any]:
-    """A round as a line of a list."""
+def shown_round(line: Line, scored: Shown | None) -> dict[str, Any]:
+    """A round or a cross-play, which has a score for each pair, as a line of a list."""
     row = line.row
     return {
         "id": row.id, "name": row.name, "game": row.game, "models": line.models, "state": line.state,
         "source": row.source, "finished": row.finished, "matches": row.matches, "percent": line.percent,
-        "score": score, "matrix_id": row.matrix_id, "at": row.started_at or row.created_at, "open": _open(row),
+        "score": scored and scored.score, "headline": scored and scored.headline, "matrix_id": row.matrix_id,
+        "at": row.started_at or row.created_at, "open": _open(row),
     }  # fmt: skip
 
 
@@ -85,9 +90,12 @@ def _open(row: RoundRow) -> bool:
 
 
 @blueprint.get("/rounds/<int:round_id>")
-def round_page(round_id: int) -> str:
-    """One round: how far it is, what it plays with, its latest transcripts and its analysis."""
-    return _page(round_id)
+def round_page(round_id: int) -> ResponseReturnValue:
+    """One round, in the part that `tab` names: what it has shown, its charts, its matches, its settings, or its log."""
+    tab = request.args.get("tab", TABS[0])
+    if tab not in TABS:
+        raise Invalid(f"tab: expected {' or '.join(TABS)}, got {shown(tab)}")
+    return _page(round_id, tab)
 
 
 @blueprint.get("/rounds/<int:round_id>/latest")
@@ -121,20 +129,22 @@ def act_on_round(round_id: int) -> ResponseReturnValue:
         else:
             raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
-        return _page(round_id, error.message), error.status
+        return _page(round_id, TABS[0], error.message)[0], error.status
     if action == "resume":
         call_to_round(settings().broker_url, round_id, WORKERS_CALLED)
     return redirect(url_for("admin.round_page", round_id=round_id), 303)
 
 
-def _page(round_id: int, refused: str | None = None) -> str:
+def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int]:
     now = datetime.now(UTC)
     with reading() as session:
         row = life.get_round(session, round_id)
         line = lines(session, [row])[0]
         material = session.get(RoundMaterial, round_id)
-        return render_template(
+        part = _PARTS[tab](session, row)
+        page = render_template(
             "admin/round.html",
+            tab=tab,
             round=row,
             state=line.state,
             title=game_titles().get(row.game, row.game),
@@ -146,15 +156,30 @@ def _page(round_id: int, refused: str | None = None) -> str:
             material=None if material is None else (material.source, len(material.items)),
             refused=refused,
             campaign=place_of(session, round_id=round_id),
-            datasets=datasets_of_round(session, round_id),
-            **_latest(session, row),
-            **_analysis(row),
+            **part,
         )
+        return page, 400 if part.get("filter_refused") else 200
 
 
-def _analysis(row: RoundRow) -> dict[str, Any]:
+def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
     found = analysis_of([row])[row.id]
-    return {"analysis": found, "tiles": tiles(found), "table": table(found), "parts": PARTS, "charts": charts_of(found)}
+    return {
+        "analysis": found,
+        "result": result_of(found),
+        "tiles": tiles(found),
+        "table": table(found),
+        "parts": PARTS,
+        "charts": charts_of(found)[:_FIRST_CHARTS],
+    }
+
+
+def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
+    found = analysis_of([row])[row.id]
+    return {"analysis": found, "charts": charts_of(found)}
+
+
+def _settings(session: Session, row: RoundRow) -> dict[str, Any]:
+    return {"datasets": datasets_of_round(session, row.id)}
 
 
 def _can_resume(row: RoundRow, state: str) -> bool:
@@ -181,35 +206,30 @@ def shown_match(row: RoundRow, match: MatchRow) -> dict[str, Any]:
 # ---- Transcripts -------------------------------------------------------------
 
 
-@blueprint.get("/rounds/<int:round_id>/matches")
-def round_matches(round_id: int) -> ResponseReturnValue:
+def _transcripts(session: Session, row: RoundRow) -> dict[str, Any]:
     """A page of a round's matches that the filter chooses, in the order of their indices."""
     given = {name: request.args[name] for name in transcripts.NAMES if request.args.get(name)}
+    page: dict[str, Any] = {
+        "given": given,
+        "endings": transcripts.endings(session, row.id),
+        "filter_refused": None,
+        **_latest(session, row),
+    }
     try:
         wanted = transcripts.read_wanted(given)
         after = transcripts.read_after(request.args.get("after", ""))
     except AppError as error:
-        return _transcripts(round_id, given, None, None, error.message), error.status
-    return _transcripts(round_id, given, wanted, after, None)
+        return {**page, "filter_refused": error.message}
+    found, later = transcripts.wanted_matches(session, row.id, wanted, row.swap_seats, after)
+    return {
+        **page,
+        "matches": [shown_match(row, match) for match in found],
+        "filtered": wanted != transcripts.ALL,
+        "first": after is None,
+        "later": later,
+    }
 
 
-def _transcripts(
-    round_id: int, given: dict[str, str], wanted: transcripts.Wanted | None, after: int | None, refused: str | None
-) -> str:
-    with reading() as session:
-        row = life.get_round(session, round_id)
-        found, later = ((), None) if wanted is None else transcripts.wanted_matches(
-            session, round_id, wanted, row.swap_seats, after
-        )  # fmt: skip
-        return render_template(
-            "admin/round-matches.html",
-            round=row,
-            models=life.seated(session, row),
-            matches=[shown_match(row, match) for match in found],
-            given=given,
-            filtered=wanted != transcripts.ALL,
-            endings=transcripts.endings(session, round_id),
-            refused=refused,
-            first=after is None,
-            later=later,
-        )
+_PARTS: Mapping[str, Callable[[Session, RoundRow], dict[str, Any]]] = {
+    "summary": _summary, "charts": _charts, "transcripts": _transcripts, "settings": _settings, "log": _latest,
+}  # fmt: skip

@@ -19,6 +19,7 @@ from app.models import RoundRow
 from app.web.admin.rounds_scores import off_the_loop
 
 _KEPT = 200
+_TILES = 8  # two rows of them
 _known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 _one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same have it made once
 
@@ -69,13 +70,17 @@ PARTS = {
 TILES = {
     "negotiation": (
         "score_mean", "agreed_score_mean", "agreement_rate", "agreed_pareto_rate", "pareto_rate", "messages_mean",
-        "abort_rate", "above_share",
+        "abort_rate", "above_share", "violations_mean", "words_mean",
     ),
     "taboo": (
         "attacker_wins_rate", "defender_wins_rate", "rules_broken_rate", "tied_rate", "decided_attacker_wins_rate",
         "turns_mean", "abort_rate", "violations_mean",
     ),
 }  # fmt: skip
+
+
+# Scores of both seats together: of two models that differ they say nothing about either.
+POOLED = frozenset(("score_mean", "score_median", "agreed_score_mean", "agreed_score_median"))
 
 
 class Shown(NamedTuple):
@@ -132,15 +137,21 @@ def with_specs(chart: Chart) -> tuple[Chart, dict[str, Any]]:
 def tiles(analysis: RoundAnalysis) -> list[Shown]:
     """The figures that say most of a round."""
     labels = TABOO if analysis.game == "taboo" else {**SCORES, **MORE}
-    return _shown(labels, analysis.metrics.columns, TILES[analysis.game])
+    return _shown(labels, analysis, TILES[analysis.game])[:_TILES]
 
 
 def table(analysis: RoundAnalysis) -> list[tuple[Shown, Figure | None]]:
     """All columns of a round, each with that of the transcripts above the mean score, where there is one."""
     columns = analysis.metrics.columns
     labels = TABOO if analysis.game == "taboo" else {**SCORES, **MORE}
-    return [(each, columns.get(f"above_{each.name}")) for each in _shown(labels, columns, tuple(labels))]
+    return [(each, columns.get(f"above_{each.name}")) for each in _shown(labels, analysis, tuple(labels))]
 
 
-def _shown(labels: Mapping[str, Any], columns: Mapping[str, Figure], names: Sequence[str]) -> list[Shown]:
-    return [Shown(name, labels[name], columns[name]) for name in names if name in columns]
+def _shown(labels: Mapping[str, Any], analysis: RoundAnalysis, names: Sequence[str]) -> list[Shown]:
+    columns, left_out = analysis.metrics.columns, POOLED if is_pooled(analysis) else ()
+    return [Shown(name, labels[name], columns[name]) for name in names if name in columns and name not in left_out]
+
+
+def is_pooled(analysis: RoundAnalysis) -> bool:
+    """Whether the scores of both seats together are those of different models."""
+    return len(analysis.players) > 1

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
-from app.analysis.comparisons import compare, cross_plays
+from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.errors import AppError, Invalid, NotFound
@@ -19,7 +19,18 @@ from app.models import RoundRow
 from app.rounds import life
 from app.rounds.listing import lines
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import MORE, SCORES, TABOO, Shown, analysis_of, matrix_of, with_specs
+from app.web.admin.rounds_analysis import (
+    MORE,
+    POOLED,
+    SCORES,
+    TABOO,
+    Shown,
+    analysis_of,
+    is_pooled,
+    matrix_of,
+    with_specs,
+)
+from app.web.admin.rounds_result import result_of
 from app.web.words import game_titles
 
 MOST = 20  # rounds side by side
@@ -59,15 +70,28 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
     game = rows[0].game
     labels: dict[str, Any] = TABOO if game == "taboo" else {**SCORES, **MORE}
     known = [name for name in labels if any(name in each.metrics.columns for each in analyses)]
-    figures = {name: [each.metrics.columns.get(name, Figure(None)) for each in analyses] for name in known}
+    figures = {name: [_figure(each, name) for each in analyses] for name in known}
+    by_model = [chart for chart in (compare_models(analyses), compare_differences(analyses)) if chart is not None]
+    columns = [name for name in _CHARTS[game] if name in known and not (by_model and name in POOLED)]
     return render_template(
         "admin/rounds-compare.html",
-        rounds=[{"line": line, "analysis": each} for line, each in zip(lines(session, rows), analyses, strict=True)],
+        rounds=[
+            {"line": line, "analysis": each, "result": result_of(each)}
+            for line, each in zip(lines(session, rows), analyses, strict=True)
+        ],
+        game=game,
         title=game_titles()[game],
         table=[(Shown(name, labels[name], Figure(None)), figures[name]) for name in known],
-        charts=[with_specs(compare(analyses, name)) for name in _CHARTS[game] if name in known],
+        charts=[with_specs(chart) for chart in (*by_model, *(compare(analyses, name) for name in columns))],
         refused=None,
     )
+
+
+def _figure(analysis: RoundAnalysis, name: str) -> Figure | None:
+    """A figure of a round; None for what pools two models."""
+    if name in POOLED and analysis.game == "negotiation" and is_pooled(analysis):
+        return None
+    return analysis.metrics.columns.get(name, Figure(None))
 
 
 # ---- Cross-play --------------------------------------------------------------

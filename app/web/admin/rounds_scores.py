@@ -2,24 +2,33 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from gevent import get_hub
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
+from app.analysis.headline import Headline, headline
 from app.extensions import reading
 from app.models import RoundRow
 from app.rounds.listing import Score, score
 
 _KEPT = 2000
-_known: OrderedDict[tuple[str, int, int], Score] = OrderedDict()
+_known: OrderedDict[tuple[str, int, datetime, int], "Shown"] = OrderedDict()
 
 
-def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, Score]:
+class Shown(NamedTuple):
+    """What a list says of a round: how its matches ended, and of two different models what each scored."""
+
+    score: Score
+    headline: Headline | None
+
+
+def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, Shown]:
     """The scores of rounds by their numbers. What was counted once is counted again only when more matches are over."""
     place = str(engine.url)
-    keys = {row.id: (place, row.id, row.finished) for row in rows}
+    keys = {row.id: (place, row.id, row.created_at, row.finished) for row in rows}
     new = [row.id for row in rows if keys[row.id] not in _known]
     if new:
         for number, counted in off_the_loop(engine, _count, new).items():
@@ -56,5 +65,8 @@ def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
     return found
 
 
-def _count(session: Any, numbers: Sequence[int]) -> dict[int, Score]:
-    return {number: score(session, number) for number in numbers}
+def _count(session: Any, numbers: Sequence[int]) -> dict[int, Shown]:
+    return {
+        number: Shown(score(session, number), headline(session, session.get_one(RoundRow, number)))
+        for number in numbers
+    }

@@ -24,18 +24,24 @@ function change(data) {
 }
 
 const latest = seldom(LATEST_EVERY, async () => {
+  if (!document.querySelector("#latest")) return;
   const now = await page(live.dataset.latest);
   if (now) put(document.querySelector("#latest"), now);
 });
 
+// Show the parts of the page that `which` selects as the server has them now. Every tab is a page with parts of its own.
+async function renew(which) {
+  const now = await page(location.pathname + location.search);
+  for (const part of now ? document.querySelectorAll(which) : []) {
+    const fresh = now.querySelector(`#${part.id}`);
+    if (fresh) put(part, fresh);
+  }
+  return now;
+}
+
 // The status has changed, and with it what can be done and what is known: the whole page is shown anew.
 async function whole() {
-  const now = await page(location.pathname);
-  if (!now) return;
-  for (const id of ["head", "live", "tiles", "latest", "played", "analysis"]) {
-    const part = now.querySelector(`#${id}`);
-    if (part) put(document.getElementById(id), part);
-  }
+  if (!(await renew("[data-part]"))) return;
   document.querySelector("#said").textContent = document.querySelector("#head .tag")?.textContent ?? "";
 }
 
@@ -43,9 +49,8 @@ async function whole() {
 // longer it takes.
 async function figures(pause) {
   const began = performance.now();
-  const now = document.hidden ? null : await page(location.pathname);
+  if (!document.hidden) await renew("#tabs, [data-part=figures]");
   if (!GOING.includes(status)) return;
-  for (const id of ["tiles", "analysis"]) if (now) put(document.getElementById(id), now.querySelector(`#${id}`));
   const next = Math.max(Math.min(FIGURES_EVERY, 1.5 * pause), 10 * (performance.now() - began));
   setTimeout(figures, next, next);
 }

@@ -1,0 +1,102 @@
+"""What a round has shown, as its page begins: each model with its interval, and what one has over the other."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from app.analysis.bootstrap import Figure
+from app.analysis.metrics import ABORTED
+from app.analysis.paired import Paired
+from app.analysis.rounds import RoundAnalysis
+
+_LEFT, _RIGHT = 6, 234  # pixels between which an interval is drawn
+_FLAT, _AHEAD, _EVEN = "flat", "ahead", "even"
+
+
+class Drawn(NamedTuple):
+    """An interval in pixels of a line from `_LEFT` to `_RIGHT`; `zero` is where nothing lies between two models."""
+
+    value: float
+    low: float | None
+    high: float | None
+    zero: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model, in its role where roles differ, with its figures by name."""
+
+    player: str
+    role: str | None
+    colour: int  # as in the charts: 0 and 1 are the colours of the players
+    matches: int
+    figures: dict[str, Figure]
+    drawn: Drawn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a round's page begins. `difference` is turned so that it is not below 0."""
+
+    rows: Sequence[ModelRow]
+    axis: tuple[float, float] | None
+    difference: Paired | None
+    drawn: Drawn | None
+    widest: float  # the axis of the difference goes from minus this to this
+    all_aborted: bool
+
+    @property
+    def verdict(self) -> str:
+        """Whether one of two models is ahead, both are even as far as the interval tells, or there is none."""
+        if self.difference is None or self.difference.columns["score_mean"].low is None:
+            return _FLAT
+        return _EVEN if self.difference.leader is None else _AHEAD
+
+
+def result_of(analysis: RoundAnalysis) -> Result:
+    """The result of a round as far as it has been played."""
+    parts = analysis.metrics.parts if len({part.player for part in analysis.metrics.parts}) > 1 else ()
+    scores = [part.columns["score_mean"] for part in parts]
+    axis = _axis(scores)
+    rows = [
+        ModelRow(
+            part.player,
+            part.role,
+            analysis.players.index(part.player),
+            part.matches,
+            dict(part.columns),
+            None if axis is None else _drawn(part.columns["score_mean"], *axis),
+        )
+        for part in parts
+    ]
+    rows.sort(key=lambda row: -(row.figures["score_mean"].value or 0))
+    versus = analysis.paired
+    if versus is not None and (versus.columns["score_mean"].value or 0) < 0:
+        versus = versus.turned()
+    widest, drawn = 1.0, None
+    if versus is not None and (score := versus.columns["score_mean"]).value is not None:
+        widest = float(math.ceil(2 * max(abs(each) for each in score[:3] if each is not None)) / 2) or 1.0
+        drawn = _drawn(score, -widest, widest)
+    aborted = sum(each.matches for each in analysis.metrics.outcomes if each.reason == ABORTED)
+    return Result(rows, axis, versus, drawn, widest, 0 < analysis.matches == aborted)
+
+
+def _axis(figures: Sequence[Figure]) -> tuple[float, float] | None:
+    """Whole points that all figures and their intervals lie between; None where there are no figures."""
+    ends: list[Any] = [each for figure in figures for each in figure[:3] if each is not None]
+    if not ends:
+        return None
+    low, high = math.floor(min(ends)), math.ceil(max(ends))
+    return float(low), float(high if high > low else low + 1)
+
+
+def _drawn(figure: Figure, low: float, high: float) -> Drawn | None:
+    if figure.value is None:
+        return None
+
+    def place(value: float) -> float:
+        return round(_LEFT + (_RIGHT - _LEFT) * (value - low) / (high - low), 1)
+
+    left, right = (None if each is None else place(each) for each in (figure.low, figure.high))
+    return Drawn(place(figure.value), left, right, place(0) if low < 0 < high else None)
