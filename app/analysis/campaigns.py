@@ -12,6 +12,7 @@ _OF_NEGOTIATION = (
     "agreed_pareto_rate",
     "pareto_rate",
     "messages_mean",
+    "unspoken_rate",
 )
 _OF_TABOO = (
     "attacker_wins_rate",

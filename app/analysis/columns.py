@@ -37,6 +37,7 @@ NEGOTIATION: Mapping[str, Column] = {
     **_TRANSCRIPTS,
     "violations_mean": Column("refused moves a match", MOVES),
     "first_proposal_mean": Column("moves before the first proposal", MOVES),
+    "unspoken_rate": Column("deals never said in the talk", SHARE),
     "above_share": Column("transcripts above average", SHARE),
     **{f"above_{name}": Column(f"above average: {each.title}", each.unit) for name, each in _TRANSCRIPTS.items()},
 }

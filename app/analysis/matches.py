@@ -30,6 +30,7 @@ class Row(NamedTuple):
     winner: int | None = None
     agreed: bool | None = None
     pareto: bool | None = None
+    unspoken: bool | None = None
     scene: int | None = None
 
 
@@ -48,6 +49,7 @@ class Matches:
     tokens: Floats  # (n,) of accepted moves
     violations: Floats  # (n,) refused moves
     first_proposal: Floats  # (n,) accepted moves before it
+    unspoken: Floats  # (n,) 1 for a deal whose split was never named in the talk, 0 for one whose was
     players: tuple[str, ...]
     reasons: tuple[str, ...]
     scene: Integers | None = None  # (n,) numbered from 0; None where each match is one by itself
@@ -75,7 +77,7 @@ class Columns:
         self._scenes: dict[int, int] = {}
         self._integers = [np.empty((0, 5), np.int64)]
         self._flags = [np.empty((0, 2), np.bool_)]
-        self._floats = [np.empty((0, 7))]
+        self._floats = [np.empty((0, 8))]
 
     def add(self, rows: Sequence[Row]) -> None:
         """Take in some more."""
@@ -87,7 +89,10 @@ class Columns:
         ]
         self._integers.append(np.array(integers, np.int64))
         self._flags.append(np.array([(bool(row.agreed), bool(row.pareto)) for row in rows], np.bool_))
-        floats = [(*row.utilities, row.ply, row.words, row.tokens, row.violations, row.first_proposal) for row in rows]
+        floats = [
+            (*row.utilities, row.ply, row.words, row.tokens, row.violations, row.first_proposal, row.unspoken)
+            for row in rows
+        ]
         self._floats.append(np.array(floats, np.float64))  # None becomes NaN
 
     def matches(self) -> Matches:
@@ -106,6 +111,7 @@ class Columns:
             tokens=floats[:, 4],
             violations=floats[:, 5],
             first_proposal=floats[:, 6],
+            unspoken=floats[:, 7],
             players=tuple(self._players),
             reasons=tuple(self._reasons),
             scene=integers[:, 4] if self._scenes else None,

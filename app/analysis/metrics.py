@@ -49,7 +49,7 @@ def negotiation(matches: Matches, lam: float) -> Metrics:
     """The figures of negotiations that were all played with this λ; by model where there are several."""
     models = range(len(matches.players)) if len(matches.players) > 1 else ()
     parts = [_Asked(code, None, (True, True)) for code in models]
-    measures = ("ply", "words", "tokens", "violations", "first_proposal")
+    measures = ("ply", "words", "tokens", "violations", "first_proposal", "unspoken")
     return _measured(matches, measures, parts, lambda sums: _negotiation(sums, matches.reasons, lam), _scores_of)
 
 
@@ -132,6 +132,7 @@ def _negotiation(sums: Sums, reasons: Sequence[str], lam: float) -> dict[str, St
         **all_columns,
         "violations_mean": sums.mean("violations"),
         "first_proposal_mean": sums.mean("first_proposal"),
+        "unspoken_rate": sums.rate("unspoken"),
         "above_share": Statistic(
             ratio(kept, 2 * number), number, number
         ),  # two transcripts of a match tell as much as one

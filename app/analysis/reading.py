@@ -50,6 +50,7 @@ def _finished() -> Select[*tuple[Any, ...]]:
             MatchRow.winner,
             MatchRow.agreed,
             MatchRow.pareto_optimal,
+            MatchRow.unspoken,
         )
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
@@ -60,12 +61,12 @@ def _finished() -> Select[*tuple[Any, ...]]:
 
 def _row(names: Mapping[int, str], swapped: bool, round_id: int, index: int, *fields: Any) -> Row:
     first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
-    ply, words, tokens, violations, first_proposal, winner, agreed, pareto = fields[7:]
+    ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken = fields[7:]
     players = _name(names, model_0, player_0), _name(names, model_1, player_1)
     scene = round_id * MOST_MATCHES + index // 2 if swapped else None  # 2k and 2k + 1 are one game from either side
     utilities = first or 0, second or 0
-    rest = words, tokens, violations, first_proposal, winner, agreed, pareto
-    return Row(utilities, players, reason or "", ply, *rest, scene=scene)
+    rest = words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken
+    return Row(utilities, players, reason or "", ply, *rest, scene)
 
 
 def _name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:

@@ -15,11 +15,13 @@ from sqlalchemy import Connection, Dialect, Table, insert, text
 from sqlalchemy.orm import Session
 
 from app.games.base import Event
+from app.games.contexts import three
 from app.matches.engine import readable
 from app.matches.events import Ended, kind_of, to_json
 from app.matches.record import Logged, Record
 from app.models import EventRow, GenerationRow, MatchRow, SeatRow
 from app.players.base import Generation
+from app.players.spoken import was_said
 
 _MATCH, _SEAT, _EVENT, _GENERATION = (
     cast(Table, row.__table__) for row in (MatchRow, SeatRow, EventRow, GenerationRow)
@@ -27,7 +29,7 @@ _MATCH, _SEAT, _EVENT, _GENERATION = (
 _WHILE_PLAYED = ("violations", "ply", "to_move", "model_to_move", "moved_at", "deadline")
 _AT_THE_END = (
     "status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "words",
-    "first_proposal", "ended_at",
+    "first_proposal", "unspoken", "ended_at",
 )  # fmt: skip
 # Whoever held the lease of a turn has done what it was for, once there is a move.
 _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "rung_at": "NULL"}
@@ -215,8 +217,17 @@ def _row_at_the_end(record: Record, ended: Ended) -> dict[str, Any]:
         "pareto_optimal": ended.facts.get("pareto_optimal"),
         "words": sum(len(event.text.split()) for event in moves),
         "first_proposal": next((ply for ply, event in enumerate(moves) if event.kind == "proposal"), None),
+        "unspoken": _unspoken(moves, ended.facts, record.match.state.config.to_json()),
         "ended_at": _moment(record.log[-1].at),
     }
+
+
+def _unspoken(moves: Sequence[Event], facts: Mapping[str, Any], config: Mapping[str, Any]) -> bool | None:
+    """Whether the split of a deal was never named in the talk before it; None where there is no deal."""
+    if not facts.get("agreed"):
+        return None
+    said = [(event.seat, event.text) for event in moves if event.kind == "message"]
+    return not was_said(three(config["counts"]), said, three(facts["allocations"][0]))
 
 
 # ---- Many rows in one statement ------------------------------------------------

@@ -1,6 +1,6 @@
 """Tables, without behaviour: one file a subject. Importing this package knows them all, as migrations need."""
 
-from app.models.campaign import Campaign, CampaignIteration
+from app.models.campaign import Campaign, CampaignEvaluation, CampaignIteration
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow
@@ -11,7 +11,7 @@ from app.models.training import TrainingEvent, TrainingJob
 from app.models.user import LoginLink, User
 
 __all__ = [
-    "Campaign", "CampaignIteration", "Dataset", "DatasetRow", "EventRow", "GenerationRow", "LanguageModel", "Lease",
-    "LoginLink", "MatchRow", "MatchSource", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "TrainingEvent",
-    "TrainingJob", "User",
+    "Campaign", "CampaignEvaluation", "CampaignIteration", "Dataset", "DatasetRow", "EventRow", "GenerationRow",
+    "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource", "RoundMaterial", "RoundRange", "RoundRow",
+    "SeatRow", "TrainingEvent", "TrainingJob", "User",
 ]  # fmt: skip

@@ -49,3 +49,18 @@ class CampaignIteration(Model):
     model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
     evaluation_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"), index=True)
     figures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # of the evaluation, once it is over
+
+
+class CampaignEvaluation(Model):
+    """A further evaluation of an iteration's model: at another temperature, or against a player that it never met.
+
+    The one in the manner in which the campaign's rounds are played is the iteration's own.
+    """
+
+    __tablename__ = "campaign_evaluation"
+
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
+    iteration: Mapped[int] = mapped_column(primary_key=True)
+    label: Mapped[str] = mapped_column(String(100), primary_key=True)  # greedy | temperature 0.5 | against scripted
+    round_id: Mapped[int] = mapped_column(ForeignKey("round.id"), index=True)
+    figures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # once it is over

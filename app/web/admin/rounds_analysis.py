@@ -40,6 +40,7 @@ SCORES = {
 MORE = {
     "violations_mean": lazy_gettext("Refused moves in a match"),
     "first_proposal_mean": lazy_gettext("Moves before the first proposal"),
+    "unspoken_rate": lazy_gettext("Deals never said in the talk"),
     "above_share": lazy_gettext("Share of transcripts above the mean score"),
 }
 TABOO = {

@@ -15,9 +15,9 @@ from app.games.negotiation import NEGOTIATION, is_pareto_optimal, scores, splits
 from app.games.taboo import ROLES
 
 AB, AA = ("a", "b"), ("a", "a")
-#          utilities players reason  ply words tokens refused first_proposal winner agreed pareto
-DEAL = Row((7, 4), AB, "deal", 6, 30, 60, 0, 4, None, True, True)
-GREEDY = Row((0, 10), ("b", "a"), "deal", 5, 20, 40, 1, 2, None, True, True)
+#          utilities players reason  ply words tokens refused first_proposal winner agreed pareto unspoken
+DEAL = Row((7, 4), AB, "deal", 6, 30, 60, 0, 4, None, True, True, False)
+GREEDY = Row((0, 10), ("b", "a"), "deal", 5, 20, 40, 1, 2, None, True, True, True)
 NO_DEAL = Row((0, 0), AB, "no deal", 12, 50, 100, 0, 6, None, False, False)
 ABORTED = Row((0, 0), ("b", "a"), "aborted", 3, 12, None, 5, None, None, False, False)
 EVEN = Row((5, 5), AB, "deal", 5, 28, 50, 0, 3, None, True, False)
@@ -47,6 +47,7 @@ def value(metrics: Metrics, name: str) -> float | None:
         ("agreed_pareto_rate", 2 / 3),  # two of three deals
         ("violations_mean", 1.2),  # (1 + 5) / 5
         ("first_proposal_mean", 3.75),  # (4 + 2 + 6 + 3) / 4
+        ("unspoken_rate", 0.5),  # of two deals, one; the third was never read
         ("above_share", 0.5),  # 7 4 10 5 5 are above 3.1
         ("above_score_mean", 6.2),  # 31 / 5
         ("above_score_median", 5),

@@ -1,0 +1,26 @@
+"""Whether a deal was ever named in the talk before it, as the scripted negotiator reads people's words. Pure."""
+
+from collections.abc import Sequence
+
+from app.games.contexts import Counts
+from app.players.conversation import Conversation
+
+
+def was_said(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts) -> bool:
+    """Whether any of the messages, (seat, text) each in their order, means the split in which seat 0 gets `share`.
+
+    A message need not name all of it: what it leaves open is filled from what was said before. Heard with the ears of
+    both seats, since who speaks reads his own words more plainly; one that hears it is enough.
+    """
+    return any(_heard(counts, messages, share, seat) for seat in (0, 1))
+
+
+def _heard(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts, seat: int) -> bool:
+    """Whether `seat` hears the split named."""
+    talk = Conversation(counts)
+    mine = share if seat == 0 else talk.complement(share)
+    for by, text in messages:
+        talk.hear("you" if by == seat else "partner", text)
+        if talk.table == mine:
+            return True
+    return False
