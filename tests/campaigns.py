@@ -67,7 +67,9 @@ def job_of(
 
 def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool = False, **spec: Any) -> int:
     """A campaign that waits, with a few contexts; gives its number."""
-    wanted = read_spec({"game": "negotiation", "iterations": 3, "matches": 6, "evaluation": 4, **spec, "base": base}, 7)
+    small = {"game": "negotiation", "iterations": 3, "matches": 6, "evaluation": 4}
+    alone = {"evaluation_temperature": None, "partner": None}
+    wanted = read_spec({**small, **alone, **spec, "base": base}, 7)
     material = _contexts() if wanted.game == "negotiation" else None
     with writing(engine) as session:
         return life.create(session, wanted, name, material, queued=queued).id

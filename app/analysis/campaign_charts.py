@@ -9,34 +9,50 @@ from typing import Any, NamedTuple
 from app.analysis import columns
 from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.chart import Chart, Description, Spec
-from app.analysis.columns import MOVES, POINTS, SHARE, TURNS, number
+from app.analysis.columns import MOVES, POINTS, SHARE, TIMES, TURNS, number
 from app.analysis.themes import Palette
 
 PANEL_WIDTH, PANEL_HEIGHT = 300, 190  # pixels; a page may take another width
 _DODGE = 90  # lines of a panel stand apart by this part of all iterations, so that no whisker hides another
-_UNITS = {POINTS: "Points", SHARE: "Share of games", MOVES: "Accepted moves", TURNS: "Turns"}
+_UNITS = {POINTS: "Points", SHARE: "Share of games", MOVES: "Accepted moves", TURNS: "Turns", TIMES: "Times"}
+
+
+AS_PLAYED = "as played"  # what the first evaluation is called beside others
 
 
 class Point(NamedTuple):
-    """A model of a campaign, by the number of its iteration, with the figures of its evaluation by column."""
+    """A model of a campaign, by the number of its iteration, with the figures of its evaluation by column.
+
+    `further` has those of its further evaluations, by their labels.
+    """
 
     iteration: int
     model: str
     figures: Mapping[str, Mapping[str, Any]]
+    further: Mapping[str, Mapping[str, Mapping[str, Any]]] = {}
+
+    def figure(self, column: str) -> Mapping[str, Any]:
+        """A figure by its column, or by LABEL/COLUMN for that of a further evaluation; empty where there is none."""
+        label, _, name = column.rpartition("/")
+        return (self.further.get(label, {}) if label else self.figures).get(name) or {}
 
 
 class _Panel(NamedTuple):
     title: str
     unit: str
     lines: Mapping[str, str]  # by column, what the legend calls it
+    compared: bool = False  # whether its one line has others beside it, one for each further evaluation
+    alone: bool = True  # whether it is there without these
 
 
 _PANELS: Mapping[str, Sequence[_Panel]] = {
     "negotiation": (
-        _Panel("Mean score", POINTS, {"score_mean": "mean score"}),
-        _Panel("Agreement", SHARE, {"agreement_rate": "agreement"}),
+        _Panel("Mean score", POINTS, {"score_mean": "mean score"}, compared=True),
+        _Panel("Agreement", SHARE, {"agreement_rate": "agreement"}, compared=True),
         _Panel("Pareto-optimal deals", SHARE, {"agreed_pareto_rate": "of agreed games", "pareto_rate": "of all games"}),
         _Panel("Length of matches", MOVES, {"messages_mean": "length"}),
+        _Panel("Mean score ÷ the base's", TIMES, {"score_ratio": AS_PLAYED}, compared=True),
+        _Panel("Deals never said in the talk", SHARE, {"unspoken_rate": AS_PLAYED}, compared=True),
     ),
     "taboo": (
         _Panel(
@@ -51,8 +67,25 @@ _PANELS: Mapping[str, Sequence[_Panel]] = {
         ),
         _Panel("Turns of the attacker", TURNS, {"turns_mean": "turns"}),
         _Panel("Mean scores", POINTS, {"attacker_score_mean": "attacker", "defender_score_mean": "defender"}),
+        _Panel("Games won as attacker", SHARE, {"attacker_wins_rate": AS_PLAYED}, compared=True, alone=False),
+        _Panel("Games won as defender", SHARE, {"defender_wins_rate": AS_PLAYED}, compared=True, alone=False),
     ),
 }
+
+
+def _panels(game: str, points: Sequence[Point]) -> Sequence[_Panel]:
+    """The panels of a game; where models were evaluated in further ways, these have lines beside the first one."""
+    labels = list(dict.fromkeys(label for each in points for label in each.further))
+    wanted = [each for each in _PANELS[game] if labels or each.alone]
+    panels = [each._replace(lines=_with_further(each, labels)) for each in wanted]
+    return [each for each in panels if any(point.figure(column) for column in each.lines for point in points)]
+
+
+def _with_further(panel: _Panel, labels: Sequence[str]) -> Mapping[str, str]:
+    if not labels or not panel.compared:
+        return panel.lines
+    [column] = panel.lines
+    return {column: AS_PLAYED, **{f"{label}/{column}": label for label in labels}}
 
 
 def references(game: str, lam: float | None) -> Sequence[tuple[float, str]]:
@@ -74,17 +107,23 @@ def figure(
         return None
 
     def draw(colours: Palette) -> Spec:
-        panels = [_panel(each, colours, iterations, points) for each in _PANELS[game]]
+        panels = [_panel(each, colours, iterations, points) for each in _panels(game, points)]
         panels[0]["layer"] = [*_reference_lines(references(game, lam), colours, points), *panels[0]["layer"]]
         own = {"color": "independent", "shape": "independent"}
         return {"columns": 2, "spacing": 36, "resolve": {"scale": own}, "concat": panels}
 
     shown = COLUMNS[game]
     rows = [
-        (str(each.iteration), each.model, *(in_words(each.figures.get(key), shown[key].unit) for key in shown))
+        (
+            str(each.iteration),
+            each.model,
+            label or AS_PLAYED,
+            *(in_words(figures.get(key), shown[key].unit) for key in shown),
+        )
         for each in points
+        for label, figures in (("", each.figures), *each.further.items())
     ]
-    header = ("Iteration", "Model", *(column.title for column in shown.values()))
+    header = ("Iteration", "Model", "Evaluated", *(column.title for column in shown.values()))
     title = f"Models of {called} by iteration, with 95 % intervals"
     sentence = " ".join([_sentence(called, game, points), *_reference_words(references(game, lam))])
     data = [
@@ -177,11 +216,11 @@ def _values(panel: _Panel, iterations: int, points: Sequence[Point]) -> Sequence
             "model": each.model,
             "line": label,
             "at": each.iteration + (place - middle) * max(1, iterations) / _DODGE,
-            **each.figures[column],
+            **each.figure(column),
         }
         for place, (column, label) in enumerate(panel.lines.items())
         for each in points
-        if each.figures.get(column, {}).get("value") is not None
+        if each.figure(column).get("value") is not None
     ]
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.analysis.columns import NEGOTIATION, TABOO, Column, number
+from app.analysis.bootstrap import Figure
+from app.analysis.columns import NEGOTIATION, TABOO, TIMES, Column, beside, number
 
 _OF_NEGOTIATION = (
     "score_mean",
@@ -24,16 +25,18 @@ _OF_TABOO = (
     "defender_score_mean",
 )
 COLUMNS: Mapping[str, Mapping[str, Column]] = {
-    "negotiation": {name: NEGOTIATION[name] for name in _OF_NEGOTIATION},
+    "negotiation": {
+        **{name: NEGOTIATION[name] for name in _OF_NEGOTIATION},
+        "score_ratio": Column("mean score ÷ base's", TIMES),
+    },
     "taboo": {name: TABOO[name] for name in _OF_TABOO},
 }
 
 
 def in_words(figure: Mapping[str, Any] | None, unit: str) -> str:
-    """A figure with its interval, as people read it: "5.42 (5.20 to 5.63)"; an ellipsis while there is none."""
+    """A figure as people read it: "5.42 (5.20 to 5.63, n = 500)"; a dash where there is none."""
     if figure is None:
-        return "…"
-    value = number(figure["value"], unit)
-    if figure["low"] is None:
-        return value
-    return f"{value} ({number(figure['low'], unit)} to {number(figure['high'], unit)})"
+        return "–"
+    found = Figure(**figure)
+    more = beside(found, unit)
+    return number(found.value, unit) + (f" ({more})" if more else "")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.analysis.bootstrap import Figure
 
 POINTS, MOVES, TOKENS, WORDS, TURNS, SHARE = "points", "moves", "tokens", "words", "turns", "share"
+TIMES = "times"  # how many times another figure
 
 
 @dataclass(frozen=True, slots=True)

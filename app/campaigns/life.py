@@ -15,7 +15,7 @@ from app.campaigns.material import parted
 from app.campaigns.spec import Spec
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import check_model_name, read_config
-from app.models import Campaign, CampaignIteration, LanguageModel
+from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
 from app.registry import find_round_model
 from app.rounds.life import Material
 
@@ -37,6 +37,7 @@ def create(
             f"base: expected a local model, which has weights to train, got {base.name}, which is {base.kind}"
         )
     read_config(spec.method, spec.training)
+    _check_partner(session, spec)
     name = name or _default_name(session, spec)
     names = [model_name(name, number) for number in range(1, spec.iterations + 1)]
     for each in names:
@@ -62,6 +63,18 @@ def create(
     session.add(CampaignIteration(campaign_id=row.id, number=0, model_id=base.id))
     session.flush()
     return row
+
+
+def _check_partner(session: Session, spec: Spec) -> None:
+    """Raises Invalid for a partner that cannot be the one that no model of the campaign learns with."""
+    if spec.partner is None:
+        return
+    try:
+        find_round_model(session, spec.game, spec.partner)
+    except NotFound as error:
+        raise Invalid(f"partner: {error.message.partition(': ')[2]}; or none") from None
+    if spec.partner == spec.base:
+        raise Invalid(f"partner: expected another model than the base, or none, got {shown(spec.partner)}")
 
 
 def _default_name(session: Session, spec: Spec) -> str:
@@ -91,6 +104,12 @@ def iterations(session: Session, campaign_id: int) -> Sequence[CampaignIteration
     """The iterations of a campaign as far as they were begun; the first one is the base."""
     found = select(CampaignIteration).where(CampaignIteration.campaign_id == campaign_id)
     return session.scalars(found.order_by(CampaignIteration.number)).all()
+
+
+def evaluations(session: Session, campaign_id: int) -> Sequence[CampaignEvaluation]:
+    """The further evaluations of a campaign's models as far as they were begun, by iteration."""
+    found = select(CampaignEvaluation).where(CampaignEvaluation.campaign_id == campaign_id)
+    return session.scalars(found.order_by(CampaignEvaluation.iteration, CampaignEvaluation.round_id)).all()
 
 
 # ---- The lease -------------------------------------------------------------------

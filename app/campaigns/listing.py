@@ -12,10 +12,11 @@ from app import states
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.campaigns import life
+from app.campaigns.spec import Evaluation, spec_of
 from app.campaigns.steps import JOB, ROUND, Part, state_of
 from app.games.base import JSON
 from app.games.negotiation import NEGOTIATION
-from app.models import Campaign, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
+from app.models import Campaign, CampaignEvaluation, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
 
 PAGE = 25  # campaigns on a page
 PLAY, CUT, TRAIN, EVALUATE = "play", "cut", "train", "evaluate"
@@ -37,7 +38,7 @@ class Line(NamedTuple):
     row: Campaign
     state: str
     base: LanguageModel
-    evaluated: int  # iterations that are done; the base is none
+    evaluated: int  # iterations that are done, with all their evaluations; the base is none
     latest: Mapping[str, Any] | None  # figures of the model that was evaluated last
 
 
@@ -54,6 +55,12 @@ class Result(NamedTuple):
     row: CampaignIteration
     dataset: Dataset | None
     model: LanguageModel | None
+    further: Mapping[str, CampaignEvaluation]  # its further evaluations as far as they were begun, by label
+
+    @property
+    def evaluations(self) -> Mapping[str, Mapping[str, Any]]:
+        """The figures of its further evaluations that are over, by label."""
+        return {label: each.figures for label, each in self.further.items() if each.figures is not None}
 
 
 def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[Line], int | None]:
@@ -77,13 +84,37 @@ def _line(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -
     told = [each for each in begun if each.figures is not None]
     base = session.get_one(LanguageModel, row.base_id)
     latest = told[-1].figures if told else None
-    return Line(row, state_of(session, row), base, sum(each.number > 0 for each in told), latest)
+    return Line(row, state_of(session, row), base, evaluated(session, row, begun), latest)
+
+
+def evaluated(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> int:
+    """How many iterations of a campaign are done; all but the last that was begun are. The base is none."""
+    told = sum(each.number > 0 and each.figures is not None for each in begun)
+    if not told or begun[-1].figures is None:
+        return told
+    return told - (_open_evaluation(session, row, begun[-1].number) is not None)
+
+
+def _open_evaluation(session: Session, row: Campaign, number: int) -> Evaluation | None:
+    """The first further evaluation of an iteration that has no figures yet."""
+    over = {
+        each.label
+        for each in life.evaluations(session, row.id)
+        if each.iteration == number and each.figures is not None
+    }
+    return next((each for each in spec_of(row.spec).further if each.label not in over), None)
 
 
 def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Place | None:
     """The campaign that a round or a job is a step of; None for one that stands alone."""
     if round_id is not None:
-        belongs = or_(CampaignIteration.round_id == round_id, CampaignIteration.evaluation_id == round_id)
+        further = select(CampaignEvaluation).where(
+            CampaignEvaluation.round_id == round_id,
+            CampaignEvaluation.campaign_id == CampaignIteration.campaign_id,
+            CampaignEvaluation.iteration == CampaignIteration.number,
+        )
+        own = (CampaignIteration.round_id == round_id, CampaignIteration.evaluation_id == round_id)
+        belongs = or_(*own, further.exists())
     else:
         belongs = CampaignIteration.job_id == job_id
     found = session.execute(
@@ -105,14 +136,23 @@ def results(session: Session, campaign_id: int) -> list[Result]:
     models = select(LanguageModel).where(LanguageModel.id.in_([row.model_id for row in rows]))
     cut = {each.id: each for each in session.scalars(datasets)}
     made = {each.id: each for each in session.scalars(models)}
-    return [Result(row, cut.get(row.dataset_id or 0), made.get(row.model_id or 0)) for row in rows]
+    further = life.evaluations(session, campaign_id)
+    return [
+        Result(
+            row,
+            cut.get(row.dataset_id or 0),
+            made.get(row.model_id or 0),
+            {each.label: each for each in further if each.iteration == row.number},
+        )
+        for row in rows
+    ]
 
 
 def figure_of(session: Session, campaign_id: int) -> Chart | None:
     """The figure of a campaign, as far as it has come; None before its base was evaluated."""
     row = life.get_campaign(session, campaign_id)
     points = [
-        Point(each.row.number, each.model.name if each.model else "", each.row.figures)
+        Point(each.row.number, each.model.name if each.model else "", each.row.figures, each.evaluations)
         for each in results(session, campaign_id)
         if each.row.figures is not None
     ]
@@ -128,6 +168,10 @@ def now_of(session: Session, row: Campaign) -> Now | None:
     if row.status == states.DONE:
         return None
     last = life.iterations(session, row.id)[-1]
+    if last.figures is not None and (further := _open_evaluation(session, row, last.number)) is not None:
+        begun = session.get(CampaignEvaluation, (row.id, last.number, further.label))
+        at = _round(session, last, EVALUATE, None if begun is None else begun.round_id)
+        return at or Now(last.number, EVALUATE, None, 0, None)
     if last.figures is not None:  # the next one is begun in a moment
         return Now(last.number + 1, PLAY, None, 0, None) if last.number < row.iterations else None
     if last.number > 0:
@@ -161,11 +205,9 @@ def _job(session: Session, at: CampaignIteration) -> Now | None:
 def figures_of(session: Session, row: Campaign) -> JSON:
     """How far the step is that a campaign is at, as figures by name, for a line to its page."""
     now = now_of(session, row)
-    told = select(CampaignIteration.number).where(
-        CampaignIteration.campaign_id == row.id, CampaignIteration.figures.is_not(None)
-    )
-    evaluated = len(session.scalars(told).all())
-    at = (state_of(session, row), evaluated, *(now[:3] if now else ()))
+    first = sum(each.figures is not None for each in life.iterations(session, row.id))
+    told = first + sum(each.figures is not None for each in life.evaluations(session, row.id))
+    at = (state_of(session, row), told, *(now[:3] if now else ()))
     return {
         "campaign": row.id,
         "at": json.dumps(at),  # changes with each step

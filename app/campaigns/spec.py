@@ -1,8 +1,8 @@
 """What a campaign is to do: read from a command line, a form or JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.datasets.filters import ABOVE_AVG, FILTERS
 from app.errors import Invalid, NotFound, shown
@@ -15,6 +15,17 @@ PREVIOUS, BASE = "previous", "base"
 STARTS = (PREVIOUS, BASE)
 TRAINING: Mapping[str, Any] = {"epochs": 12, "learning_rate": 1e-3}  # what the small models need; large ones want less
 MOST_ITERATIONS, MOST_MATCHES = 100, 100_000
+GREEDY, PARTNER = 0.0, "scripted"  # what every model is evaluated with beside itself, unless another is named
+NONE = "none"
+NOBODY = (None, "", NONE)
+
+
+class Evaluation(NamedTuple):
+    """How every model is evaluated. No partner: against itself; no label: as its campaign's rounds are played."""
+
+    label: str
+    sampling: JSON
+    partner: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +33,12 @@ class Spec:
     """A loop: `iterations` times `matches` of the newest model against itself, a dataset by `filter`, a training.
 
     Each iteration's model goes on from the `previous` one or from the `base`. All are evaluated on the same held-out
-    material, `evaluation` matches each. `training` are fields of `python -m training METHOD`, `sampling` holds for both
-    playing and evaluating.
+    material, `evaluation` matches each, in the manner in which the rounds are played. `training` are fields of
+    `python -m training METHOD`, `sampling` holds for both playing and evaluating.
+
+    Two further evaluations tell what holds in that manner alone from what the model has learned: the same matches at
+    `evaluation_temperature`, and as many against `partner`, whom no model of the campaign meets in its rounds, with the
+    seats swapped half of the time. None leaves one out, as in campaigns of before there were any.
     """
 
     game: str
@@ -38,9 +53,28 @@ class Spec:
     config: JSON = field(default_factory=dict)
     training: JSON = field(default_factory=dict)
     sampling: JSON = field(default_factory=dict)
+    evaluation_temperature: float | None = None
+    partner: str | None = None
 
     def to_json(self) -> JSON:
         return asdict(self)
+
+    @property
+    def as_played(self) -> Evaluation:
+        """The first evaluation: in the manner in which the rounds are played."""
+        return Evaluation("", self.sampling, None)
+
+    @property
+    def further(self) -> Sequence[Evaluation]:
+        """The further evaluations, in their order."""
+        found: list[Evaluation] = []
+        temperature = self.evaluation_temperature
+        if temperature is not None and temperature != self.sampling.get("temperature"):
+            label = "greedy" if temperature == 0 else f"temperature {temperature:g}"
+            found.append(Evaluation(label, {**self.sampling, "temperature": temperature}, None))
+        if self.partner is not None:
+            found.append(Evaluation(f"against {self.partner}", self.sampling, self.partner))
+        return found
 
 
 def read_spec(raw: Mapping[str, Any], seed: int) -> Spec:
@@ -69,12 +103,26 @@ def read_spec(raw: Mapping[str, Any], seed: int) -> Spec:
         config=config,
         training={**TRAINING, **(given.get("training") or {})},
         sampling=read_sampling(given.get("sampling") or {}),
+        evaluation_temperature=_evaluation_temperature(raw.get("evaluation_temperature", GREEDY)),
+        partner=None if (partner := raw.get("partner", PARTNER)) in NOBODY else str(partner),
     )
 
 
+def _evaluation_temperature(raw: Any) -> float | None:
+    """A temperature, or that none is wanted beside that of the rounds."""
+    if raw in NOBODY:
+        return None
+    try:
+        return float(read_sampling({"temperature": raw})["temperature"])
+    except Invalid:
+        raise Invalid(
+            f"evaluation_temperature: expected a number from 0 (greedy) to 2, or {NONE}, got {shown(raw)}"
+        ) from None
+
+
 def spec_of(stored: Mapping[str, Any]) -> Spec:
-    """The spec that `to_json` gave."""
-    return Spec(**{name: stored[name] for name in Spec.__dataclass_fields__})
+    """The spec that `to_json` gave, in this release or before."""
+    return Spec(**{name: stored[name] for name in Spec.__dataclass_fields__ if name in stored})
 
 
 def _known(name: str, value: Any, known: tuple[str, ...]) -> str:

@@ -13,15 +13,16 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app import leases, states
-from app.analysis.rounds import analyse
+from app.analysis.evaluations import figures_of_model
 from app.campaigns import life
-from app.campaigns.spec import BASE, Spec, spec_of
+from app.campaigns.spec import BASE, Evaluation, Spec, spec_of
 from app.datasets import build, store
 from app.datasets.spec import read_spec as read_dataset_spec
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.finetuning import jobs
-from app.models import Campaign, CampaignIteration, LanguageModel, RoundRow, TrainingJob
+from app.games.base import JSON
+from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, RoundRow, TrainingJob
 from app.rounds import life as rounds
 from app.rounds import ranges
 from app.rounds.plan import IN_ORDER, SHUFFLED, match_seed
@@ -44,6 +45,15 @@ class _Filter(NamedTuple):
 
     number: int
     round_id: int
+
+
+class _Analysis(NamedTuple):
+    """The next step is to take the figures of this iteration's evaluation, or of a further one by its label."""
+
+    number: int
+    label: str | None
+    round_id: int
+    base: int | None  # the same evaluation of the base
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +99,16 @@ def _steps(bench: Bench, campaign_id: int) -> Part | None:
             life.take(session, campaign_id, bench.owner, LEASE)
         if isinstance(due, Part):
             return due
-        _filter(bench, campaign_id, due, spec, name)
+        if isinstance(due, _Analysis):
+            _analyse(bench, campaign_id, due)
+        else:
+            _filter(bench, campaign_id, due, spec, name)
 
 
-def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | None:
-    """Go on until there is something to wait for, or a dataset to cut; None at the end."""
+def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | _Analysis | None:
+    """Go on until there is something to wait for, or something to do that takes longer than a transaction may; None at
+    the end.
+    """
     spec = spec_of(row.spec)
     while True:
         done = life.iterations(session, row.id)
@@ -112,11 +127,11 @@ def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | None:
 
 def _in_iteration(
     session: Session, row: Campaign, spec: Spec, now: CampaignIteration, before: CampaignIteration, home: Path
-) -> Part | _Filter | None:
+) -> Part | _Filter | _Analysis | None:
     """What an iteration needs next, created if need be; None when it has all, or the campaign failed."""
     if now.number > 0:
         if now.round_id is None:
-            now.round_id = _round(session, row, spec, now.number, before.model_id, evaluation=False)
+            now.round_id = _round(session, row, spec, now.number, before.model_id, evaluation=None)
         if not _is_done(session, row, Part(ROUND, now.round_id)):
             return _waiting(row, Part(ROUND, now.round_id))
         if now.dataset_id is None:
@@ -127,14 +142,38 @@ def _in_iteration(
             return _waiting(row, Part(JOB, now.job_id))
         now.model_id = session.get_one(TrainingJob, now.job_id).model_id
     if now.evaluation_id is None:
-        now.evaluation_id = _round(session, row, spec, now.number, now.model_id, evaluation=True)
+        now.evaluation_id = _round(session, row, spec, now.number, now.model_id, evaluation=spec.as_played)
     if not _is_done(session, row, Part(ROUND, now.evaluation_id)):
         return _waiting(row, Part(ROUND, now.evaluation_id))
     if now.figures is None:
-        [found] = analyse(session, [now.evaluation_id])
-        now.figures = {name: figure._asdict() for name, figure in found.metrics.columns.items()}
+        base = life.iterations(session, row.id)[0].evaluation_id
+        return _Analysis(now.number, None, now.evaluation_id, base)
     session.flush()
+    return _further(session, row, spec, now)
+
+
+def _further(session: Session, row: Campaign, spec: Spec, now: CampaignIteration) -> Part | _Analysis | None:
+    """The evaluation that an iteration's model needs next beside the first one; None when it has all."""
+    for each in spec.further:
+        begun = session.get(CampaignEvaluation, (row.id, now.number, each.label))
+        if begun is None:
+            number = _round(session, row, spec, now.number, now.model_id, evaluation=each)
+            begun = CampaignEvaluation(campaign_id=row.id, iteration=now.number, label=each.label, round_id=number)
+            session.add(begun)
+        if not _is_done(session, row, Part(ROUND, begun.round_id)):
+            return _waiting(row, Part(ROUND, begun.round_id))
+        if begun.figures is None:
+            base = session.get_one(CampaignEvaluation, (row.id, 0, each.label)).round_id
+            return _Analysis(now.number, each.label, begun.round_id, base)
+        session.flush()
     return None
+
+
+def _figures(session: Session, row: Campaign, now: CampaignIteration, round_id: int, base_round: int | None) -> JSON:
+    """The figures of an iteration's model in an evaluation that is over, beside those of the base."""
+    names = [session.get_one(LanguageModel, number).name for number in (now.model_id, row.base_id)]
+    first = None if now.number == 0 or base_round is None else (base_round, names[1])
+    return figures_of_model(session, round_id, names[0], first)
 
 
 def _waiting(row: Campaign, part: Part) -> Part | None:
@@ -158,7 +197,8 @@ def _row_of(session: Session, part: Part) -> RoundRow | TrainingJob:
 def part_of(session: Session, campaign_id: int) -> Part | None:
     """What a campaign has begun and waits for, whatever became of it."""
     last = life.iterations(session, campaign_id)[-1]
-    begun = ((ROUND, last.round_id), (JOB, last.job_id), (ROUND, last.evaluation_id))
+    further = [each.round_id for each in life.evaluations(session, campaign_id) if each.iteration == last.number]
+    begun = [(ROUND, last.round_id), (JOB, last.job_id), *((ROUND, each) for each in (last.evaluation_id, *further))]
     parts = [Part(kind, number) for kind, number in begun if number is not None]
     return next((part for part in parts if _row_of(session, part).status != states.DONE), None)
 
@@ -183,20 +223,29 @@ def _anybody_at(session: Session, part: Part) -> bool:
 # ---- The steps -------------------------------------------------------------------
 
 
-def _round(session: Session, row: Campaign, spec: Spec, number: int, model_id: int | None, *, evaluation: bool) -> int:
-    """Create a round of a model against itself. All evaluations are the same matches, so that models compare."""
+def _round(
+    session: Session, row: Campaign, spec: Spec, number: int, model_id: int | None, *, evaluation: Evaluation | None
+) -> int:
+    """Create a round of a model, against itself unless an evaluation names a partner.
+
+    All evaluations of a kind are the same matches, so that models compare.
+    """
     model = session.get_one(LanguageModel, model_id).name
     items = row.material["held_out" if evaluation else "play"]
+    partner = evaluation.partner if evaluation else None
+    matches = spec.evaluation if evaluation else spec.matches
+    called = f"{'evaluation' if evaluation else 'round'} {number}"
     wish = rounds.Wish(
         game=spec.game,
-        models=(model, model),
-        matches=spec.evaluation if evaluation else spec.matches,
+        models=(model, partner or model),
+        swap_seats=partner is not None,
+        matches=matches - matches % 2 if partner else matches,  # as many from either seat
         seed=match_seed(spec.seed, 0 if evaluation else number),
         config=spec.config,
         pick=IN_ORDER if evaluation else SHUFFLED,
         material=rounds.Material(f"campaign {row.id}", items),
-        sampling=spec.sampling,
-        name=f"{row.name}, {'evaluation' if evaluation else 'round'} {number}",
+        sampling=evaluation.sampling if evaluation else spec.sampling,
+        name=f"{row.name}, {called}" + (f", {evaluation.label}" if evaluation and evaluation.label else ""),
     )
     return rounds.create(session, wish, queued=row.queued).id
 
@@ -212,6 +261,20 @@ def _filter(bench: Bench, campaign_id: int, due: _Filter, spec: Spec, name: str)
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
         row.dataset_id = store.save(session, draft, life.model_name(name, due.number)).id
+
+
+def _analyse(bench: Bench, campaign_id: int, due: _Analysis) -> None:
+    """Take the figures of an evaluation."""
+    with reading(bench.database) as session:
+        now = session.get_one(CampaignIteration, (campaign_id, due.number))
+        found = _figures(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
+    with writing(bench.database) as session:
+        if life.held(session, campaign_id, bench.owner) is None:
+            return
+        if due.label is None:
+            session.get_one(CampaignIteration, (campaign_id, due.number)).figures = found
+        else:
+            session.get_one(CampaignEvaluation, (campaign_id, due.number, due.label)).figures = found
 
 
 def _job(

@@ -10,11 +10,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import states
+from app.analysis.campaign_charts import AS_PLAYED
 from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.themes import LIGHT, THEMES
 from app.campaigns import life, steps
-from app.campaigns.listing import figure_of, results
-from app.campaigns.spec import METHODS, STARTS, read_spec
+from app.campaigns.listing import evaluated, figure_of, results
+from app.campaigns.spec import METHODS, PARTNER, STARTS, read_spec
 from app.cli.base import (
     Group,
     Interrupted,
@@ -47,6 +48,20 @@ campaign = Group("campaign", help="Have a model learn from its own matches, agai
 @click.option("--rounds", "iterations", default="5", show_default=True, metavar="N", help="How often.")
 @click.option("--matches", default="500", show_default=True, metavar="N", help="Matches of each round.")
 @click.option("--evaluation", default="500", show_default=True, metavar="N", help="Held-out matches for each model.")
+@click.option(
+    "--evaluation-temperature",
+    default="0",
+    show_default=True,
+    metavar="T",
+    help="Evaluate at this temperature, too; 0 is greedy, none leaves it out.",
+)
+@click.option(
+    "--partner",
+    default=PARTNER,
+    show_default=True,
+    metavar="MODEL",
+    help="Evaluate against this model, too, which nobody trains with; none leaves it out.",
+)
 @click.option("--filter", "filter_", type=click.Choice(FILTERS), default=ABOVE_AVG, show_default=True)
 @click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True)
 @click.option(
@@ -68,7 +83,8 @@ campaign = Group("campaign", help="Have a model learn from its own matches, agai
 def run(game: str, filter_: str, name: str | None, queue: bool, as_json: bool, **given: Any) -> None:
     """Play, keep the better transcripts, train on them, register the model, evaluate it; and again with that model.
 
-    All models, the base first, are evaluated on the same held-out material. Exit code 0: all iterations are done; 1:
+    All models, the base first, are evaluated on the same held-out material: as they play, once more greedily, and
+    against a partner that they were not trained with. Exit code 0: all iterations are done; 1:
     the campaign stopped; 130: interrupted, and a line says how to resume.
     """
     config, training = read_pairs(given.pop("config"), "--config"), read_pairs(given.pop("train"), "--train")
@@ -203,12 +219,13 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
 def _say(described: dict[str, Any]) -> None:
     click.echo(f"Campaign {described['campaign_id']}, {described['name']}: {described['status']}.")
     columns = COLUMNS[described["game"]]
-    titles = ["", "model", *(each.title for each in columns.values())]
+    titles = ["", "model", "evaluated", *(each.title for each in columns.values())]
     lines = [titles]
     for each in described["results"]:
-        figures = each["figures"] or {}
-        cells = [in_words(figures.get(name), column.unit) for name, column in columns.items()]
-        lines.append([str(each["iteration"]), each["model"] or "…", *cells])
+        further = {label: found["figures"] for label, found in each["evaluations"].items()}
+        for label, figures in ((AS_PLAYED, each["figures"]), *further.items()):
+            cells = ["…" if figures is None else in_words(figures.get(name), columns[name].unit) for name in columns]
+            lines.append([str(each["iteration"]), each["model"] or "…", label, *cells])
     widths = [max(len(line[place]) for line in lines) for place in range(len(titles))]
     for line in lines:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
@@ -224,7 +241,7 @@ def _described(session: Session, row: Campaign) -> dict[str, Any]:
         "status": steps.state_of(session, row),
         "error": row.error,
         "iterations": row.iterations,
-        "evaluated": sum(each.row.figures is not None for each in found[1:]),
+        "evaluated": evaluated(session, row, [each.row for each in found]),
         "spec": row.spec,
         "results": [
             {
@@ -235,6 +252,10 @@ def _described(session: Session, row: Campaign) -> dict[str, Any]:
                 "job_id": each.row.job_id,
                 "evaluation_id": each.row.evaluation_id,
                 "figures": each.row.figures,
+                "evaluations": {
+                    label: {"round_id": found.round_id, "figures": found.figures}
+                    for label, found in each.further.items()
+                },
             }
             for each in found
         ],

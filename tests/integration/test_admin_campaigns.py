@@ -16,7 +16,7 @@ from app import states
 from app.campaigns import life, listing
 from app.config import Settings
 from app.extensions import reading, writing
-from app.models import Campaign, LanguageModel, RoundRow, TrainingJob
+from app.models import Campaign, CampaignEvaluation, LanguageModel, RoundRow, TrainingJob
 from app.web.admin import campaigns, campaigns_form, campaigns_new
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
 from tests.experimenter import leafed_through, signed_in
@@ -94,6 +94,37 @@ def half_done(engine: Engine, settings: Settings, base: str) -> int:
         )
         session.execute(update(Campaign).where(Campaign.id == number).values(status="running"))
     return number
+
+
+def test_what_models_come_to_in_other_conditions_stands_beside_what_they_were_trained_in(
+    client: FlaskClient, engine: Engine, settings: Settings, base: str
+) -> None:
+    number = campaign_of(engine, base, evaluation_temperature=0, partner="scripted")
+    rounds = [round_of(engine, settings, base, matches=4) for _ in range(3)]
+    ratio = {"score_ratio": {"value": 10.8, "low": 8.1, "high": 16.8}}
+    change(engine, number, 0, evaluation_id=rounds[0], figures=made_up(0))
+    with writing(engine) as session:
+        told = {"campaign_id": number, "iteration": 0, "figures": made_up(2) | ratio}
+        session.add(CampaignEvaluation(label="greedy", round_id=rounds[1], **told))
+        session.add(CampaignEvaluation(label="against scripted", round_id=rounds[2], **told | {"figures": None}))
+        session.execute(update(RoundRow).where(RoundRow.id == rounds[2]).values(status="running", finished=1))
+        session.execute(update(Campaign).where(Campaign.id == number).values(status="running", queued=True))
+    page = client.get(f"/admin/campaigns/{number}").text
+    table = text_of("<main" + page.split('id="further"', 1)[1])
+    assert "base as in the rounds 1.80 1.60 to 2.00" in table
+    assert "base greedy (temperature 0) 4.45 4.25 to 4.65 10.80 8.10 to 16.80 74.2 %" in table
+    assert "base against scripted … … … … … Round 3" in table
+    assert "The base is being evaluated" in text_of(page)
+    assert "Round 3 : 1 of 4 matches" in text_of(page)
+    assert "Also evaluated greedy (temperature 0); against scripted" in text_of(page)
+    spec = client.get(f"/admin/campaigns/{number}/figure.json").json or {}
+    assert {each["line"] for each in spec["concat"][0]["data"]["values"]} == {"as played", "greedy"}
+    command = client.application.test_cli_runner()
+    shown = command.invoke(args=["campaign", "show", str(number)]).stdout
+    assert re.search(r"greedy +4.45 \(4.25 to 4.65\)", shown)
+    described = json.loads(command.invoke(args=["campaign", "show", str(number), "--json"]).stdout)
+    assert described["results"][0]["evaluations"]["greedy"]["figures"]["score_ratio"] == ratio["score_ratio"]
+    assert "Campaign loop, its base" in client.get(f"/admin/rounds/{rounds[1]}").text
 
 
 # ---- The list ----------------------------------------------------------------

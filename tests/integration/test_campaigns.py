@@ -18,23 +18,26 @@ from flask import Flask
 from sqlalchemy import Engine, create_engine, func, select
 
 from app import leases, states
-from app.campaigns import life, steps
+from app.analysis.bootstrap import Figure
+from app.analysis.evaluations import figures_of_model
+from app.campaigns import life, listing, steps
 from app.campaigns.material import is_held_out, parted
 from app.campaigns.spec import Spec, read_spec
 from app.config import Settings
 from app.errors import AppError, Conflict, Invalid
 from app.extensions import reading, writing
-from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundRow, TrainingJob
+from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial, RoundRow, TrainingJob
 from app.rounds import life as rounds
 from app.rounds.life import Material
 from app.schema import upgrade
 from tests import rounds as playing
+from tests.campaigns import add_local, round_of
 from tests.stack import PATIENCE, ROOT, wait_until
 
 BASE = "tiny-base"
 SMALL: dict[str, Any] = {
     "game": "negotiation", "base": BASE, "iterations": 2, "matches": 12, "evaluation": 6, "filter": "all",
-    "training": {"max_steps": 3, "threads": 1},
+    "training": {"max_steps": 3, "threads": 1}, "partner": None, "evaluation_temperature": None,
 }  # fmt: skip
 
 
@@ -76,6 +79,7 @@ def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) ->
     command = (
         "campaign", "run", "--game", "negotiation", "--base", BASE, "--rounds", "2", "--matches", "14",
         "--evaluation", "6", "--filter", "all", "--train", "max_steps=4", "threads=1", "--seed", "3", "--name", "loop",
+        "--partner", "none", "--evaluation-temperature", "none",
     )  # fmt: skip
     environment = {**os.environ, "PARLOR_HOME": str(home), "ROUND_LEASE": "1.5", "TRAIN_LEASE": "1.5"}
     flask = [sys.executable, "-m", "flask", "--app", "wsgi"]
@@ -216,6 +220,73 @@ def test_a_round_that_somebody_cancels_stops_the_campaign_which_goes_on_when_it_
     assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 2)
 
 
+def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settings: Settings) -> None:
+    number = make(engine, matches=4, evaluation=5, partner="scripted", evaluation_temperature=0)
+    for _ in range(3):  # those of the base
+        part = go_on(engine, settings, number)
+        assert part is not None
+        playing.play(engine, settings, part.number)
+    waits = go_on(engine, settings, number)
+    with reading(engine) as session:
+        played = session.scalars(select(RoundRow).order_by(RoundRow.id)).all()
+        base = session.scalar(select(LanguageModel.id).where(LanguageModel.name == BASE))
+        partner = session.scalar(select(LanguageModel.id).where(LanguageModel.name == "scripted"))
+        assert [row.name for row in played] == [
+            "loop, evaluation 0", "loop, evaluation 0, greedy", "loop, evaluation 0, against scripted", "loop, round 1",
+        ]  # fmt: skip
+        assert [row.sampling for row in played] == [{}, {"temperature": 0.0}, {}, {}]
+        assert [(row.model_0_id, row.model_1_id) for row in played] == [
+            (base, base), (base, base), (base, partner), (base, base),
+        ]  # fmt: skip
+        assert [(row.matches, row.swap_seats) for row in played] == [(5, False), (5, False), (4, True), (4, False)]
+        assert len({row.seed for row in played[:3]}) == 1
+        assert _items(session, 1) == _items(session, 2)  # the same matches
+        assert set(map(json.dumps, _items(session, 3))) <= set(map(json.dumps, _items(session, 1)))
+        [first, *_] = listing.results(session, number)
+        assert list(first.evaluations) == ["greedy", "against scripted"]
+        scores = session.execute(
+            select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(MatchRow.round_id == 3)
+        ).all()
+        mean = sum((second if index % 2 else first_) for index, first_, second in scores) / 4
+        assert first.evaluations["against scripted"]["score_mean"]["value"] == pytest.approx(mean)  # its own
+        assert waits == steps.Part(steps.ROUND, 4)
+        assert [listing.place_of(session, round_id=each) for each in (2, 3)] == [(life.get_campaign(session, 1), 0)] * 2
+
+
+def test_a_campaign_of_before_goes_on_with_the_split_and_the_evaluation_that_it_was_started_with(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make(engine, matches=4, evaluation=4)
+    held, mirrored = [[1, 2, 2], [10, 0, 0], [0, 3, 2]], [[1, 2, 2], [0, 3, 2], [10, 0, 0]]
+    with writing(engine) as session:
+        row = life.get_campaign(session, number)
+        row.spec = {name: row.spec[name] for name in row.spec if name not in ("evaluation_temperature", "partner")}
+        row.material = {"play": [mirrored], "held_out": [held]}
+    assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 1)
+    playing.play(engine, settings, 1)
+    assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 2)
+    with reading(engine) as session:
+        assert [session.get_one(RoundMaterial, each).items for each in (1, 2)] == [[held], [mirrored]]
+        assert session.get_one(RoundRow, 2).name == "loop, round 1"
+
+
+def test_a_models_score_stands_beside_the_bases_in_the_same_matches(engine: Engine, settings: Settings) -> None:
+    add_local(engine, "base")
+    add_local(engine, "loop-1")
+    base, made = (round_of(engine, settings, name, matches=12) for name in ("base", "loop-1"))
+    against = round_of(engine, settings, "loop-1", "scripted", matches=12)
+    with reading(engine) as session:
+        same = figures_of_model(session, made, "loop-1", (base, "base"))
+        own = figures_of_model(session, against, "loop-1", (base, "base"))
+        alone = figures_of_model(session, base, "base", None)
+        pairs = session.execute(select(MatchRow.utility_0, MatchRow.utility_1).where(MatchRow.round_id == base)).all()
+    assert Figure(**same["score_ratio"]) == Figure(1, 1, 1, 12)  # the same moves were made in both
+    mean = sum(first for first, _ in pairs) / len(pairs)
+    assert own["score_mean"]["value"] == pytest.approx(mean)  # of seat 0 alone
+    assert own["score_ratio"]["value"] == pytest.approx(mean / (sum(map(sum, pairs)) / len(pairs) / 2))
+    assert "score_ratio" not in alone
+
+
 # ---- What cannot be ----------------------------------------------------------
 
 
@@ -235,6 +306,9 @@ def test_a_round_that_somebody_cancels_stops_the_campaign_which_goes_on_when_it_
         ({"config": {"counts": [1, 1, 3], "values": [[1, 0, 3], [0, 1, 3]]}}, "each match has its own"),
         ({"training": {"epoch": 3}}, "epoch: expected a field of sft"),
         ({"sampling": {"temperature": 9}}, "temperature: expected a number from 0"),
+        ({"evaluation_temperature": "warm"}, "evaluation_temperature: expected a number from 0 (greedy) to 2, or none"),
+        ({"partner": "nobody"}, "partner: expected one that plays negotiation and is usable in rounds (scripted, tiny"),
+        ({"partner": BASE}, "partner: expected another model than the base, or none, got 'tiny-base'"),
     ],
 )
 def test_what_is_no_campaign_is_refused_in_one_line(engine: Engine, fields: dict[str, Any], says: str) -> None:

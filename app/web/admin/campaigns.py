@@ -1,25 +1,34 @@
 """Campaigns: the list, one campaign as it goes on, its figure, and what can be done with it."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from flask import jsonify, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
 
 from app import states
 from app.analysis.campaigns import COLUMNS
 from app.analysis.themes import LIGHT
 from app.campaigns import life, listing, steps
+from app.campaigns.listing import Result
+from app.campaigns.spec import spec_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.extensions import reading
 from app.games.base import whole_number
 from app.queues import call_to_campaign
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import SCORES, TABOO
+from app.web.admin.rounds_analysis import MORE, SCORES, TABOO
 from app.web.seats import settings
 from app.web.words import game_titles
 from app.web.writes import write
 
+_MORE = {"unspoken_rate": MORE["unspoken_rate"], "score_ratio": lazy_gettext("Score ÷ the base’s")}
+# What is shown of the further evaluations, beside which figures of the first one.
+_FURTHER = {
+    "negotiation": ("score_mean", "score_ratio", "agreement_rate", "agreed_score_mean", "unspoken_rate"),
+    "taboo": ("attacker_wins_rate", "defender_wins_rate", "attacker_score_mean", "defender_score_mean", "turns_mean"),
+}
 _SCORE = {"negotiation": "score_mean", "taboo": "attacker_wins_rate"}  # what a list shows of a campaign
 
 
@@ -85,21 +94,47 @@ def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
 def _page(campaign_id: int, refused: str | None = None) -> str:
     with reading() as session:
         row = life.get_campaign(session, campaign_id)
-        line = listing.lines(session, [row])[0]
-        labels: Mapping[str, Any] = TABOO if row.game == "taboo" else SCORES
+        line, results = listing.lines(session, [row])[0], listing.results(session, campaign_id)
+        labels: Mapping[str, Any] = TABOO if row.game == "taboo" else SCORES | _MORE
         return render_template(
             "admin/campaign.html",
             campaign=row,
             line=line,
             title=game_titles().get(row.game, row.game),
             spec=row.spec,
+            conditions=spec_of(row.spec).further,
             figures=listing.figures_of(session, row),
             now=listing.now_of(session, row),
-            results=listing.results(session, campaign_id),
-            columns={name: labels[name] for name in COLUMNS[row.game]},
+            results=results,
+            columns={name: labels[name] for name in COLUMNS[row.game] if name in labels},
+            further=_further(results),
+            compared={name: labels[name] for name in _FURTHER[row.game]},
             chart=listing.figure_of(session, campaign_id),
             live=row.status in states.LIVE,
             can_cancel=row.status in states.OPEN,
             can_resume=line.state in (states.FAILED, states.CANCELLED, states.INTERRUPTED),
             refused=refused,
         )
+
+
+class _Compared(NamedTuple):
+    """A model's figures in one manner of evaluation; `label` is empty for that of the campaign's rounds."""
+
+    number: int
+    label: str
+    round_id: int | None
+    figures: Mapping[str, Any] | None
+
+
+def _further(results: Sequence[Result]) -> list[_Compared]:
+    """Every evaluation of every model, those of one model together; none where models are evaluated in one manner."""
+    if not any(each.further for each in results):
+        return []
+    return [
+        found
+        for each in results
+        for found in (
+            _Compared(each.row.number, "", each.row.evaluation_id, each.row.figures),
+            *(_Compared(each.row.number, label, own.round_id, own.figures) for label, own in each.further.items()),
+        )
+    ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Request
 
-from app.campaigns.spec import METHODS, MOST_ITERATIONS, STARTS, TRAINING, Spec, read_spec
+from app.campaigns.spec import GREEDY, METHODS, MOST_ITERATIONS, PARTNER, STARTS, TRAINING, Spec, read_spec
 from app.datasets.filters import ABOVE_AVG
 from app.errors import AppError, Invalid
 from app.finetuning.config import LOCAL, read_config
@@ -32,6 +32,7 @@ from app.web.admin.rounds_form import (
 
 WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
 FIELDS = ("epochs", "learning_rate", "batch")
+_AS_THEY_ARE = ("base", "matches", "evaluation", "filter", "start", "evaluation_temperature", "partner")
 _CALLED = {"config": "objective", "model": "base", "option of a local model": "base"}
 
 
@@ -49,6 +50,11 @@ def bases(models: Sequence[LanguageModel]) -> list[LanguageModel]:
     return [model for model in models if model.kind == LOCAL]
 
 
+def partners(models: Sequence[LanguageModel]) -> list[str]:
+    """The models that every model of a campaign can be evaluated against, scripted players first."""
+    return [model.name for model in sorted(models, key=lambda model: model.kind != "scripted")]
+
+
 def defaults(game: str, models: Sequence[LanguageModel], base: str = "") -> JSON:
     """The form of a game as it is first shown; every value is text, as a browser sends it back."""
     names = [model.name for model in bases(models)]
@@ -58,7 +64,7 @@ def defaults(game: str, models: Sequence[LanguageModel], base: str = "") -> JSON
         "evaluation": "500", "filter": ABOVE_AVG, "start": STARTS[0], "objective": "self", "lam": "0.5",
         "max_turns": "5", "contexts": GENERATED, "contexts_text": "", "words": LIST, "words_text": "",
         "epochs": str(TRAINING["epochs"]), "learning_rate": str(TRAINING["learning_rate"]), "batch": "",
-        "temperature": "1.0", "seed": "", "name": "",
+        "temperature": "1.0", "evaluation_temperature": f"{GREEDY:g}", "partner": PARTNER, "seed": "", "name": "",
     }  # fmt: skip
 
 
@@ -88,7 +94,7 @@ def _read(form: Mapping[str, Any], contexts_file: str) -> Asked:
     training = {name: form[name] for name in FIELDS if form[name]}
     spec = read_spec(
         {
-            **{name: form[name] for name in ("base", "matches", "evaluation", "filter", "start")},
+            **{name: form[name] for name in _AS_THEY_ARE},
             "game": game,
             "iterations": whole_number(form["iterations"] or 5, "iterations", 1, MOST_ITERATIONS),
             "config": _config(game, form),

@@ -67,6 +67,7 @@ def _form(session: Session, form: Mapping[str, Any], refused: Refused | None = N
         form=form,
         refused=refused,
         bases=[model.name for model in campaigns_form.bases(models)],
+        partners=campaigns_form.partners(models),
         filters=FILTERS,
         starts=STARTS,
         titles=game_titles(),

@@ -18,7 +18,7 @@ function change(data) {
 const renew = seldom(PAUSE, async () => {
   const now = await page(location.pathname);
   if (!now) return;
-  for (const id of ["head", "live", "results"]) put(document.getElementById(id), now.querySelector(`#${id}`));
+  for (const id of ["head", "live", "results", "further"]) put(document.getElementById(id), now.querySelector(`#${id}`));
   putChart(document.querySelector("#figure"), now.querySelector("#figure"));
   document.querySelector("#said").textContent = document.querySelector("#progress").textContent;
 });

@@ -38,6 +38,27 @@ def test_a_negotiation_has_four_panels_with_a_value_and_an_interval_for_every_mo
     assert {each["encoding"]["x"]["scale"]["domain"][1] for each in found.values()} == {5}  # as many as there will be
 
 
+def test_evaluations_in_other_conditions_are_lines_beside_the_first_one() -> None:
+    ratio = {
+        "score_ratio": {"value": 2.0, "low": 1.5, "high": 2.5},
+        "unspoken_rate": {"value": 0.2, "low": None, "high": None},
+    }
+    further = {"greedy": made_up(1) | ratio, "against scripted": {"score_mean": {"value": 1.5, "low": 1, "high": 2}}}
+    points = [Point(number, f"loop-{number}", made_up(number) | ratio, further) for number in range(3)]
+    chart = figure("campaign-1", "campaign 1 (loop)", "negotiation", 0, 5, points)
+    assert chart
+    lines = {
+        title: list(dict.fromkeys(each["line"] for each in panel["data"]["values"]))
+        for title, panel in panels(chart).items()
+    }
+    assert lines["Mean score"] == ["as played", "greedy", "against scripted"]
+    assert lines["Agreement"] == lines["Mean score ÷ the base's"] == ["as played", "greedy"]
+    assert lines["Length of matches"] == ["length"]
+    assert lines["Deals never said in the talk"] == ["as played", "greedy"]
+    assert [row[2] for row in chart.described.rows[:3]] == ["as played", "greedy", "against scripted"]
+    assert "against scripted" in drawing.draw(chart, drawing.SVG).decode()
+
+
 def test_taboo_has_outcomes_turns_and_scores() -> None:
     found = panels(drawn("taboo", None))
     assert list(found) == ["How games ended", "Turns of the attacker", "Mean scores"]
@@ -67,7 +88,7 @@ def test_its_table_and_its_sentence_say_the_same_as_the_picture() -> None:
     assert "Campaign 1 (loop), 1 iteration after the base: mean score 1.80 at first, 3.45 now." in (
         chart.described.sentence
     )
-    assert chart.described.rows[1][:3] == ("1", "loop-1", "3.45 (3.25 to 3.65)")
+    assert chart.described.rows[1][:4] == ("1", "loop-1", "as played", "3.45 (3.25 to 3.65)")
     assert all(len(row) == len(chart.described.header) for row in chart.described.rows)
 
 
