@@ -31,6 +31,7 @@ from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
 from app.queues import call_to_round
 from app.rounds import life, material, matrix
+from app.rounds.listing import waits_behind
 from app.rounds.plan import IN_ORDER, PICKS, SHUFFLED
 from app.rounds.work import Workplace, play_round, spare_the_collector
 
@@ -279,6 +280,8 @@ def _described(session: Any, row: RoundRow) -> dict[str, Any]:
         "models": [model.name for model in life.seated(session, row)],
         "status": life.state_of(session, row),
         "error": row.error,
+        "retry_at": None if row.retry_at is None else row.retry_at.isoformat(timespec="seconds"),
+        "waits_behind": waits_behind(session, row),
         "config": row.config,
         "sampling": row.sampling,
         "seed": row.seed,

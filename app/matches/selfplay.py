@@ -39,15 +39,27 @@ class Patience:
 
     FIRST, LONGEST = 1.0, 30.0  # seconds
 
-    def __init__(self, seconds: float, rng: random.Random) -> None:
+    def __init__(self, seconds: float, rng: random.Random, away: float | None = None) -> None:
+        """`away` is for how many seconds the model has given no answer already; None: nothing is known of that."""
         self._seconds = seconds
         self._rng = rng
-        self._since: float | None = None
+        self._since = None if away is None else time.monotonic() - away
         self.waits_for: str | None = None  # what the model answered last, while it gives no answer
+        self.stuck: set[Table] = set()  # the matches that got no answer and have not been given one since
 
     def answered(self) -> None:
         """The model gave somebody an answer."""
         self._since = self.waits_for = None
+
+    @property
+    def away(self) -> float:
+        """For how many seconds the model has given no answer."""
+        return 0.0 if self._since is None else time.monotonic() - self._since
+
+    @property
+    def left(self) -> float:
+        """For how many seconds more it is waited for."""
+        return max(0.0, self._seconds - self.away)
 
     async def wait(self, failure: PlayerFailed, tries: int) -> None:
         """Wait before another try. Raises CannotGoOn when the model has been away for too long."""
@@ -111,6 +123,7 @@ async def play(table: Table, tell: Callable[[Table], Awaitable[None]]) -> None:
         else:
             await tell(table)
             await _ask(table, seat, chair, tell)
+            chair.patience.stuck.discard(table)
     await tell(table)
 
 
@@ -130,6 +143,7 @@ async def _ask(table: Table, seat: int, chair: Chair, tell: Callable[[Table], Aw
             if failure.kind == DENIED:
                 raise CannotGoOn(failure.message) from None
             if failure.kind == BUSY:
+                chair.patience.stuck.add(table)
                 await tell(table)
                 await chair.patience.wait(failure, tries)
                 tries += 1

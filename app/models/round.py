@@ -42,6 +42,10 @@ class RoundRow(Model):
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     error: Mapped[str | None] = mapped_column(Text)  # why it failed, or what it waits for
+    # A model that gives no answer: which one, since when, and when workers are to try again. Until then nobody plays.
+    away_model_id: Mapped[int | None]  # one of the two above
+    away_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    retry_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

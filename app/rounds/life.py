@@ -138,12 +138,12 @@ def lock(session: Session, round_id: int) -> None:
 
 
 def begin(session: Session, round_id: int) -> bool:
-    """Somebody begins to play. False if the round is not to be played (any more)."""
+    """Somebody begins to play. False if the round is not to be played (any more), or not yet."""
     now = datetime.now(UTC)
     row = session.get(RoundRow, round_id, with_for_update=True)
-    if row is None or row.status not in states.OPEN:
+    if row is None or row.status not in states.OPEN or (row.retry_at is not None and row.retry_at > now):
         return False
-    row.status = states.RUNNING
+    row.status, row.retry_at = states.RUNNING, None
     row.started_at = row.started_at or now
     session.flush()
     return True
@@ -153,7 +153,8 @@ def finish_if_done(session: Session, round_id: int) -> bool:
     """End a round of which nothing is left. Whoever calls this holds the lock on its row."""
     if not ranges.all_done(session, round_id):
         return False
-    _set(session, round_id, states.LIVE, status=states.DONE, ended_at=datetime.now(UTC), error=None)
+    values = {"status": states.DONE, "ended_at": datetime.now(UTC), "error": None, "away_since": None}
+    _set(session, round_id, states.LIVE, **values)
     return True
 
 
@@ -164,7 +165,32 @@ def fail(session: Session, round_id: int, error: str) -> None:
 
 def say_what_it_waits_for(session: Session, round_id: int, what: str | None) -> None:
     """Keep on a round's row what it waits for, or that it waits no more."""
-    _set(session, round_id, (states.RUNNING,), error=what)
+    answered = {} if what is not None else {"away_model_id": None, "away_since": None}
+    _set(session, round_id, (states.RUNNING,), error=what, **answered)
+
+
+def give_way(session: Session, round_id: int, model_id: int, away: float, pause: float, what: str) -> None:
+    """Let workers play others until `pause` seconds from now: the model has given no answer for `away` seconds.
+
+    A round that another worker plays stays a running one.
+    """
+    now = datetime.now(UTC)
+    values: dict[str, Any] = {
+        "error": what,
+        "away_model_id": model_id,
+        "away_since": now - timedelta(seconds=away),
+        "retry_at": now + timedelta(seconds=pause),
+    }
+    if not ranges.anybody_at(session, round_id):
+        values["status"] = states.WAITING
+    _set(session, round_id, (states.RUNNING,), **values)
+
+
+def away_seconds(row: RoundRow, model_id: int) -> float | None:
+    """For how long a model of the round has given no answer, as far as workers have written it down."""
+    if row.away_since is None or row.away_model_id != model_id:
+        return None
+    return (datetime.now(UTC) - row.away_since).total_seconds()
 
 
 def cancel(session: Session, round_id: int) -> RoundRow:
@@ -197,6 +223,7 @@ def resume(session: Session, round_id: int, *, queued: bool) -> RoundRow:
             f"round {round_id}: expected one that nobody plays, got one that is being played; cancel it first"
         )
     row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
+    row.away_model_id = row.away_since = row.retry_at = None
     session.execute(update(RoundRange).where(RoundRange.round_id == round_id).values(lease_count=0))
     session.flush()
     return row
@@ -214,7 +241,8 @@ def take_forgotten(session: Session) -> Sequence[int]:
     now = datetime.now(UTC)
     free = exists().where(RoundRange.round_id == RoundRow.id, RoundRange.done.is_(False), leases.free(RoundRange, now))
     quiet = or_(RoundRow.rung_at.is_(None), RoundRow.rung_at < now - PATIENCE)
-    waits: ColumnElement[bool] = and_(RoundRow.queued, RoundRow.status.in_(states.OPEN), quiet, free)
+    due = or_(RoundRow.retry_at.is_(None), RoundRow.retry_at < now)
+    waits: ColumnElement[bool] = and_(RoundRow.queued, RoundRow.status.in_(states.OPEN), quiet, due, free)
     return leases.mark_rung(session, RoundRow, waits, now)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import func, select
@@ -11,9 +12,9 @@ from app import states
 from app.errors import Invalid, shown
 from app.games import find_game
 from app.games.base import whole_number
-from app.models import LanguageModel, MatchRow, RoundRow
+from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
 from app.registry import get_model
-from app.rounds import life
+from app.rounds import life, ranges
 
 PAGE = 25  # rounds on a page
 
@@ -88,6 +89,16 @@ def open_rounds(session: Session) -> list[Line]:
     statuses = states.LIVE
     statement = select(RoundRow).where(RoundRow.status.in_(statuses)).order_by(RoundRow.id.desc()).limit(PAGE)
     return lines(session, session.scalars(statement).all())
+
+
+def waits_behind(session: Session, row: RoundRow) -> list[int]:
+    """The numbers of the rounds that workers play while this one waits for them; none if it does not wait for that."""
+    due = row.retry_at is None or row.retry_at <= datetime.now(UTC)
+    if not (row.queued and row.status == states.WAITING and due):
+        return []
+    played = select(RoundRange.round_id).where(ranges.being_played())
+    found = select(RoundRow.id).where(RoundRow.queued, RoundRow.id != row.id, RoundRow.id.in_(played))
+    return list(session.scalars(found.order_by(RoundRow.id)))
 
 
 def lines(session: Session, rows: Sequence[RoundRow]) -> list[Line]:

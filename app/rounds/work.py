@@ -34,6 +34,8 @@ from app.rounds.sampling import spec_of
 
 GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
 MOST_TABLES = 2048
+HOLD = 5.0  # seconds that a worker stays at a round all of whose matches are stuck
+RETRY_AFTER = 30.0  # seconds until a worker looks again whether the model answers
 
 log = structlog.get_logger()
 
@@ -85,7 +87,7 @@ def _prepared(place: Workplace, round_id: int) -> "_Worker | None":
         except AppError as error:
             life.fail(session, round_id, error.message)
             return None
-    return _Worker(place, round_id, plan, chairs)
+        return _Worker(place, round_id, plan, chairs, gives_way=row.queued)
 
 
 def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[Chair, Chair]:
@@ -93,7 +95,9 @@ def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[Chair,
     patience: dict[int, Patience] = {}
     made = []
     for model in life.seated(session, row):
-        waits = patience.setdefault(model.id, Patience(settings.ROUND_PATIENCE, random.Random(f"{row.seed}/waits")))
+        rng = random.Random(f"{row.seed}/waits")
+        away = life.away_seconds(row, model.id)
+        waits = patience.setdefault(model.id, Patience(settings.ROUND_PATIENCE, rng, away))
         made.append(Chair.of(Seat(MODEL, model.id, spec_of(model, row.sampling)), waits, settings.home))
     return made[0], made[1]
 
@@ -101,7 +105,12 @@ def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[Chair,
 class _Worker:
     """See `play_round`."""
 
-    def __init__(self, place: Workplace, round_id: int, plan: Plan, chairs: tuple[Chair, Chair]) -> None:
+    def __init__(
+        self, place: Workplace, round_id: int, plan: Plan, chairs: tuple[Chair, Chair], *, gives_way: bool
+    ) -> None:
+        """`gives_way`: whether others may need the worker, so that it does not stay while all matches are stuck."""
+        self._gives_way = gives_way
+        self._playing = 0  # matches
         self._place = place
         self._round_id = round_id
         self._plan = plan
@@ -114,6 +123,7 @@ class _Worker:
         self._over = False
         self._problem: str | None = None
         self._database_away = False
+        self._away: Chair | None = None  # the model for whose sake the round gives way
 
     async def work(self) -> None:
         """Play until there is nothing left or somebody says stop, and leave everything in order."""
@@ -156,6 +166,11 @@ class _Worker:
         if self._problem is not None and not waits:
             life.fail(session, self._round_id, self._problem)
         ranges.release(session, self._round_id, self._place.owner)
+        if self._away is not None:
+            patience, model_id = self._away.patience, self._away.seat.language_model_id
+            # The last try comes when the patience has run out, and not a pause later.
+            pause = min(RETRY_AFTER, patience.left)
+            life.give_way(session, self._round_id, model_id or 0, patience.away, pause, patience.waits_for or "")
         life.settle_cancelled(session, self._round_id)
 
     def _give_up(self) -> None:
@@ -168,7 +183,9 @@ class _Worker:
     async def _play_on(self) -> None:
         """Play one match after the other."""
         while (table := await self._next()) is not None:
+            self._playing += 1
             await selfplay.play(table, self._ledger.tell)
+            self._playing -= 1
             await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
 
     async def _next(self) -> Table | None:
@@ -246,7 +263,20 @@ class _Worker:
                 until = loop.time() + self._lease / 3
             if not await asyncio.to_thread(self._goes_on):
                 return
+            self._away = self._stuck()
+            if self._away is not None:
+                return
             await asyncio.sleep(GLANCE)
+
+    def _stuck(self) -> Chair | None:
+        """The model that gives no answer, where no match can go on without it and others may need the worker."""
+        if not self._gives_way or not self._playing:
+            return None
+        stuck = set().union(*(chair.patience.stuck for chair in self._chairs))
+        if len(stuck) < self._playing:
+            return None
+        away = max(self._chairs, key=lambda chair: chair.patience.away)
+        return away if away.patience.away >= HOLD else None
 
     def _goes_on(self) -> bool:
         """Whether the round is still to be played. Says on its row what it waits for."""

@@ -3,7 +3,8 @@
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -15,8 +16,9 @@ from app.errors import Conflict, Invalid, NotFound
 from app.extensions import reading, writing
 from app.matches.sweep import take_forgotten_turns
 from app.models import MatchRow, RoundRange, RoundRow
-from app.registry import add_api_model
-from app.rounds import life
+from app.registry import add_api_model, get_model
+from app.rounds import life, ranges, work
+from app.rounds.listing import waits_behind
 from tests.rounds import CONTEXTS, add_models, calls_of, check, facts, haggler, make_round, play, row_of
 from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import GARBAGE, HALF, Reply, StubServer, hanging, rate_limited
@@ -227,6 +229,56 @@ def test_a_model_that_stays_away_stops_the_round_and_nothing_is_aborted(
         life.resume(session, round_id, queued=False)
     play(engine, settings, round_id)
     check(engine, round_id, 5)
+
+
+def test_a_round_whose_model_is_away_gives_its_worker_back_and_loses_no_patience(
+    engine: Engine, settings: Settings, stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "HOLD", 0.1)
+    add_models(engine, "http://127.0.0.1:9/v1", "away")  # nothing listens there
+    round_id = make_round(engine, "away", matches=5, queued=True)
+
+    def change(**values: Any) -> None:
+        with writing(engine) as session:
+            session.execute(update(RoundRow).where(RoundRow.id == round_id).values(rung_at=None, **values))
+
+    def is_called() -> bool:
+        with writing(engine) as session:
+            return round_id in life.take_forgotten(session)
+
+    play(engine, settings, round_id)  # comes back, long before the patience of 20 s has run out
+    row = row_of(engine, round_id)
+    assert (row.status, row.aborted, row.error is not None) == (states.WAITING, 0, True)
+    assert row.retry_at is not None
+    assert row.retry_at > datetime.now(UTC)
+    assert not is_called()
+    with writing(engine) as session:
+        assert not life.begin(session, round_id)  # a late message changes nothing
+    long_ago = datetime.now(UTC) - timedelta(seconds=25)
+    change(retry_at=datetime.now(UTC) - timedelta(seconds=1), away_since=long_ago)
+    assert is_called()
+    play(engine, settings, round_id)
+    row = row_of(engine, round_id)
+    assert (row.status, row.aborted) == (states.FAILED, 0)
+    assert (row.error or "").startswith("no answer for 20 s: away at ")
+    with writing(engine) as session:
+        model = get_model(session, "away")
+        model.options = {**model.options, "base_url": stub.url, "model": "haggler"}
+        life.resume(session, round_id, queued=True)
+    play(engine, settings, round_id)
+    check(engine, round_id, 5)
+
+
+def test_a_waiting_round_names_the_rounds_that_workers_are_busy_with(engine: Engine) -> None:
+    busy, waiting, terminal = (make_round(engine, "scripted", queued=number < 2) for number in range(3))
+    with writing(engine) as session:
+        for number in (busy, terminal):
+            life.begin(session, number)
+            ranges.take(session, number, "somebody", 60)
+        rows = [life.get_round(session, number) for number in (busy, waiting, terminal)]
+        assert [waits_behind(session, row) for row in rows] == [[], [busy], []]
+        rows[1].retry_at = datetime.now(UTC) + timedelta(seconds=60)
+        assert waits_behind(session, rows[1]) == []  # it waits for a model
 
 
 def test_a_key_that_is_refused_stops_the_round_at_once(engine: Engine, settings: Settings, stub: StubServer) -> None:

@@ -21,7 +21,7 @@ from app.registry import list_models
 from app.rounds import life, transcripts
 from app.rounds.failures import Broken, last_broken
 from app.rounds.listing import NAMES as FILTERS
-from app.rounds.listing import Line, chosen_rounds, lines, read_before, read_chosen
+from app.rounds.listing import Line, chosen_rounds, lines, read_before, read_chosen, waits_behind
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
@@ -155,6 +155,7 @@ def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int
             can_resume=_can_resume(row, line.state),
             material=None if material is None else (material.source, len(material.items)),
             refused=refused,
+            behind=waits_behind(session, row),
             campaign=place_of(session, round_id=round_id),
             **part,
         )
