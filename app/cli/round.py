@@ -126,7 +126,9 @@ def show(round_id: int, as_json: bool) -> None:
     if as_json:
         print_json(described)
         return
-    for name, value in described.items():
+    for name, value in {**described, "status": _status(described)}.items():
+        if name == "all_aborted":
+            continue
         text = ", ".join(map(str, value)) if isinstance(value, list) else value
         click.echo(f"{name.replace('_', ' '):<18}{'' if text is None else text}".rstrip())
 
@@ -268,7 +270,12 @@ def _say(result: dict[str, Any]) -> None:
     if result["calls"]:
         tokens = result["prompt_tokens"] + result["completion_tokens"]
         line += f", {result['calls']} calls, {tokens} tokens"
-    click.echo(line + (f"; {result['aborted']} aborted" if result["aborted"] else "") + ".")
+    aborted = f"; {'all' if result['all_aborted'] else result['aborted']} aborted" if result["aborted"] else ""
+    click.echo(f"{line}{aborted}.")
+
+
+def _status(described: Mapping[str, Any]) -> str:
+    return "done, all aborted" if described["all_aborted"] else str(described["status"])
 
 
 def _described(session: Any, row: RoundRow) -> dict[str, Any]:
@@ -292,6 +299,7 @@ def _described(session: Any, row: RoundRow) -> dict[str, Any]:
         "matches": row.matches,
         "finished": row.finished,
         "aborted": row.aborted,
+        "all_aborted": life.all_aborted(row),
         "moves": row.moves,
         "violations": row.violations,
         "calls": row.calls,

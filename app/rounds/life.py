@@ -236,6 +236,11 @@ def state_of(session: Session, row: RoundRow) -> str:
     return row.status
 
 
+def all_aborted(row: RoundRow) -> bool:
+    """Whether a round is done and has nothing to show for it: models or we broke off every match."""
+    return row.status == states.DONE and row.aborted >= row.matches
+
+
 def take_forgotten(session: Session) -> Sequence[int]:
     """Ids of queued rounds of which a part is free, and that should be rung for again. Marks them as rung."""
     now = datetime.now(UTC)

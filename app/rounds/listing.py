@@ -43,6 +43,10 @@ class Line:
     def percent(self) -> int:
         return 100 * self.row.finished // max(1, self.row.matches)
 
+    @property
+    def all_aborted(self) -> bool:
+        return life.all_aborted(self.row)
+
 
 class Score(NamedTuple):
     """Of the matches of a round that are over: the mean of both seats' utilities, and the commonest way to end."""

@@ -94,6 +94,19 @@ def test_rounds_are_listed_with_their_score_and_filtered(client: FlaskClient, pl
     assert "No round is like that." in client.get("/admin/rounds?status=failed").text
 
 
+def test_a_round_whose_matches_were_all_aborted_says_so(
+    client: FlaskClient, engine: Engine, played: Callable[..., int]
+) -> None:
+    whole, half = played(matches=2), played(matches=2)
+    with writing(engine) as session:
+        for number, aborted in ((whole, 2), (half, 1)):
+            session.execute(update(RoundRow).where(RoundRow.id == number).values(aborted=aborted))
+    said = {number: client.get(f"/admin/rounds/{number}").text.count("done, all aborted") for number in (whole, half)}
+    assert said == {whole: 1, half: 0}
+    for path in ("/admin/rounds", f"/admin/rounds/compare?round={whole}&round={half}"):
+        assert client.get(path).text.count("done, all aborted") == 1
+
+
 @pytest.mark.parametrize(
     ("query", "says"),
     [

@@ -88,7 +88,7 @@ def test_matches_that_a_model_aborted_are_exit_code_3(app: Flask, engine: Engine
     result = flask(app, "run", "negotiation", "--models", "scripted", "stub-broken", "--matches", "3")
     assert result.exit_code == 3
     assert "Round 1: 3 of 3 matches over" in result.stdout
-    assert "; 3 aborted." in result.stdout
+    assert "; all aborted." in result.stdout
 
 
 def test_a_round_that_a_model_stops_is_exit_code_1_and_says_how_to_go_on(

@@ -77,8 +77,8 @@ def shown_round(line: Line, scored: Shown | None) -> dict[str, Any]:
     return {
         "id": row.id, "name": row.name, "game": row.game, "models": line.models, "state": line.state,
         "source": row.source, "finished": row.finished, "matches": row.matches, "percent": line.percent,
-        "score": scored and scored.score, "headline": scored and scored.headline, "matrix_id": row.matrix_id,
-        "at": row.started_at or row.created_at, "open": _open(row),
+        "score": scored and scored.score, "headline": scored and scored.headline, "all_aborted": line.all_aborted,
+        "matrix_id": row.matrix_id, "at": row.started_at or row.created_at, "open": _open(row),
     }  # fmt: skip
 
 
@@ -147,6 +147,7 @@ def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int
             tab=tab,
             round=row,
             state=line.state,
+            all_aborted=line.all_aborted,
             title=game_titles().get(row.game, row.game),
             models=life.seated(session, row),
             figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
