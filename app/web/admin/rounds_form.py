@@ -53,7 +53,7 @@ def defaults(game: str, models: Sequence[LanguageModel]) -> JSON:
     name = models[0].name if models else ""
     taboo = game == "taboo"
     return {
-        "game": game, "players": PAIR, "model_0": name, "model_1": name, "models": [model.name for model in models],
+        "game": game, "players": PAIR, "model_0": name, "model_1": name, "models": [],
         "matches": "100", "objective": "self", "lam": "0.5", "limit": str(MOST_MOVES), "contexts": GENERATED,
         "contexts_text": "", "words": LIST, "words_text": "", "order": EACH_ONCE, "max_turns": "5", "rule": RULES[0],
         "swap_seats": "", "temperature": "1.2" if taboo else "1.0", "greedy": "", "top_k": "50" if taboo else "",

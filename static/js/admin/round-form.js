@@ -12,7 +12,6 @@ async function reckon() {
   const mine = ++latest;
   const given = new FormData(form);
   given.set("action", "estimate");
-  expected.setAttribute("aria-busy", "true");
   const answer = await fetch(form.getAttribute("action"), { method: "POST", body: given }).catch(() => null);
   if (mine !== latest) return;
   expected.removeAttribute("aria-busy");
@@ -25,7 +24,11 @@ async function reckon() {
   else if (refused) expected.replaceChildren(Object.assign(document.createElement("p"), { className: "error", lang: "en", textContent: refused.textContent }));
 }
 
+// What is shown is of the form as it was: it goes at once, and the answer takes its place.
 function later() {
+  latest += 1;
+  expected.setAttribute("aria-busy", "true");
+  expected.replaceChildren(Object.assign(document.createElement("p"), { className: "hint", textContent: expected.dataset.wait }));
   clearTimeout(timer);
   timer = setTimeout(reckon, WAIT);
 }
@@ -34,6 +37,6 @@ form.addEventListener("input", later);
 form.addEventListener("submit", (event) => {
   if (event.submitter?.value !== "estimate") return;
   event.preventDefault();
-  reckon();
+  later();
 });
 if (!document.querySelector("[role=alert]")) reckon();
