@@ -76,6 +76,12 @@ class Settings(BaseSettings):
         600, ge=0, description="Seconds that a round waits for a model that gives no answer, before it stops."
     )
     ROUND_THREADS: int = Field(4, ge=1, le=64, description="Rounds that a worker process plays at once.")
+    CONFIRM_MATCHES: int = Field(
+        2000, ge=0, description="Matches above which the page asks before it starts rounds; 0: it does not ask."
+    )
+    CONFIRM_COST: float = Field(
+        10, ge=0, description="US dollars above which the page asks before it starts rounds; 0: it does not ask."
+    )
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
     OPEN_MATCH_HOURS: float = Field(

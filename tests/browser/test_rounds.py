@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
+from app.config import Settings
 from app.extensions import writing
 from app.models import RoundRow
 from app.rounds import life
@@ -36,6 +37,8 @@ def launch(parlor: Stack, page: Page, matches: int, game: str = "negotiation", *
     for label, text in fields.items():
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Start").click()
+    if matches > Settings.model_fields["CONFIRM_MATCHES"].default:
+        page.get_by_role("button", name="Start 1 round").click()
     expect(page).to_have_url(PAGE)
     found = PAGE.search(page.url)
     assert found
@@ -209,6 +212,7 @@ def test_without_javascript_a_round_is_launched_and_shown(
     page.get_by_role("button", name="Estimate").click()
     expect(page.locator("#expected")).to_contain_text("cost nothing")
     page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Start 1 round").click()  # it asks before so many
     expect(page).to_have_url(PAGE)
     expect(page.locator("#progress")).to_contain_text("of 20,000 matches")
     assert "This page shows the round as it was when you opened it." in page.content()

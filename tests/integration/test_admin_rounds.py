@@ -146,8 +146,9 @@ def test_a_round_is_launched_for_the_workers(client: FlaskClient, engine: Engine
 
 
 def test_a_round_of_taboo_plays_each_word_once_if_no_number_is_given(
-    client: FlaskClient, engine: Engine, rung: list[int]
+    app: Flask, client: FlaskClient, engine: Engine, rung: list[int]
 ) -> None:
+    app.config["SETTINGS"] = app.config["SETTINGS"].model_copy(update={"CONFIRM_MATCHES": 0})
     assert client.post("/admin/rounds/new", data=form("taboo", matches="", max_turns="3")).status_code == 303
     row = row_of(engine, 1)
     with reading(engine) as session:

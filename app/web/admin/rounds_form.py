@@ -57,7 +57,7 @@ def defaults(game: str, models: Sequence[LanguageModel]) -> JSON:
         "matches": "100", "objective": "self", "lam": "0.5", "limit": str(MOST_MOVES), "contexts": GENERATED,
         "contexts_text": "", "words": LIST, "words_text": "", "order": EACH_ONCE, "max_turns": "5", "rule": RULES[0],
         "swap_seats": "", "temperature": "1.2" if taboo else "1.0", "greedy": "", "top_k": "50" if taboo else "",
-        "max_tokens": "", "seed": "", "name": "", "like": "",
+        "max_tokens": "", "seed": "", "name": "", "like": "", "contexts_name": "", "words_name": "", "agreed": "",
     }  # fmt: skip
 
 

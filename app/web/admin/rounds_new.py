@@ -48,8 +48,14 @@ def launch_round() -> ResponseReturnValue:
         form = rounds_form.typed(request, game, models)
         try:
             asked = rounds_form.read(session, form, settings().CONTEXTS_FILE)
-            if form_action() == "estimate":
-                return _form(session, models, form, expected=_estimated(models, asked))
+            action = form_action()
+            if action == "change":
+                return _form(session, models, form)
+            expected = _estimated(models, asked)
+            if action == "estimate":
+                return _form(session, models, form, expected=expected)
+            if _is_much(expected) and form["agreed"] != _agreement(expected):
+                return _confirmation(form, asked, expected)
         except Refused as error:
             return _form(session, models, form, refused=error), 400
     try:
@@ -66,8 +72,33 @@ def launch_round() -> ResponseReturnValue:
 
 
 def form_action() -> str:
-    """Which button was pressed."""
-    return "estimate" if request.form.get("action") == "estimate" else "start"
+    """Which button was pressed: estimate, change (the form, instead of starting), or start."""
+    action = request.form.get("action")
+    return action if action in ("estimate", "change") else "start"
+
+
+def _is_much(expected: estimate.Estimate) -> bool:
+    """Whether somebody has to say once more that this is meant."""
+    most, dearest = settings().CONFIRM_MATCHES, settings().CONFIRM_COST
+    return bool((most and expected.matches > most) or (dearest and (expected.cost or 0) > dearest))
+
+
+def _agreement(expected: estimate.Estimate) -> str:
+    """What a press of the confirmation's button agrees to; a form that was changed after it asks for something else."""
+    return f"{expected.rounds} rounds, {expected.matches} matches"
+
+
+def _confirmation(form: Mapping[str, Any], asked: Asked, expected: estimate.Estimate) -> str:
+    """The page that says what was asked for, and starts it or goes back to the form."""
+    return render_template(
+        "admin/round-confirm.html",
+        form={**form, "agreed": _agreement(expected)},
+        expected=expected,
+        models=list(dict.fromkeys(asked.models)),
+        title=game_titles()[form["game"]],
+        most=settings().CONFIRM_MATCHES,
+        dearest=settings().CONFIRM_COST,
+    )
 
 
 def _create(session: Session, asked: Asked) -> tuple[list[int], int | None]:
