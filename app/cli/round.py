@@ -31,7 +31,7 @@ from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
 from app.queues import call_to_round
 from app.rounds import life, material, matrix
-from app.rounds.listing import waits_behind
+from app.rounds.listing import all_rounds, waits_behind
 from app.rounds.plan import IN_ORDER, PICKS, SHUFFLED
 from app.rounds.work import Workplace, play_round, spare_the_collector
 
@@ -82,32 +82,48 @@ def run(game: str, models: Sequence[str], queue: bool, cross_play: bool, as_json
         _play_all(ids, as_json, cross_play)
 
 
+_whole = click.option("--cross-play", "whole", is_flag=True, help="All rounds of the cross-play that it is part of.")
+
+
 @rounds.command()
 @click.argument("round_id", type=int)
 @click.option("--queue", is_flag=True, help="Hand the round to the workers and return at once.")
+@_whole
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def resume(round_id: int, queue: bool, as_json: bool) -> None:
+def resume(round_id: int, queue: bool, whole: bool, as_json: bool) -> None:
     """Play what is left of a round that was cancelled, interrupted or stopped."""
     ensure_database()
     with writing() as session:
-        life.resume(session, round_id, queued=queue)
+        if whole:
+            rows = matrix.resume(session, matrix.matrix_of(session, round_id), queued=queue)
+            ids = [row.id for row in rows]
+        else:
+            ids = [life.resume(session, round_id, queued=queue).id]
     if queue:
-        _hand_over([round_id], as_json)
+        _hand_over(ids, as_json)
     else:
-        _play_all([round_id], as_json, several=False)
+        _play_all(ids, as_json, several=whole)
 
 
 @rounds.command()
 @click.argument("round_id", type=int)
+@_whole
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def cancel(round_id: int, as_json: bool) -> None:
+def cancel(round_id: int, whole: bool, as_json: bool) -> None:
     """Stop a round. What was played stays, and the rest can be resumed."""
     ensure_database()
     with writing() as session:
-        row = life.cancel(session, round_id)
-        described = _described(session, row)
+        number = matrix.matrix_of(session, round_id) if whole else None
+        rows = [life.cancel(session, round_id)] if number is None else matrix.cancel(session, number)
+        found = [_described(session, row) for row in rows]
+    described = found[0]
     if as_json:
-        print_json(described)
+        print_json(described if number is None else {"matrix_id": number, "rounds": found})
+    elif number is not None:
+        count = f"{len(found)} round{'' if len(found) == 1 else 's'}"
+        click.echo(
+            f"Cross-play {number}: {count} cancelled; `flask round resume {number} --cross-play` plays the rest."
+        )
     else:
         over = f"{described['finished']} of {described['matches']} matches over"
         click.echo(
@@ -136,20 +152,22 @@ def show(round_id: int, as_json: bool) -> None:
 @rounds.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def list_(as_json: bool) -> None:
-    """Show all rounds, the latest first."""
+    """Show all rounds, the latest first. A cross-play is one line; as JSON, it is all of its rounds."""
     ensure_database()
     with reading() as session:
-        found = [_described(session, row) for row in session.scalars(select(RoundRow).order_by(RoundRow.id.desc()))]
-    if as_json:
-        print_json(found)
-        return
+        if as_json:
+            rows = session.scalars(select(RoundRow).order_by(RoundRow.id.desc()))
+            print_json([_described(session, row) for row in rows])
+            return
+        found = all_rounds(session)
     if not found:
         click.echo("No rounds yet: flask round run negotiation --models scripted scripted --matches 100")
     for each in found:
-        line = (
-            f"{each['round_id']:>5}  {each['game']:<12} {each['status']:<12} {each['finished']:>7}/{each['matches']:<7}"
-        )
-        click.echo(f"{line}  {' and '.join(each['models']) or each['name']}")
+        status = _status({"status": each.state, "all_aborted": each.all_aborted})
+        line = f"{each.row.id:>5}  {each.row.game:<12} {status:<17} {each.finished:>7}/{each.matches:<7}"
+        models = " and ".join(each.models) or each.row.name
+        many = f"cross-play of {len(each.members)} rounds: {', '.join(each.models)}"
+        click.echo(f"{line}  {many if each.members else models}")
 
 
 # ---- Reading ------------------------------------------------------------------
@@ -216,6 +234,8 @@ def _hand_over(ids: Sequence[int], as_json: bool) -> None:
     else:
         numbers = ", ".join(map(str, ids))
         click.echo(f"Round {numbers} waits for the workers; `flask round show {ids[0]}` says how far it is.")
+        if len(ids) > 1:
+            click.echo(f"`flask round cancel {ids[0]} --cross-play` stops them all.")
 
 
 def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import leases, states
@@ -55,8 +55,44 @@ def create(session: Session, wish: Wish, *, queued: bool) -> RoundRow:
 
     Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played.
     """
+    return create_all(session, [wish], queued=queued)[0]
+
+
+def create_all(session: Session, wishes: Sequence[Wish], *, queued: bool) -> list[RoundRow]:
+    """Write down several rounds in a few statements, because nobody else can write meanwhile.
+
+    Raises what `create` raises.
+    """
+    names = {(wish.game, name) for wish in wishes for name in wish.models}
+    known = {(game, name): find_round_model(session, find_game(game).name, name) for game, name in sorted(names)}
+    rows = [_new_row(wish, [known[wish.game, name] for name in wish.models], queued) for wish in wishes]
+    session.add_all(rows)
+    session.flush()
+    ranges.make_all(session, {row.id: row.matches for row in rows})
+    sharing: dict[int, list[int]] = {}
+    for row, wish in zip(rows, wishes, strict=True):
+        if wish.material is not None:
+            sharing.setdefault(id(wish.material), []).append(row.id)
+    materials = {id(wish.material): wish.material for wish in wishes if wish.material is not None}
+    for key, numbers in sharing.items():
+        _add_material(session, materials[key], numbers)
+    return rows
+
+
+def _add_material(session: Session, material: Material, numbers: Sequence[int]) -> None:
+    """Give rounds their material; the database copies it, which may be long, from the first to the others."""
+    first, *others = numbers
+    session.add(RoundMaterial(round_id=first, source=material.source[-300:], items=list(material.items)))
+    session.flush()
+    if others:
+        kept = select(RoundRow.id, RoundMaterial.source, RoundMaterial.items)
+        copies = kept.join(RoundMaterial, RoundMaterial.round_id == first).where(RoundRow.id.in_(others))
+        session.execute(insert(RoundMaterial).from_select(["round_id", "source", "items"], copies))
+
+
+def _new_row(wish: Wish, models: Sequence[LanguageModel], queued: bool) -> RoundRow:
+    """A round that can be played, not yet written down."""
     game = find_game(wish.game)
-    models = [find_round_model(session, game.name, name) for name in wish.models]
     matches = whole_number(wish.matches, "matches", 1, MOST_MATCHES)
     if wish.swap_seats and matches % 2:
         raise Invalid(f"matches: expected an even number where seats are swapped, got {matches}")
@@ -66,7 +102,7 @@ def create(session: Session, wish: Wish, *, queued: bool) -> RoundRow:
     for model in models:
         read_options(spec_of(model, sampling))  # refused here rather than by every worker
     config = _checked_config(game, wish)
-    row = RoundRow(
+    return RoundRow(
         name=_name(wish),
         game=game.name,
         source=SELFPLAY,
@@ -82,14 +118,6 @@ def create(session: Session, wish: Wish, *, queued: bool) -> RoundRow:
         sampling=sampling,
         created_at=datetime.now(UTC),
     )
-    session.add(row)
-    session.flush()
-    ranges.make(session, row.id, matches)
-    if wish.material is not None:
-        material = wish.material
-        session.add(RoundMaterial(round_id=row.id, source=material.source[-300:], items=list(material.items)))
-    session.flush()
-    return row
 
 
 def _checked_config(game: Any, wish: Wish) -> JSON:

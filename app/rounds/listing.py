@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Select, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from app import states
 from app.errors import Invalid, shown
@@ -33,19 +33,44 @@ NAMES = ("game", "status", "model")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A round in a list, with the names of its models by seat and what its status is called."""
+    """A round in a list, with the names of its models by seat and what its status is called.
+
+    A whole cross-play is one line, too: `row` is its first round, `members` are all of them, `models` all who play.
+    """
 
     row: RoundRow
     models: tuple[str, ...]
     state: str
+    members: tuple[RoundRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[RoundRow, ...]:
+        return self.members or (self.row,)
+
+    @property
+    def name(self) -> str:
+        """What somebody has called it; the rounds of a cross-play that nobody named are named after their pairs."""
+        return self.row.name if len({row.name for row in self.rows}) == 1 else ""
+
+    @property
+    def matches(self) -> int:
+        return sum(row.matches for row in self.rows)
+
+    @property
+    def finished(self) -> int:
+        return sum(row.finished for row in self.rows)
+
+    @property
+    def error(self) -> str | None:
+        return next((row.error for row in self.rows if row.error), None)
 
     @property
     def percent(self) -> int:
-        return 100 * self.row.finished // max(1, self.row.matches)
+        return 100 * self.finished // max(1, self.matches)
 
     @property
     def all_aborted(self) -> bool:
-        return life.all_aborted(self.row)
+        return all(life.all_aborted(row) for row in self.rows)
 
 
 class Score(NamedTuple):
@@ -74,25 +99,69 @@ def read_before(text: str) -> int | None:
 
 
 def chosen_rounds(session: Session, chosen: Chosen, before: int | None = None) -> tuple[list[Line], int | None]:
-    """A page of the chosen rounds, the latest first, and the number behind which the next page begins, if any."""
-    statement = select(RoundRow).order_by(RoundRow.id.desc()).limit(PAGE + 1)
-    for column, wanted in ((RoundRow.game, chosen.game), (RoundRow.status, chosen.status)):
-        if wanted is not None:
-            statement = statement.where(column == wanted)
+    """A page of the chosen rounds, the latest first, and the number behind which the next page begins, if any.
+
+    A cross-play is there if any of its rounds is chosen.
+    """
+    wanted: list[ColumnElement[bool]] = []
+    for column, value in ((_member.game, chosen.game), (_member.status, chosen.status)):
+        if value is not None:
+            wanted.append(column == value)
     if chosen.model is not None:
         number = get_model(session, chosen.model).id
-        statement = statement.where((RoundRow.model_0_id == number) | (RoundRow.model_1_id == number))
+        wanted.append((_member.model_0_id == number) | (_member.model_1_id == number))
+    statement = _first_rounds(wanted).limit(PAGE + 1)
     if before is not None:
         statement = statement.where(RoundRow.id < before)
     rows = session.scalars(statement).all()
-    return lines(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
+    return _with_members(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
 
 
 def open_rounds(session: Session) -> list[Line]:
-    """The rounds that are played or wait to be, the latest first; at most a page of them."""
-    statuses = states.LIVE
-    statement = select(RoundRow).where(RoundRow.status.in_(statuses)).order_by(RoundRow.id.desc()).limit(PAGE)
-    return lines(session, session.scalars(statement).all())
+    """The rounds and cross-plays that are played or wait to be, the latest first; at most a page of them."""
+    statement = _first_rounds([_member.status.in_(states.LIVE)]).limit(PAGE)
+    return _with_members(session, session.scalars(statement).all())
+
+
+def all_rounds(session: Session) -> list[Line]:
+    """Every round and cross-play, the latest first."""
+    return _with_members(session, session.scalars(_first_rounds([])).all())
+
+
+_member = aliased(RoundRow)
+
+
+def _first_rounds(wanted: Sequence[ColumnElement[bool]]) -> Select[RoundRow]:
+    """Rounds of no cross-play, and the first of each cross-play, of which one round is as `wanted`."""
+    first = or_(RoundRow.matrix_id.is_(None), RoundRow.matrix_id == RoundRow.id)
+    statement = select(RoundRow).where(first).order_by(RoundRow.id.desc())
+    if wanted:
+        belongs = or_(_member.id == RoundRow.id, _member.matrix_id == RoundRow.id)
+        statement = statement.where(exists().where(belongs, *wanted))
+    return statement
+
+
+def _with_members(session: Session, rows: Sequence[RoundRow]) -> list[Line]:
+    """These rounds as lines of a list, cross-plays with all of their rounds."""
+    numbers = [row.id for row in rows if row.matrix_id is not None]
+    members: dict[int | None, list[Line]] = {number: [] for number in numbers}
+    found = session.scalars(select(RoundRow).where(RoundRow.matrix_id.in_(numbers)).order_by(RoundRow.id)).all()
+    for line in lines(session, found):
+        members[line.row.matrix_id].append(line)
+    return [cross_play_line(members[line.row.id]) if line.row.id in members else line for line in lines(session, rows)]
+
+
+def cross_play_line(members: Sequence[Line]) -> Line:
+    """All rounds of a cross-play as one line."""
+    models = tuple(dict.fromkeys(name for line in members for name in line.models))
+    state = min((line.state for line in members), key=_FOREMOST.index)
+    return Line(members[0].row, models, state, tuple(line.row for line in members))
+
+
+# What is said of a cross-play: the first of these that one of its rounds is.
+_FOREMOST = (
+    states.RUNNING, states.CANCELLING, states.WAITING, states.FAILED, states.INTERRUPTED, states.CANCELLED, states.DONE,
+)  # fmt: skip
 
 
 def waits_behind(session: Session, row: RoundRow) -> list[int]:

@@ -4,15 +4,18 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid
+from app import states
+from app.errors import Conflict, Invalid, NotFound
 from app.games import find_game
 from app.models import RoundRow
 from app.rounds import life
 from app.rounds.life import Wish
 
 MOST_MODELS = 20
+STOPPED = (states.CANCELLED, states.FAILED, states.INTERRUPTED)
 
 
 def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
@@ -21,7 +24,7 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
     Raises Invalid for too few, too many or the same twice.
     """
     if not 2 <= len(models) <= MOST_MODELS or len(set(models)) < len(models):
-        raise Invalid(f"models: expected 2 to {MOST_MODELS} different ones, got {', '.join(models)}")
+        raise Invalid(f"models: expected 2 to {MOST_MODELS} different ones, got {', '.join(models) or 'none'}")
     first, second = find_game(game).roles
     if first == second:
         return list(itertools.combinations_with_replacement(models, 2))
@@ -30,9 +33,47 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
 
 def create(session: Session, wish: Wish, models: Sequence[str], *, queued: bool) -> list[RoundRow]:
     """A round for each pair, all on the same seeds. Raises what `life.create` raises."""
-    rows: list[RoundRow] = []
-    for pair in pairs(wish.game, models):
-        rows.append(life.create(session, replace(wish, models=pair), queued=queued))
-        rows[-1].matrix_id = rows[0].id
+    rows = life.create_all(session, [replace(wish, models=pair) for pair in pairs(wish.game, models)], queued=queued)
+    for row in rows:
+        row.matrix_id = rows[0].id
     session.flush()
     return rows
+
+
+def rounds_of(session: Session, matrix_id: int) -> list[RoundRow]:
+    """The rounds of a cross-play, which has the number of its first one. Raises NotFound."""
+    wanted = select(RoundRow).where(RoundRow.matrix_id == matrix_id).order_by(RoundRow.id)
+    rows = list(session.scalars(wanted)) if 0 < matrix_id < 2**31 else []
+    if not rows:
+        raise NotFound(f"cross-play: expected the number of one that exists, got {matrix_id}")
+    return rows
+
+
+def matrix_of(session: Session, round_id: int) -> int:
+    """The number of the cross-play that a round is part of. Raises NotFound, and Conflict if it is part of none."""
+    row = life.get_round(session, round_id)
+    if row.matrix_id is None:
+        raise Conflict(f"round {round_id}: expected one of a cross-play, got one of none")
+    return row.matrix_id
+
+
+def cancel(session: Session, matrix_id: int) -> list[RoundRow]:
+    """Cancel every round of a cross-play that is not over, and return these.
+
+    Raises NotFound, and Conflict when all are over.
+    """
+    rows = [row for row in rounds_of(session, matrix_id) if row.status in states.OPEN]
+    if not rows:
+        raise Conflict(f"cross-play {matrix_id}: expected one that is being played, got one whose rounds are over")
+    return [life.cancel(session, row.id) for row in rows]
+
+
+def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
+    """Let every round of a cross-play that was stopped be played on, and return these.
+
+    Raises NotFound, and Conflict when none was.
+    """
+    rows = [row for row in rounds_of(session, matrix_id) if life.state_of(session, row) in STOPPED]
+    if not rows:
+        raise Conflict(f"cross-play {matrix_id}: expected one with rounds that were stopped, got none of them")
+    return [life.resume(session, row.id, queued=queued) for row in rows]

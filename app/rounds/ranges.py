@@ -3,7 +3,7 @@
 A range whose worker died is taken by the next who asks once its lease has run out. Nothing here commits.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -32,10 +32,11 @@ def parts(matches: int) -> Iterator[Range]:
         yield Range(start, min(start + size, matches))
 
 
-def make(session: Session, round_id: int, matches: int) -> None:
-    """Write the ranges of a new round."""
+def make_all(session: Session, rounds: Mapping[int, int]) -> None:
+    """Write the ranges of new rounds, given as numbers of matches by the rounds' own."""
     rows = [
         {"round_id": round_id, "start": each.start, "stop": each.stop, "done": False, "lease_count": 0}
+        for round_id, matches in rounds.items()
         for each in parts(matches)
     ]
     session.execute(insert(RoundRange), rows)

@@ -196,6 +196,8 @@ def round_states(parlor: Stack, page: Page, rounds: Mapping[str, int]) -> Iterat
     yield "round-match"
     page.goto(parlor.url + "/admin/rounds/new")
     page.get_by_text("Every model against every other").click()
+    for box in page.locator('.ticks input[name="models"]').all()[:2]:
+        box.check()
     page.get_by_text("A file of mine").click()
     page.get_by_label("or lines of it").fill("1 4 2 2 1 2\n1 0 2 1 1 9\n")
     page.get_by_label("Objective").select_option("lambda")

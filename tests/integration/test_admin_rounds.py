@@ -21,7 +21,7 @@ from app.matches.record import Seat
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, add_scripted_model, find_model
 from app.rounds import life, listing, transcripts
-from app.web.admin import rounds, rounds_form, rounds_new
+from app.web.admin import rounds, rounds_compare, rounds_form, rounds_new
 from tests.experimenter import leafed_through, signed_in
 from tests.rounds import make_round, play, row_of
 from tests.stub_openai import StubServer
@@ -43,7 +43,7 @@ def client(app: Flask) -> FlaskClient:
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rounds that workers were called to."""
     called: list[int] = []
-    for module in (rounds, rounds_new):
+    for module in (rounds, rounds_new, rounds_compare):
         monkeypatch.setattr(module, "call_to_round", lambda _url, number, _times: called.append(number))
     return called
 
@@ -159,14 +159,88 @@ def test_a_round_of_taboo_plays_each_word_once_if_no_number_is_given(
 
 
 def test_a_cross_play_is_a_round_of_each_pair(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
-    with writing(engine) as session:
-        add_api_model(session, "other", None, ["negotiation"], {"model": "m", "base_url": "http://x", "key_env": ""})
+    other_model(engine)
     answer = client.post("/admin/rounds/new", data=form(players="cross", models=["scripted", "other"]))
     assert answer.location == "/admin/rounds/matrix/1"
     assert rung == [1, 2, 3]
     page = client.get(answer.location).text
     assert page.count("none yet") == 4
-    assert rounds_in(client.get("/admin/rounds").text) == [3, 2, 1]
+
+
+def other_model(engine: Engine, **options: Any) -> None:
+    full = {"model": "m", "base_url": "http://x", "key_env": "", **options}
+    with writing(engine) as session:
+        add_api_model(session, "other", None, ["negotiation"], full)
+
+
+def test_a_cross_play_is_one_row_of_the_list_with_one_stop(
+    client: FlaskClient, engine: Engine, rung: list[int]
+) -> None:
+    other_model(engine)
+    alone = make_round(engine, "scripted", matches=4)
+    where = client.post("/admin/rounds/new", data=form(players="cross", models=["scripted", "other"])).location
+    assert where == "/admin/rounds/matrix/2"
+    for path in ("/admin/rounds", "/admin/rounds?model=other", "/admin/rounds?status=waiting", "/admin/"):
+        page = client.get(path).text
+        assert page.count('href="/admin/rounds/matrix/2"') == 1, path
+        assert not set(rounds_in(page)) & {2, 3, 4}, path
+        assert "0 of 300" in re.sub(r"<[^>]+>", "", page), path
+        assert (f"/admin/rounds/{alone}" in page) == ("model=other" not in path), path
+    assert "3 rounds" in client.get("/admin/rounds").text
+    assert client.post(where, data={"action": "cancel"}).location == where
+    assert {row_of(engine, number).status for number in (2, 3, 4)} == {"cancelled"}
+    assert row_of(engine, alone).status == "waiting"
+    again = client.post(where, data={"action": "cancel"})
+    assert (again.status_code, "got one whose rounds are over" in again.text) == (409, True)
+    rung.clear()
+    assert client.post(where, data={"action": "resume"}).location == where
+    assert {row_of(engine, number).status for number in (2, 3, 4)} == {"waiting"}
+    assert rung == [2, 3, 4]
+
+
+def test_nothing_is_ticked_for_a_cross_play_until_somebody_does(client: FlaskClient) -> None:
+    page = client.get("/admin/rounds/new").text
+    assert 'name="models" value="scripted"' in page
+    assert not re.search(r'name="models"[^>]*checked', page)
+
+
+@pytest.mark.parametrize(
+    ("limits", "asks"),
+    [
+        ({"CONFIRM_MATCHES": 299, "CONFIRM_COST": 0}, "more than 299 matches"),
+        ({"CONFIRM_MATCHES": 0, "CONFIRM_COST": 0.5}, "more than $0.5000"),
+        ({"CONFIRM_MATCHES": 300, "CONFIRM_COST": 0}, None),
+        ({"CONFIRM_MATCHES": 0, "CONFIRM_COST": 0}, None),
+    ],
+)
+def test_what_is_much_is_asked_for_once_more(
+    app: Flask, client: FlaskClient, engine: Engine, rung: list[int], limits: dict[str, float], asks: str | None
+) -> None:
+    app.config["SETTINGS"] = app.config["SETTINGS"].model_copy(update=limits)
+    other_model(engine, price_in=1, price_out=2)
+    file = (io.BytesIO(CONTEXT.encode()), "mine.txt")
+    wanted = form(
+        players="cross", models=["scripted", "other"], contexts_file=file, contexts="upload", name="All & one"
+    )
+    first = client.post("/admin/rounds/new", data=wanted, content_type="multipart/form-data")
+    if asks is None:
+        assert first.status_code == 303
+        return
+    assert (first.status_code, asks in first.text, rung) == (200, True, [])
+    assert "Start 3 rounds with 300 matches?" in first.text
+    asked = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', first.text)
+    again: dict[str, Any] = {name: html.unescape(value) for name, value in asked if name != "models"}
+    again["models"] = [value for name, value in asked if name == "models"]
+    back = client.post("/admin/rounds/new", data={**again, "action": "change"})
+    assert (back.status_code, rung) == (200, [])
+    assert back.text.count('name="models" value="scripted" checked') == 1
+    more = client.post("/admin/rounds/new", data={**again, "matches": "200"})
+    assert (more.status_code, "Start 3 rounds with 600 matches?" in more.text, rung) == (200, True, [])
+    assert client.post("/admin/rounds/new", data={**again, "action": "start"}).location == "/admin/rounds/matrix/1"
+    assert rung == [1, 2, 3]
+    with reading(engine) as session:
+        assert session.get_one(RoundMaterial, 1).source == "mine.txt"
+    assert row_of(engine, 1).name == "All & one"
 
 
 def test_contexts_come_from_a_file(client: FlaskClient, engine: Engine, rung: list[int]) -> None:

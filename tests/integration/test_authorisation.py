@@ -117,6 +117,9 @@ ROUTES: dict[str, Row] = {
     "POST /admin/rounds/new": experimenters("400", form={"game": "taboo", "matches": "none at all"}),
     "GET /admin/rounds/compare": experimenters("400"),
     "GET /admin/rounds/matrix/<int:round_id>": experimenters("200"),
+    "POST /admin/rounds/matrix/<int:round_id>": experimenters(
+        "303 /admin/rounds/matrix/{round_id}", form={"action": "cancel"}
+    ),
     "GET /admin/rounds/<int:round_id>": experimenters("200"),
     "POST /admin/rounds/<int:round_id>": experimenters("303 /admin/rounds/{round_id}", form={"action": "cancel"}),
     "GET /admin/rounds/<int:round_id>/charts/<name>.json": experimenters("404"),  # nothing has been played

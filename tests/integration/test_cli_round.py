@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,24 @@ def test_cross_play_makes_a_round_for_every_pair(app: Flask, engine: Engine, stu
     assert {each["matrix_id"] for each in told["rounds"]} == {1}
     told = run(app, "taboo", "--models", "scripted", "stub-taboo", "--matches", "1", "--cross-play")
     assert len(told["rounds"]) == 4  # attacker and defender are not the same
+
+
+def test_a_cross_play_is_one_line_and_is_stopped_and_resumed_as_one(app: Flask, engine: Engine) -> None:
+    runner = app.test_cli_runner()
+    runner.invoke(args=["model", "add-scripted", "casual", "--manner", "casual"])
+    told = run(app, "negotiation", "--models", "scripted", "casual", "--matches", "4", "--cross-play", "--queue")
+    assert told["round_ids"] == [1, 2, 3]
+    listed = runner.invoke(args=["round", "list"]).stdout
+    assert re.fullmatch(r" +1 +negotiation +waiting +0/12 +cross-play of 3 rounds: scripted, casual\n", listed), listed
+    assert len(json.loads(runner.invoke(args=["round", "list", "--json"]).stdout)) == 3
+    stopped = runner.invoke(args=["round", "cancel", "2", "--cross-play"])
+    assert stopped.stdout == "Cross-play 1: 3 rounds cancelled; `flask round resume 1 --cross-play` plays the rest.\n"
+    again = runner.invoke(args=["round", "cancel", "2", "--cross-play"])
+    assert (again.exit_code, again.stderr.count("\n")) == (2, 1)
+    resumed = runner.invoke(args=["round", "resume", "1", "--cross-play", "--json"])
+    assert [each["status"] for each in json.loads(resumed.stdout)["rounds"]] == ["done"] * 3
+    alone = runner.invoke(args=["round", "cancel", "4", "--cross-play"])
+    assert (alone.exit_code, "round: expected the number of one" in alone.stderr) == (2, True)
 
 
 def test_the_temperature_of_a_round_is_the_one_that_is_asked_for(app: Flask, engine: Engine, stub: StubServer) -> None:

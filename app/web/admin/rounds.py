@@ -57,10 +57,10 @@ def _list(given: dict[str, str], refused: str | None) -> str:
         if refused is None:
             before = read_before(request.args.get("before", ""))
             found, older = chosen_rounds(session, read_chosen(session, given), before)
-        scored = scores(db.engine, [line.row for line in found])
+        scored = scores(db.engine, [line.row for line in found if not line.members])
         return render_template(
             "admin/rounds.html",
-            rounds=[shown_round(line, scored[line.row.id]) for line in found],
+            rounds=[shown_round(line, scored.get(line.row.id)) for line in found],
             given=given,
             refused=refused,
             first=before is None,
@@ -75,10 +75,11 @@ def shown_round(line: Line, scored: Shown | None) -> dict[str, Any]:
     """A round or a cross-play, which has a score for each pair, as a line of a list."""
     row = line.row
     return {
-        "id": row.id, "name": row.name, "game": row.game, "models": line.models, "state": line.state,
-        "source": row.source, "finished": row.finished, "matches": row.matches, "percent": line.percent,
+        "id": row.id, "name": line.name, "game": row.game, "models": line.models, "state": line.state,
+        "source": row.source, "finished": line.finished, "matches": line.matches, "percent": line.percent,
         "score": scored and scored.score, "headline": scored and scored.headline, "all_aborted": line.all_aborted,
-        "matrix_id": row.matrix_id, "at": row.started_at or row.created_at, "open": _open(row),
+        "rounds": len(line.members), "at": row.started_at or row.created_at,
+        "open": any(_open(each) for each in line.rows),
     }  # fmt: skip
 
 

@@ -3,22 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flask import render_template, request
+from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app import states
 from app.analysis.bootstrap import Figure
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
-from app.errors import AppError, Invalid, NotFound
+from app.errors import AppError, Conflict, Invalid, shown
 from app.extensions import reading
 from app.games.base import whole_number
 from app.models import RoundRow
-from app.rounds import life
-from app.rounds.listing import lines
+from app.queues import call_to_round
+from app.rounds import life, matrix
+from app.rounds.listing import cross_play_line, lines
 from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds import WORKERS_CALLED
 from app.web.admin.rounds_analysis import (
     MORE,
     POOLED,
@@ -31,7 +33,9 @@ from app.web.admin.rounds_analysis import (
     with_specs,
 )
 from app.web.admin.rounds_result import result_of
+from app.web.seats import settings
 from app.web.words import game_titles
+from app.web.writes import write
 
 MOST = 20  # rounds side by side
 _CHARTS = {
@@ -100,12 +104,34 @@ def _figure(analysis: RoundAnalysis, name: str) -> Figure | None:
 @blueprint.get("/rounds/matrix/<int:round_id>")
 def round_matrix(round_id: int) -> str:
     """What each model scores against each, in the cross-play that began with that round."""
+    return _matrix_page(round_id)
+
+
+@blueprint.post("/rounds/matrix/<int:round_id>")
+def act_on_matrix(round_id: int) -> ResponseReturnValue:
+    """Do with all rounds of a cross-play what the pressed button says: cancel or resume them."""
+    action = request.form.get("action")
+    numbers: list[int] = []
+    try:
+        if action == "cancel":
+            write(lambda session: matrix.cancel(session, round_id))
+        elif action == "resume":
+            numbers = write(lambda session: [row.id for row in matrix.resume(session, round_id, queued=True)])
+        else:
+            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+    except (Invalid, Conflict) as error:
+        return _matrix_page(round_id, error.message), error.status
+    for number in numbers:
+        call_to_round(settings().broker_url, number, WORKERS_CALLED)
+    return redirect(url_for("admin.round_matrix", round_id=round_id), 303)
+
+
+def _matrix_page(round_id: int, refused: str | None = None) -> str:
     with reading() as session:
-        rows = session.scalars(select(RoundRow).where(RoundRow.matrix_id == round_id).order_by(RoundRow.id)).all()
-        if not rows:
-            raise NotFound(f"cross-play: expected the number of one that exists, got {round_id}")
+        rows = matrix.rounds_of(session, round_id)
         found = matrix_of(round_id, rows)
-        pairs = {line.models: line.row.id for line in lines(session, rows)}
+        members = lines(session, rows)
+        pairs = {line.models: line.row.id for line in members}
         return render_template(
             "admin/round-matrix.html",
             matrix=found,
@@ -113,9 +139,11 @@ def round_matrix(round_id: int) -> str:
             first=rows[0],
             charts=[with_specs(chart) for chart in cross_plays(found)],
             tables=[(role, _cells(found, role, pairs)) for role in found.roles],
-            rounds=lines(session, rows),
-            finished=sum(row.finished for row in rows),
-            matches=sum(row.matches for row in rows),
+            rounds=members,
+            line=cross_play_line(members),
+            can_cancel=any(row.status in states.OPEN for row in rows),
+            can_resume=any(line.state in matrix.STOPPED for line in members),
+            refused=refused,
         )
 
 
