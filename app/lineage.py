@@ -207,7 +207,7 @@ def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Pla
 def _learned_from(session: Session, ids: Collection[int]) -> tuple[list[Dataset], list[TrainingJob]]:
     """Datasets that hold rows of these models' matches, and jobs on those or from these weights, the latest first."""
     numbers = {*_cut_from_rounds(session, ids), *_cut_from_others(session, ids)}
-    datasets = select(Dataset).where(Dataset.id.in_(numbers)).order_by(Dataset.id.desc())
+    datasets = select(Dataset).where(Dataset.id.in_(numbers), Dataset.complete).order_by(Dataset.id.desc())
     which = or_(TrainingJob.base_id.in_(ids), TrainingJob.dataset_id.in_(numbers))
     jobs = select(TrainingJob).where(which).order_by(TrainingJob.id.desc()).options(defer(TrainingJob.log))
     return list(session.scalars(datasets)), list(session.scalars(jobs))

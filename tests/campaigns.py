@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, select, update
 
 from app.campaigns import life
+from app.campaigns.material import parted
 from app.campaigns.spec import read_spec
 from app.config import Settings
 from app.extensions import writing
@@ -70,7 +71,8 @@ def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool =
     small = {"game": "negotiation", "iterations": 3, "matches": 6, "evaluation": 4}
     alone = {"evaluation_temperature": None, "partner": None}
     wanted = read_spec({**small, **alone, **spec, "base": base}, 7)
-    material = _contexts() if wanted.game == "negotiation" else None
+    given = _contexts() if wanted.game == "negotiation" else None
+    material = parted(wanted.game, given, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
         return life.create(session, wanted, name, material, queued=queued).id
 

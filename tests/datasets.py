@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from app.datasets import build, store
+from app.datasets import build, register, store
 from app.datasets import rounds as imported
 from app.datasets.records import check
 from app.datasets.spec import read_spec
-from app.extensions import reading, transact, writing
+from app.extensions import reading, transact
 from app.games.base import Event
 from app.matches.record import load
 from app.models import Dataset, MatchRow
@@ -21,9 +21,9 @@ def cut(engine: Engine, home: Path, name: str = "mine", **spec: Any) -> Dataset:
     with reading(engine) as session:
         found = build.prepare(session, read_spec(spec))
         draft = store.write(home, found, build.cuts(session, found))
-    with writing(engine) as session:
-        row = store.save(session, draft, name)
-        session.flush()
+    number = register.save(transact(engine), draft, name)
+    with reading(engine) as session:
+        row = store.get_dataset(session, number)
         session.expunge(row)
     return row
 

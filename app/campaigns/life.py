@@ -11,26 +11,24 @@ from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import leases, states
-from app.campaigns.material import parted
+from app.campaigns.material import Parted
 from app.campaigns.spec import Spec
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import check_model_name, read_config
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
 from app.registry import find_round_model
-from app.rounds.life import Material
 
 PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
 
 
-def create(
-    session: Session, spec: Spec, name: str | None, material: Material | None = None, *, queued: bool
-) -> Campaign:
+def create(session: Session, spec: Spec, name: str | None, material: Parted, *, queued: bool) -> Campaign:
     """Write down a campaign that waits to be carried on, by workers if it is `queued`.
 
-    Its models will be called NAME-1, NAME-2 and so on; without a name it gets one. Raises NotFound for an unknown base,
-    Conflict for a name that one of them would share, and Invalid for all else that cannot be run.
+    Its models will be called NAME-1, NAME-2 and so on; without a name it gets one. `material` is what `material.parted`
+    gives, which takes half a second, and so is made before a transaction. Raises NotFound for an unknown base, Conflict
+    for a name that one of them would share, and Invalid for all else that cannot be run.
     """
-    play, held = parted(spec.game, material, spec.evaluation, spec.seed)  # takes half a second, so before any lock
+    play, held = material
     base = find_round_model(session, spec.game, spec.base)
     if base.kind != "local":
         raise Invalid(

@@ -15,6 +15,8 @@ HELD_OUT = "held-out material"
 _SHARE = 10  # one piece of material in so many is held out
 _DRAWS = 40_000  # of contexts; there are 5,793 different ones, and nearly all of them come up
 
+Parted = tuple[Material, Material]  # to play with, and to evaluate on
+
 
 def is_held_out(item: Any) -> bool:
     """Whether a context ([counts, values of seat 0, of seat 1]) or a word is kept for evaluations, and never played.
@@ -29,7 +31,7 @@ def is_held_out(item: Any) -> bool:
     return int.from_bytes(digest[:8]) % _SHARE == 0
 
 
-def parted(game: str, given: Material | None, evaluation: int, seed: int) -> tuple[Material, Material]:
+def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Parted:
     """Material to play with, and `evaluation` pieces to evaluate on, some of them twice if there are not so many.
 
     Without a list, contexts are drawn, and words are those that Parlor comes with. Raises Invalid for a list that is

@@ -16,10 +16,10 @@ from app import leases, states
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import life
 from app.campaigns.spec import BASE, Evaluation, Spec, spec_of
-from app.datasets import build, store
+from app.datasets import build, register, store
 from app.datasets.spec import read_spec as read_dataset_spec
 from app.errors import AppError
-from app.extensions import reading, writing
+from app.extensions import reading, transact, writing
 from app.finetuning import jobs
 from app.games.base import JSON
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, RoundRow, TrainingJob
@@ -256,11 +256,12 @@ def _filter(bench: Bench, campaign_id: int, due: _Filter, spec: Spec, name: str)
     with reading(bench.database) as session:
         found = build.prepare(session, wanted)
         draft = store.write(bench.home, found, build.cuts(session, found))
+    number = register.add(transact(bench.database), draft, life.model_name(name, due.number))
     with writing(bench.database) as session:
         if life.held(session, campaign_id, bench.owner) is None:
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
-        row.dataset_id = store.save(session, draft, life.model_name(name, due.number)).id
+        row.dataset_id = register.publish(session, number).id
 
 
 def _analyse(bench: Bench, campaign_id: int, due: _Analysis) -> None:

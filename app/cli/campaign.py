@@ -15,6 +15,7 @@ from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.themes import LIGHT, THEMES
 from app.campaigns import life, steps
 from app.campaigns.listing import evaluated, figure_of, results
+from app.campaigns.material import parted
 from app.campaigns.spec import METHODS, PARTNER, STARTS, read_spec
 from app.cli.base import (
     Group,
@@ -103,8 +104,9 @@ def run(game: str, filter_: str, name: str | None, queue: bool, as_json: bool, *
         seed=new_seed() if seed is None else read_seed(seed, "--seed"),
     )
     ensure_database()
+    material = parted(wanted.game, items, wanted.evaluation, wanted.seed)
     with writing() as session:
-        campaign_id = life.create(session, wanted, name, items, queued=queue).id
+        campaign_id = life.create(session, wanted, name, material, queued=queue).id
     _go_on(campaign_id, queue, as_json)
 
 

@@ -1,7 +1,7 @@
 """`flask dataset`: what was played, cut into rows to train on."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ import click
 
 from app.cli.base import Group, ensure_database, print_json, progress, settings
 from app.datasets import build as builder
-from app.datasets import filters, spec, store
+from app.datasets import filters, register, spec, store
 from app.errors import Invalid, check_name
-from app.extensions import reading, writing
+from app.extensions import db, reading, transact
 from app.files import pour, replace_file
 from app.models import Dataset
 
@@ -53,11 +53,12 @@ def build(filter_: str, name: str | None, out: str | None, as_json: bool, **give
         found = builder.prepare(session, wanted)
         with progress(builder.cuts(session, found), lambda: found.matches) as rows:
             draft = store.write(home, found, rows)
-    with writing() as session:
-        row = store.save(session, draft, called)
-        described = _described(row, home)
-        if out is not None:
-            _copy(home, row, out)
+    if out is not None:
+        with draft.path.open("rb") as lines:
+            _copy(lines, out)  # first: where it cannot be written, no dataset is registered
+    number = register.save(transact(db.engine), draft, called)
+    with reading() as session:
+        described = _described(store.get_dataset(session, number), home)
     if as_json:
         print_json({**described, "out": out} if out is not None else described)
     else:
@@ -115,7 +116,7 @@ def export(called: str, out: str, as_json: bool) -> None:
         if out == STDOUT:
             pour(store.content(settings().home, row), sys.stdout.buffer)
             return
-        _copy(settings().home, row, out)
+        _copy(store.content(settings().home, row), out)
         described = _described(row, settings().home)
     if as_json:
         print_json({**described, "out": out})
@@ -123,12 +124,12 @@ def export(called: str, out: str, as_json: bool) -> None:
         click.echo(f"{_line(described)} in {out}.")
 
 
-def _copy(home: Path, row: Dataset, out: str) -> None:
+def _copy(pieces: Iterable[bytes], out: str) -> None:
     path = Path(out).resolve()  # what a link points at is replaced, not the link
     try:
         if path.is_dir():
             raise Invalid(f"--out: expected a file, got the folder {out}")
-        replace_file(path, store.content(home, row))
+        replace_file(path, pieces)
     except OSError as error:
         raise Invalid(
             f"--out: expected a file that can be written, got {out} ({error.strerror}); nothing was left there"

@@ -10,24 +10,20 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 
-from sqlalchemy import func, insert, select, text
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.datasets.build import Cut, Reading, refuse_nothing
 from app.datasets.spec import Spec
-from app.errors import Invalid, NotFound, check_name, shown
+from app.errors import Invalid, NotFound, shown
 from app.files import private_folder
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow
 
 FOLDER = "datasets"  # in PARLOR_HOME
-_ROWS_AT_ONCE = 5_000
 _PIECE = 1 << 20  # bytes
-_BEFORE_GROUP = b'{"group":"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,49 +128,6 @@ def _pour(path: Path, found: Iterable[list[Cut]]) -> _Tally:
     return tally
 
 
-def save(session: Session, draft: Draft, name: str) -> Dataset:
-    """Register a draft as the next version of the dataset of that name, with the origin of each row.
-
-    Raises Invalid for a name that cannot be one.
-    """
-    check_name("name", name)
-    if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
-        session.execute(text("LOCK TABLE dataset IN SHARE ROW EXCLUSIVE MODE"))
-    latest = session.scalar(select(func.max(Dataset.version)).where(Dataset.name == name)) or 0
-    row = Dataset(
-        name=name,
-        version=latest + 1,
-        spec=draft.spec,
-        sha256=draft.sha256,
-        size=draft.size,
-        rows=draft.rows,
-        words=draft.words,
-        own_words=draft.own_words,
-        figures=draft.figures,
-        created_at=datetime.now(UTC),
-    )
-    session.add(row)
-    session.flush()
-    places = enumerate(_origins(draft.path))
-    while part := list(islice(places, _ROWS_AT_ONCE)):
-        session.execute(
-            insert(DatasetRow),
-            [
-                {"dataset_id": row.id, "place": place, "match_id": match_id, "seat": seat}
-                for place, (match_id, seat) in part
-            ],
-        )
-    return row
-
-
-def _origins(path: Path) -> Iterator[tuple[str, int]]:
-    """Match and seat of each row of a file, which stand at the beginning of its line."""
-    with path.open("rb") as file:
-        for line in file:
-            match_id, _, rest = line[len(_BEFORE_GROUP) :].partition(b":")
-            yield match_id.decode(), int(rest[:1])
-
-
 def default_name(spec: Spec) -> str:
     """What a dataset is called that nobody has named."""
     if not spec.rounds:
@@ -188,13 +141,13 @@ def default_name(spec: Spec) -> str:
 
 def list_datasets(session: Session) -> Sequence[Dataset]:
     """All datasets, the latest first."""
-    return session.scalars(select(Dataset).order_by(Dataset.id.desc())).all()
+    return session.scalars(select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc())).all()
 
 
 def get_dataset(session: Session, dataset_id: int) -> Dataset:
     """The dataset of that number. Raises NotFound."""
     row = session.get(Dataset, dataset_id) if 0 < dataset_id < 2**31 else None
-    if row is None:
+    if row is None or not row.complete:
         raise NotFound(
             f"dataset: expected the number of one that exists, got {dataset_id}; `flask dataset list` shows them"
         )
@@ -206,10 +159,10 @@ def find_dataset(session: Session, called: str) -> Dataset:
     if called.isascii() and called.isdecimal() and len(called) < 11:
         return get_dataset(session, int(called))
     name, mark, version = called.rpartition("@")
-    statement = select(Dataset).where(Dataset.name == called).order_by(Dataset.version.desc()).limit(1)
-    row = session.scalar(statement)
+    named = select(Dataset).where(Dataset.complete)
+    row = session.scalar(named.where(Dataset.name == called).order_by(Dataset.version.desc()).limit(1))
     if row is None and mark and version.isascii() and version.isdecimal() and len(version) < 11:
-        row = session.scalar(select(Dataset).where(Dataset.name == name, Dataset.version == int(version)))
+        row = session.scalar(named.where(Dataset.name == name, Dataset.version == int(version)))
     if row is None:
         raise NotFound(
             f"dataset: expected the number, name or name@version of one that exists, got {shown(called)};"
@@ -228,7 +181,7 @@ def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, in
     rows = (
         select(Dataset, DatasetRow.seat)
         .join(DatasetRow, DatasetRow.dataset_id == Dataset.id)
-        .where(DatasetRow.match_id == match_id)
+        .where(DatasetRow.match_id == match_id, Dataset.complete)
         .distinct()
         .order_by(Dataset.id.desc(), DatasetRow.seat)
     )

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, String, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, String, UniqueConstraint, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
@@ -28,6 +28,7 @@ class Dataset(Model):
     own_words: Mapped[int] = mapped_column(BigInteger)  # of the moves to be learned
     figures: Mapped[dict[str, Any]] = mapped_column(Json)  # what was counted while it was cut, for its page
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    complete: Mapped[bool] = mapped_column(server_default=true())  # whether all of its rows are there; else unseen
 
 
 class DatasetRow(Model):

@@ -51,8 +51,10 @@ def spec(**fields: Any) -> Spec:
 
 
 def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: Any = None, **fields: Any) -> int:
+    wanted = spec(**fields)
+    both = parted(wanted.game, material, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
-        return life.create(session, spec(**fields), name, material, queued=queued).id
+        return life.create(session, wanted, name, both, queued=queued).id
 
 
 def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.Part | None:

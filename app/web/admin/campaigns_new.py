@@ -5,25 +5,25 @@ from typing import Any
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.campaigns import life
+from app.campaigns.material import parted
 from app.campaigns.spec import STARTS
 from app.datasets.filters import FILTERS
 from app.errors import AppError
-from app.extensions import db, reading, writing
+from app.extensions import db, reading
 from app.games import find_game
 from app.games.taboo import target_words
 from app.queues import call_to_campaign
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
-from app.web.admin.campaigns_form import Asked
 from app.web.admin.rounds_form import Refused
 from app.web.admin.rounds_scores import in_thread
 from app.web.seats import settings
 from app.web.words import game_titles
+from app.web.writes import write
 
 _FIRST = "negotiation"
 
@@ -44,8 +44,10 @@ def start_campaign() -> ResponseReturnValue:
     form = campaigns_form.typed(request, game)
     try:
         asked = campaigns_form.read(form, settings().CONTEXTS_FILE)
+        spec = asked.spec
         # Contexts are drawn for half a second, during which others play.
-        number = in_thread(db.engine, lambda own: _create(own, asked))
+        material = in_thread(db.engine, lambda _own: parted(spec.game, asked.material, spec.evaluation, spec.seed))
+        number = write(lambda session: life.create(session, spec, asked.name, material, queued=True).id)
     except (Refused, AppError) as error:
         field = error.field if isinstance(error, Refused) else campaigns_form.field_of(error.message, game)
         status = error.status if isinstance(error, AppError) else 400
@@ -53,11 +55,6 @@ def start_campaign() -> ResponseReturnValue:
             return _form(session, form, Refused(field, error.message)), status
     call_to_campaign(settings().broker_url, number)
     return redirect(url_for("admin.campaign_page", campaign_id=number), 303)
-
-
-def _create(engine: Engine, asked: Asked) -> int:
-    with writing(engine) as session:
-        return life.create(session, asked.spec, asked.name, asked.material, queued=True).id
 
 
 def _form(session: Session, form: Mapping[str, Any], refused: Refused | None = None) -> str:

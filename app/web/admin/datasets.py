@@ -72,7 +72,8 @@ def _samples(session: Session, row: Dataset) -> tuple[list[JSON], str | None]:
 
 def _same(session: Session, row: Dataset) -> Sequence[Dataset]:
     """Other datasets that hold the very same bytes."""
-    others = select(Dataset).where(Dataset.sha256 == row.sha256, Dataset.id != row.id).order_by(Dataset.id)
+    same = Dataset.sha256 == row.sha256, Dataset.id != row.id, Dataset.complete
+    others = select(Dataset).where(*same).order_by(Dataset.id)
     return session.scalars(others).all()
 
 

@@ -8,11 +8,11 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy import Engine
 
-from app.datasets import build, store
+from app.datasets import build, register, store
 from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
 from app.datasets.spec import Spec, read_spec
 from app.errors import AppError, Invalid, check_name
-from app.extensions import db, reading, writing
+from app.extensions import db, reading
 from app.games import GAMES
 from app.matches.overview import reasons
 from app.players.prompts import styles
@@ -21,6 +21,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
 from app.web.seats import settings
 from app.web.words import game_titles
+from app.web.writes import write
 
 MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
 _DEFAULTS = {
@@ -46,13 +47,14 @@ def make_dataset() -> ResponseReturnValue:
         name = form["name"] or store.default_name(wanted)
         check_name("name", name)
         home = settings().home
-        number = in_thread(db.engine, lambda own: _make(own, home, wanted, name))
+        draft = in_thread(db.engine, lambda own: _cut(own, home, wanted))
+        number = register.save(write, draft, name)
     except AppError as error:
         return _form(form, error.message), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
-def _make(engine: Engine, home: Path, wanted: Spec, name: str) -> int:
+def _cut(engine: Engine, home: Path, wanted: Spec) -> store.Draft:
     with reading(engine) as session:
         found = build.prepare(session, wanted)
         if found.matches > MOST:
@@ -60,10 +62,7 @@ def _make(engine: Engine, home: Path, wanted: Spec, name: str) -> int:
                 f"matches: expected at most {MOST} to be read while a page waits, got {found.matches};"
                 f" `{_command(wanted)}` has no such limit"
             )
-        draft = store.write(home, found, build.cuts(session, found))
-    with writing(engine) as session:
-        row = store.save(session, draft, name)
-        return row.id
+        return store.write(home, found, build.cuts(session, found))
 
 
 def _command(wanted: Spec) -> str:

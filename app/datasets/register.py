@@ -1,0 +1,113 @@
+"""Registering a dataset whose file is there: its row, and the origin of each of the file's rows.
+
+A hundred thousand rows take seconds, and on SQLite whoever writes keeps everybody else from it. So they are written in
+short transactions, and the dataset is seen when the last of them is done.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from sqlalchemy import Delete, delete, func, insert, select, text
+from sqlalchemy.orm import Session
+
+from app.datasets.store import Draft
+from app.errors import check_name
+from app.extensions import Transact, in_turn
+from app.models import Dataset, DatasetRow
+
+_ROWS_AT_ONCE = 5_000  # in one transaction
+_FORGOTTEN = timedelta(hours=1)  # after which nobody is at registering a dataset any more
+_BEFORE_GROUP = b'{"group":"'
+
+
+def save(transact: Transact, draft: Draft, name: str) -> int:
+    """Register a draft as the next version of the dataset of that name, with the origin of each row. Its number.
+
+    Raises Invalid for a name that cannot be one.
+    """
+    number = add(transact, draft, name)
+    transact(lambda session: publish(session, number))
+    return number
+
+
+def add(transact: Transact, draft: Draft, name: str) -> int:
+    """Write a draft down in as many short transactions as it takes. Nobody sees it until `publish`. Its number.
+
+    What was left of datasets that somebody was killed at goes first. Raises Invalid for a name that cannot be one.
+    """
+    check_name("name", name)
+    for forgotten in transact(_forgotten):
+        _remove(transact, *forgotten)
+    number = transact(lambda session: _begun(session, draft, name))
+    places = enumerate(_origins(draft.path))
+    while part := list(islice(places, _ROWS_AT_ONCE)):
+        in_turn(transact, partial(_insert, dataset_id=number, part=part))
+    return number
+
+
+def publish(session: Session, dataset_id: int) -> Dataset:
+    """Let a dataset be seen: all of its rows are there."""
+    row = session.get_one(Dataset, dataset_id)
+    row.complete = True
+    session.flush()
+    return row
+
+
+def _begun(session: Session, draft: Draft, name: str) -> int:
+    if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
+        session.execute(text("LOCK TABLE dataset IN SHARE ROW EXCLUSIVE MODE"))
+    latest = session.scalar(select(func.max(Dataset.version)).where(Dataset.name == name)) or 0
+    row = Dataset(
+        name=name,
+        version=latest + 1,
+        spec=draft.spec,
+        sha256=draft.sha256,
+        size=draft.size,
+        rows=draft.rows,
+        words=draft.words,
+        own_words=draft.own_words,
+        figures=draft.figures,
+        created_at=datetime.now(UTC),
+        complete=False,
+    )
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[str, int]]]) -> None:
+    rows = [
+        {"dataset_id": dataset_id, "place": place, "match_id": match_id, "seat": seat}
+        for place, (match_id, seat) in part
+    ]
+    session.execute(insert(DatasetRow), rows)
+
+
+def _forgotten(session: Session) -> list[tuple[int, int]]:
+    """Number and rows of datasets that nobody is registering any more."""
+    left = select(Dataset.id, Dataset.rows).where(
+        ~Dataset.complete, Dataset.created_at < datetime.now(UTC) - _FORGOTTEN
+    )
+    return [(row.id, row.rows) for row in session.execute(left)]
+
+
+def _remove(transact: Transact, dataset_id: int, rows: int) -> None:
+    for first in range(0, rows, _ROWS_AT_ONCE):
+        places = DatasetRow.place.between(first, first + _ROWS_AT_ONCE - 1)
+        in_turn(transact, partial(_delete, which=delete(DatasetRow).where(DatasetRow.dataset_id == dataset_id, places)))
+    transact(lambda session: _delete(session, delete(Dataset).where(Dataset.id == dataset_id)))
+
+
+def _delete(session: Session, which: Delete) -> None:
+    session.execute(which)
+
+
+def _origins(path: Path) -> Iterator[tuple[str, int]]:
+    """Match and seat of each row of a file, which stand at the beginning of its line."""
+    with path.open("rb") as file:
+        for line in file:
+            match_id, _, rest = line[len(_BEFORE_GROUP) :].partition(b":")
+            yield match_id.decode(), int(rest[:1])
