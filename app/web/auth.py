@@ -14,13 +14,13 @@ from flask_babel import gettext, lazy_gettext, ngettext
 from flask_limiter.util import get_remote_address
 from flask_login import current_user, login_required, login_user, logout_user
 from flask_wtf import FlaskForm
-from gevent import get_hub
 from sqlalchemy import select
 from werkzeug.wrappers import Response
 
 from app import accounts
 from app.extensions import reading, writing
 from app.models import User
+from app.web import passwords
 from app.web.extensions import limiter, login
 from app.web.headers import never_stored
 from app.web.language import own_path
@@ -78,6 +78,10 @@ def _name() -> str:
     return request.form.get("name", "").strip()[:80]
 
 
+def _name_and_address() -> str:
+    return f"{get_remote_address()} {_name().casefold()}"
+
+
 def _until_when() -> str:
     """What a visitor reads who has guessed too often."""
     limit = limiter.current_limit
@@ -98,12 +102,7 @@ def _until_when() -> str:
     return str(words)
 
 
-_guesses: dict[str, Any] = {
-    "limit_value": "10 per 5 minutes",
-    "methods": ["POST"],
-    "deduct_when": lambda response: response.status_code == 401,
-    "error_message": _until_when,
-}
+_guesses: dict[str, Any] = {"methods": ["POST"], "error_message": _until_when}
 
 
 @blueprint.get("/sign-in")
@@ -115,8 +114,8 @@ def sign_in() -> ResponseReturnValue:
 
 
 @blueprint.post("/sign-in")
-@limiter.limit(key_func=get_remote_address, scope="passwords from an address", **_guesses)
-@limiter.limit(key_func=lambda: _name().casefold(), scope="passwords for a name", **_guesses)
+@limiter.limit(passwords.BY_ADDRESS, key_func=get_remote_address, scope="passwords from an address", **_guesses)
+@limiter.limit(passwords.BY_NAME, key_func=_name_and_address, scope="passwords for a name", **_guesses)
 def check_password() -> ResponseReturnValue:
     """Sign in with name and password."""
     name, password = _name(), request.form.get("password", "")
@@ -124,12 +123,11 @@ def check_password() -> ResponseReturnValue:
         user = database.scalar(select(User).where(User.name == name))
         if user is not None:
             database.expunge(user)
-    # In a real thread: hashing would stall the event loop and everybody's games for its tenth of a second.
-    fits = get_hub().threadpool.apply(accounts.password_fits, (user and user.password_hash, password))
-    # Of many guesses at once, those after the tenth wrong one are refused even when right.
-    if user is None or not fits or any(limit.remaining <= 0 for limit in limiter.current_limits):
+    passwords.attempt(name.casefold())
+    if not passwords.hashing(accounts.password_fits, user and user.password_hash, password) or user is None:
         page = render_template("sign-in.html", next=request.args.get("next", ""), name=name, error=_WRONG)
         return page, 401
+    passwords.was_right(name.casefold())
     begin_session(user)
     return redirect(_next(), 303)
 
@@ -168,19 +166,19 @@ def account() -> ResponseReturnValue:
 
 @blueprint.post("/account")
 @login_required  # type: ignore[untyped-decorator]
-@limiter.limit(key_func=lambda: current_user.get_id(), scope="old passwords", **_guesses)
+@limiter.limit(passwords.BY_NAME, key_func=lambda: current_user.get_id(), scope="old passwords", **_guesses)
 def change_password() -> ResponseReturnValue:
     """Set a password. The old one is asked for, except from who has just come by a link."""
     old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
-    hashing = get_hub().threadpool.apply
-    if _asks_for_old() and not hashing(accounts.password_fits, (current_user.password_hash, old)):
+    if _asks_for_old() and not passwords.hashing(accounts.password_fits, current_user.password_hash, old):
         return _account_page(old=gettext("This is not the password until now.")), 401
+    passwords.was_right()
     if new != again:
         return _account_page(again=gettext("The two are not the same. Please write the new password twice.")), 400
     # Looked at before the thread pool is asked, which writes down every error of what it runs.
     if not accounts.SHORTEST_PASSWORD <= len(new) <= accounts.LONGEST_PASSWORD:
         return _account_page(new=_too_short_or_long(new)), 400
-    made = hashing(accounts.hash_password, (new,))
+    made = passwords.hashing(accounts.hash_password, new)
     with writing() as database:
         user = database.get_one(User, current_user.id)
         user.password_hash = made

@@ -1,11 +1,13 @@
 """Signing in: passwords, links, sessions that end, and guessing that is stopped."""
 
 import re
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import gevent
 import pytest
 from click.testing import Result
 from flask import Flask
@@ -16,6 +18,7 @@ from sqlalchemy import select
 from app import accounts
 from app.extensions import reading, writing
 from app.models import User
+from app.web import passwords, writes
 from app.web.extensions import limiter
 from tests.experimenter import signed_in
 
@@ -121,6 +124,14 @@ def test_a_form_without_its_token_is_refused(app: Flask, ada: FlaskClient) -> No
 # ---- Guessing ----------------------------------------------------------------
 
 
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """For how long attempts were slowed down, which they are not really."""
+    naps: list[float] = []
+    monkeypatch.setattr(passwords.gevent, "sleep", naps.append)
+    return naps
+
+
 def test_after_ten_wrong_passwords_even_the_right_one_has_to_wait(ada: FlaskClient) -> None:
     assert guess(ada, 11) == [*[401] * 10, 429]
     answer = ada.post("/sign-in", data=FORM)
@@ -128,14 +139,59 @@ def test_after_ten_wrong_passwords_even_the_right_one_has_to_wait(ada: FlaskClie
     assert re.search(r"Please try again in \d+ (seconds|minutes)\.", answer.text)
 
 
-def test_guesses_count_for_the_name_and_for_the_address(app: Flask, ada: FlaskClient, broker: str) -> None:
-    elsewhere = {"REMOTE_ADDR": "192.0.2.7"}
-    names = [ada.post("/sign-in", data={"name": f"name {n}", "password": "x"}).status_code for n in range(11)]
-    assert names == [*[401] * 10, 429]
-    assert ada.post("/sign-in", data=FORM, environ_overrides=elsewhere).status_code == 303
+def test_guesses_count_for_the_address_and_for_the_name_from_there(app: Flask, ada: FlaskClient, broker: str) -> None:
+    names = [ada.post("/sign-in", data={"name": f"name {n}", "password": "x"}).status_code for n in range(31)]
+    assert names == [*[401] * 30, 429]
     Redis.from_url(broker).flushall()
-    assert guess(ada, 10, name="ADA ") == [401] * 10
-    assert app.test_client().post("/sign-in", data=FORM, environ_overrides=elsewhere).status_code == 429
+    assert guess(ada, 5) + guess(ada, 6, name="ADA ") == [*[401] * 10, 429]
+    assert ada.post("/sign-in", data={"name": "eve", "password": "x"}).status_code == 401
+
+
+def test_strangers_slow_a_name_down_and_cannot_lock_it(app: Flask, ada: FlaskClient, slept: list[float]) -> None:
+    def from_address(number: int, **form: str) -> int:
+        elsewhere = {"REMOTE_ADDR": f"192.0.2.{number}"}
+        return app.test_client().post("/sign-in", data={**FORM, **form}, environ_overrides=elsewhere).status_code
+
+    assert [from_address(number, password="wrong") for number in range(10)] == [401] * 10
+    assert slept == []
+    assert [from_address(number, password="wrong") for number in range(10, 25)] == [401] * 15
+    assert slept == [passwords.SLOW_SECONDS] * 15
+    assert from_address(99) == 303
+    assert ada.post("/sign-in", data=FORM).status_code == 303
+    assert from_address(99, name="eve") == 401
+    assert len(slept) == 17
+
+
+def test_a_guess_too_many_is_not_even_hashed(ada: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    monkeypatch.setattr(accounts, "password_fits", lambda _known, password: hashed.append(password))
+    assert guess(ada, 14)[-4:] == [429] * 4
+    assert len(hashed) == 10
+
+
+def test_hashing_holds_up_neither_the_event_loop_nor_whoever_writes(app: Flask) -> None:
+    hold = threading.Event()
+
+    def sign_in() -> bool:
+        with app.app_context():
+            return passwords.hashing(hold.wait, 60)
+
+    hashing = [gevent.spawn(sign_in) for _ in range(3)]
+    gevent.sleep(0.01)
+    with app.app_context():
+        assert writes.write(lambda _session: "written") == "written"
+    assert not any(each.ready() for each in hashing)
+    hold.set()
+    gevent.joinall(hashing)
+    assert [each.value for each in hashing] == [True] * 3
+
+
+def test_more_than_a_few_who_wait_to_be_hashed_are_told_to_come_back(
+    ada: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passwords, "_MOST_WAITING", 0)
+    answer = ada.post("/sign-in", data=FORM)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
 
 
 def test_signing_in_rightly_is_not_counted(app: Flask, ada: FlaskClient) -> None:

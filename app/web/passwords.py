@@ -1,0 +1,65 @@
+"""Guessing passwords costs: attempts are counted before anything is hashed, and hashing has a thread of its own.
+
+An address has so many attempts, and fewer for one name. Nobody can lock a name for others: when many attempts for it
+were wrong, wherever they came from, each further one takes longer.
+"""
+
+import contextlib
+from collections.abc import Callable
+from typing import TypeVar
+
+import gevent
+from flask_babel import gettext
+from gevent import get_hub
+from gevent.hub import Hub
+from gevent.threadpool import ThreadPool
+from limits import parse
+from redis.exceptions import RedisError
+
+from app.errors import Unavailable
+from app.web.extensions import limiter
+
+BY_ADDRESS, BY_NAME = "30 per 5 minutes", "10 per 5 minutes"  # BY_NAME: from one address, for one name
+SLOW_SECONDS = 2.0  # that an attempt takes longer
+_SLOW_AFTER = parse("10 per 5 minutes")
+_FROM_ANYWHERE = "wrong passwords for a name"
+_MOST_WAITING = 32
+
+T = TypeVar("T")
+_threads: dict[Hub, ThreadPool] = {}
+_waiting: list[object] = []
+
+
+def hashing(work: Callable[..., T], *arguments: object) -> T:
+    """What `work(*arguments)` returns, which hashes a password and raises nothing.
+
+    Done in a real thread, one at a time: it takes a tenth of a second of a whole core. Raises Unavailable when too many
+    wait for it already.
+    """
+    if len(_waiting) >= _MOST_WAITING:
+        raise Unavailable(gettext("Too many people are signing in just now. Please try again in a moment."))
+    hub, mark = get_hub(), object()
+    if hub not in _threads:
+        _threads[hub] = ThreadPool(1)
+    _waiting.append(mark)
+    try:
+        found: T = _threads[hub].apply(work, arguments)
+        return found
+    finally:
+        _waiting.remove(mark)
+
+
+def attempt(name: str) -> None:
+    """Somebody tries a password for a name. Takes its time when many have been wrong lately."""
+    with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
+        if not limiter.limiter.hit(_SLOW_AFTER, _FROM_ANYWHERE, name):
+            gevent.sleep(SLOW_SECONDS)
+
+
+def was_right(name: str | None = None) -> None:
+    """The attempt of this request was no wrong guess, and costs nothing."""
+    with contextlib.suppress(RedisError):
+        for each in limiter.current_limits:
+            limiter.limiter.hit(each.limit, *each.request_args, cost=-1)
+        if name is not None:
+            limiter.limiter.hit(_SLOW_AFTER, _FROM_ANYWHERE, name, cost=-1)
