@@ -1,18 +1,20 @@
-"""Experimenters: their passwords, and the links that sign them in once. Nothing here commits."""
+"""Experimenters: their passwords, the links that sign them in once, their sessions. Nothing here commits."""
 
 import hashlib
 import secrets
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash, generate_password_hash
 
 from app.errors import Conflict, Invalid, NotAllowed, NotFound, check_name, shown
-from app.models import LoginLink, User
+from app.models import LoginLink, User, UserSession
 
 FIRST_USER = "admin"
-LINK_HOURS = 24
+LINK_LIFE = timedelta(hours=24)
+START_LINK_LIFE = timedelta(minutes=30)  # of the link that every start prints, which stays on a screen or in a log
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200  # characters
 # Source: OWASP Password Storage Cheat Sheet, scrypt with N = 2^15, r = 8, p = 3 (32 MiB).
 _METHOD = "scrypt:32768:8:3"
@@ -45,6 +47,15 @@ def find_user(session: Session, name: str) -> User:
     return users[name]
 
 
+def remove_user(session: Session, name: str) -> None:
+    """Take an experimenter away, with the links that sign in. Raises NotFound, and Conflict for the only one."""
+    user = find_user(session, name)
+    if session.scalar(select(func.count()).select_from(User)) == 1:
+        raise Conflict(f"name: expected one of several experimenters, got {name}, the only one; add another one first")
+    session.delete(user)
+    session.flush()
+
+
 # ---- Passwords ---------------------------------------------------------------
 
 
@@ -72,18 +83,19 @@ def new_password() -> str:
 # ---- Links -------------------------------------------------------------------
 
 
-def new_link(session: Session, user: User, now: datetime) -> str:
-    """A path that signs the experimenter in, once, for a day."""
+def new_link(session: Session, user: User, now: datetime, life: timedelta = LINK_LIFE) -> str:
+    """A path that signs the experimenter in, once, for that long. An earlier one that was not used is void from now."""
+    session.execute(delete(LoginLink).where(LoginLink.user_id == user.id, LoginLink.used_at.is_(None)))
     token = secrets.token_urlsafe(24)
-    session.add(LoginLink(token_hash=_hash(token), user_id=user.id, expires_at=now + timedelta(hours=LINK_HOURS)))
+    session.add(LoginLink(token_hash=hash_token(token), user_id=user.id, expires_at=now + life))
     return f"/enter/{token}"
 
 
 def spend_link(session: Session, token: str, now: datetime) -> User:
     """Use a link up, and say whose it was. Raises NotAllowed when it is spent, old or none."""
-    link = session.get(LoginLink, _hash(token))
+    link = session.get(LoginLink, hash_token(token))
     unspent = update(LoginLink).where(
-        LoginLink.token_hash == _hash(token), LoginLink.used_at.is_(None), LoginLink.expires_at > now
+        LoginLink.token_hash == hash_token(token), LoginLink.used_at.is_(None), LoginLink.expires_at > now
     )
     spent: int = session.execute(unspent.values(used_at=now)).rowcount  # type: ignore[attr-defined]
     if link is None or spent == 0:
@@ -91,5 +103,40 @@ def spend_link(session: Session, token: str, now: datetime) -> User:
     return session.get_one(User, link.user_id)
 
 
-def _hash(token: str) -> str:
+# ---- Sessions ----------------------------------------------------------------
+
+
+def begin_session(session: Session, user_id: int, now: datetime, life: timedelta) -> str:
+    """The token of a new session, good for that long. Sessions that are over, whoever's they were, are forgotten."""
+    session.execute(delete(UserSession).where(UserSession.began_at <= now - life))
+    token = secrets.token_urlsafe(24)
+    session.add(UserSession(token_hash=hash_token(token), user_id=user_id, began_at=now))
+    session.flush()
+    return token
+
+
+def user_of_session(session: Session, token: str, now: datetime, life: timedelta) -> User | None:
+    """Who is signed in with a token; None when the session is over or was ended."""
+    found = select(User).join(UserSession, UserSession.user_id == User.id)
+    return session.scalar(found.where(UserSession.token_hash == hash_token(token), UserSession.began_at > now - life))
+
+
+def open_sessions(session: Session, hashes: Collection[str], now: datetime, life: timedelta) -> set[str]:
+    """Those of some sessions, by the hashes of their tokens, that are neither over nor were ended."""
+    found = select(UserSession.token_hash).where(UserSession.token_hash.in_(hashes), UserSession.began_at > now - life)
+    return set(session.scalars(found))
+
+
+def end_session(session: Session, token: str) -> None:
+    """Sign one browser out."""
+    session.execute(delete(UserSession).where(UserSession.token_hash == hash_token(token)))
+
+
+def end_sessions(session: Session, user_id: int) -> None:
+    """Sign somebody out everywhere."""
+    session.execute(delete(UserSession).where(UserSession.user_id == user_id))
+
+
+def hash_token(token: str) -> str:
+    """What is kept of a token."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -34,12 +34,12 @@ def prepare(app: Flask) -> str:
 
 
 def new_admin_link(app: Flask) -> str:
-    """Make a link that signs the first experimenter in once, and give its address."""
+    """Make a link that signs the first experimenter in, once and soon, and give its address; earlier ones are void."""
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
         user = session.scalar(select(User).where(User.name == accounts.FIRST_USER))
         user = user or accounts.create_user(session, accounts.FIRST_USER, None, now)
-        path = accounts.new_link(session, user, now)
+        path = accounts.new_link(session, user, now, accounts.START_LINK_LIFE)
     return f"{app.config['SETTINGS'].public_url}{path}"
 
 

@@ -304,7 +304,7 @@ def greeting(settings: Settings, admin_link: str) -> str:
         [
             "Parlor is running.",
             f"  Play    {settings.public_url}/",
-            f"  Admin   {admin_link}  (works once)",
+            f"  Admin   {admin_link}  (works once, within 30 minutes)",
             f"  Data    {settings.home}",
             "Ctrl-C stops everything.",
         ]

@@ -33,8 +33,23 @@ def create(name: str, generate: bool) -> None:
 @user.command()
 @click.argument("name")
 def link(name: str) -> None:
-    """Print a link that signs an experimenter in, once, for a day."""
+    """Print a link that signs an experimenter in, once, for a day; an earlier unused one is void from then on."""
     ensure_database()
     with writing() as session:
         path = accounts.new_link(session, accounts.find_user(session, name), datetime.now(UTC))
     click.echo(settings().public_url + path)
+
+
+@user.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, yes: bool) -> None:
+    """Take an experimenter away, who is signed out everywhere. What he or she has made stays."""
+    ensure_database()
+    with reading() as session:
+        accounts.find_user(session, name)
+    if not yes:
+        click.confirm(f"Remove {name}?", abort=True, err=True)
+    with writing() as session:
+        accounts.remove_user(session, name)
+    click.echo(f"Removed {name}.")

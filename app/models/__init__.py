@@ -8,10 +8,10 @@ from app.models.operation import Lease
 from app.models.round import RoundMaterial, RoundRange, RoundRow
 from app.models.source import MatchSource
 from app.models.training import TrainingEvent, TrainingJob
-from app.models.user import LoginLink, User
+from app.models.user import LoginLink, User, UserSession
 
 __all__ = [
     "Campaign", "CampaignEvaluation", "CampaignIteration", "Dataset", "DatasetRow", "EventRow", "GenerationRow",
     "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource", "RoundMaterial", "RoundRange", "RoundRow",
-    "SeatRow", "TrainingEvent", "TrainingJob", "User",
+    "SeatRow", "TrainingEvent", "TrainingJob", "User", "UserSession",
 ]  # fmt: skip

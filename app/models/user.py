@@ -1,4 +1,4 @@
-"""Experimenters, and the links with which they sign in once."""
+"""Experimenters, the links with which they sign in once, and the sessions in which they are signed in."""
 
 from datetime import datetime
 
@@ -30,3 +30,16 @@ class LoginLink(Model):
     user_id: Mapped[int] = mapped_column(ForeignKey("user.id", ondelete="CASCADE"))
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class UserSession(Model):
+    """A browser in which somebody is signed in; without its row the browser's cookie is worth nothing.
+
+    Only the hash of the token in the cookie is kept.
+    """
+
+    __tablename__ = "user_session"
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("user.id", ondelete="CASCADE"), index=True)
+    began_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

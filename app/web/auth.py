@@ -1,11 +1,11 @@
 """Signing in to the admin pages: with name and password, or by a link that works once.
 
-A session is good for ADMIN_HOURS and for the password it began with, whatever its cookie says.
+A session is a row of the database, good for ADMIN_HOURS: signing out ends it, and a new password ends all others. The
+cookie holds its token.
 """
 
-import hashlib
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flask import Blueprint, redirect, render_template, request, session, url_for
@@ -15,16 +15,18 @@ from flask_limiter.util import get_remote_address
 from flask_login import current_user, login_required, login_user, logout_user
 from flask_wtf import FlaskForm
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from app import accounts
-from app.extensions import reading, writing
+from app.extensions import reading
 from app.models import User
 from app.web import passwords
 from app.web.extensions import limiter, login
 from app.web.headers import never_stored
 from app.web.language import own_path
 from app.web.seats import settings
+from app.web.writes import write
 
 blueprint = Blueprint("auth", __name__)
 blueprint.after_request(never_stored)
@@ -37,16 +39,25 @@ _WRONG = lazy_gettext("This name and this password do not go together. Please tr
 
 @login.user_loader  # type: ignore[untyped-decorator]
 def load_user(user_id: str) -> User | None:
-    """The signed-in experimenter, for Flask-Login; None when the session is too old or the password has changed."""
-    since, mark = session.get("signed_in", (0, ""))
-    if not user_id.isdecimal() or time.time() - since > settings().ADMIN_HOURS * 3600:
+    """The signed-in experimenter, for Flask-Login; None when the session is over or was ended."""
+    if (token := session_token()) is None:
         return None
     with reading() as database:
-        user = database.get(User, int(user_id))
-        if user is None or mark != _mark(user):
+        user = accounts.user_of_session(database, token, datetime.now(UTC), session_life())
+        if user is None or user.get_id() != user_id:
             return None
         database.expunge(user)
         return user
+
+
+def session_token() -> str | None:
+    """The token in this browser's cookie, which may be of a session that has ended."""
+    token = session.get("token")
+    return token if isinstance(token, str) else None
+
+
+def session_life() -> timedelta:
+    return timedelta(hours=settings().ADMIN_HOURS)
 
 
 @login.unauthorized_handler  # type: ignore[untyped-decorator]
@@ -55,20 +66,15 @@ def _nobody() -> Response:
     return redirect(url_for("auth.sign_in", next=here))
 
 
-def begin_session(user: User, *, by_link: bool = False) -> None:
-    """Sign in, in a new session; of the old one only the seats in games and the language are kept."""
+def _enter_session(user: User, token: str, *, by_link: bool = False) -> None:
+    """Sign this browser in; of its old cookie only the seats in games and the language are kept."""
     kept = {name: session[name] for name in ("seats", "language") if name in session}
     session.clear()
     session.update(kept)
     session.permanent = bool(kept)
-    session["signed_in"] = [int(time.time()), _mark(user)]
+    session["token"] = token
     session["by_link"] = by_link
     login_user(user)
-
-
-def _mark(user: User) -> str:
-    """Changes with the password, so that a new one ends the sessions of the old."""
-    return hashlib.sha256((user.password_hash or "").encode()).hexdigest()[:16]
 
 
 # ---- Pages -------------------------------------------------------------------
@@ -128,16 +134,19 @@ def check_password() -> ResponseReturnValue:
         page = render_template("sign-in.html", next=request.args.get("next", ""), name=name, error=_WRONG)
         return page, 401
     passwords.was_right(name.casefold())
-    begin_session(user)
+    number, now, life = user.id, datetime.now(UTC), session_life()
+    _enter_session(user, write(lambda database: accounts.begin_session(database, number, now, life)))
     return redirect(_next(), 303)
 
 
 @blueprint.post("/sign-out")
 @login_required  # type: ignore[untyped-decorator]
 def sign_out() -> Response:
-    """End the session; seats in games stay with the browser."""
+    """End the session, wherever its cookie may lie; seats in games stay with the browser."""
+    if (token := session_token()) is not None:
+        write(lambda database: accounts.end_session(database, token))
     logout_user()
-    session.pop("signed_in", None)
+    session.pop("token", None)
     return redirect(url_for("auth.sign_in"), 303)
 
 
@@ -150,10 +159,8 @@ def enter(token: str) -> str:
 @blueprint.post("/enter/<token>")
 def spend(token: str) -> Response:
     """Sign in, once."""
-    with writing() as database:
-        user = accounts.spend_link(database, token, datetime.now(UTC))
-        database.expunge(user)
-    begin_session(user, by_link=True)
+    life = session_life()
+    _enter_session(*write(lambda database: _spent(database, token, life)), by_link=True)
     return redirect(url_for("admin.home"), 303)
 
 
@@ -179,13 +186,29 @@ def change_password() -> ResponseReturnValue:
     if not accounts.SHORTEST_PASSWORD <= len(new) <= accounts.LONGEST_PASSWORD:
         return _account_page(new=_too_short_or_long(new)), 400
     made = passwords.hashing(accounts.hash_password, new)
-    with writing() as database:
-        user = database.get_one(User, current_user.id)
-        user.password_hash = made
-        database.flush()
-        database.expunge(user)
-    begin_session(user)
+    user_id, life = current_user.id, session_life()
+    _enter_session(*write(lambda database: _with_password(database, user_id, made, life)))
     return redirect(url_for("auth.account", changed=1), 303)
+
+
+def _spent(database: Session, link: str, life: timedelta) -> tuple[User, str]:
+    """Use a link up: whose it was, and the token of a new session."""
+    now = datetime.now(UTC)
+    user = accounts.spend_link(database, link, now)
+    token = accounts.begin_session(database, user.id, now, life)
+    database.expunge(user)
+    return user, token
+
+
+def _with_password(database: Session, user_id: int, password_hash: str, life: timedelta) -> tuple[User, str]:
+    """Set a password, which ends all sessions: the user, and the token of a new one."""
+    user = database.get_one(User, user_id)
+    user.password_hash = password_hash
+    accounts.end_sessions(database, user_id)
+    token = accounts.begin_session(database, user_id, datetime.now(UTC), life)
+    database.flush()
+    database.expunge(user)
+    return user, token
 
 
 def _too_short_or_long(password: str) -> str:

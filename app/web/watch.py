@@ -1,13 +1,14 @@
 """Rounds, jobs and campaigns as they go on, for experimenters' pages: the Socket.IO namespace /admin.
 
 A page says what it watches. About twice a second, as long as anybody watches, those rows are read from the database,
-and each page is sent what has changed. Who may watch is asked of the session at connect; every few minutes the line is
-closed, and the page connects anew, so that whoever was signed out meanwhile sees nothing more.
+and each page is sent what has changed. Who may watch is asked of the session at connect, and again at every look: who
+is signed out loses the connection. Every few minutes it is closed anyhow, and the page connects anew.
 """
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import gevent
@@ -18,14 +19,18 @@ from gevent.event import Event
 from socketio.exceptions import ConnectionRefusedError as Refused
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.extensions import db, reading
+from app import accounts
+from app.errors import Unavailable
+from app.extensions import db, is_away, reading, reason_of
 from app.games.base import JSON
+from app.web.auth import session_life, session_token
 from app.web.watched import Campaigns, Jobs, Rounds, Watched
 
 NAMESPACE = "/admin"
 EVERY = 0.5  # seconds between two looks
 MOST = 50  # rows that one page may watch
 LONGEST = 300.0  # seconds after which a page has to show again that it may watch
+_AWAY = "The database does not answer just now. Please try again in a moment."
 
 Row = tuple[str, int]  # one of a kind, by its number
 log = structlog.get_logger()
@@ -36,6 +41,7 @@ class _Watcher:
     """A page: since when it is here, the rows that it watches, and what it was last told of each."""
 
     since: float
+    session: str  # the hash of its token
     told: dict[Row, JSON] = field(default_factory=dict)
 
 
@@ -51,6 +57,7 @@ class Watch:
         self._kinds: tuple[Watched, ...] = (Rounds(), Jobs(), Campaigns())
         self._somebody = Event()
         self._started = False
+        self._life = timedelta()
 
     def register(self, server: Any) -> None:
         """Put the handlers on a python-socketio server."""
@@ -61,11 +68,20 @@ class Watch:
 
     def connect(self, sid: str, environ: JSON, _auth: Any = None) -> None:
         """Let in whoever is signed in."""
-        with self._app.request_context(environ):
-            if not current_user.is_authenticated:
-                message = "Sign in first: this is for experimenters."
-                raise Refused(message, {"code": "not_allowed", "message": message})
-        self._watchers[sid] = _Watcher(time.monotonic())
+        try:
+            with self._app.request_context(environ):
+                token = session_token() if current_user.is_authenticated else None
+                life = session_life()
+        except SQLAlchemyError as error:
+            if not is_away(error):
+                raise
+            log.warning("the database is away", error=reason_of(error))
+            raise Refused(_AWAY, {"code": Unavailable.code, "message": _AWAY}) from None
+        if token is None:
+            message = "Sign in first: this is for experimenters."
+            raise Refused(message, {"code": "not_allowed", "message": message})
+        self._life = life
+        self._watchers[sid] = _Watcher(time.monotonic(), accounts.hash_token(token))
 
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
         """Forget a page."""
@@ -109,7 +125,7 @@ class Watch:
             try:
                 self._look()
             except SQLAlchemyError as error:
-                log.warning("nothing was looked at", error=str(error))
+                log.warning("nothing was looked at", error=reason_of(error))
             except Exception:
                 log.exception("nothing was looked at")
             gevent.sleep(EVERY)
@@ -124,12 +140,17 @@ class Watch:
             return
         known: dict[Row, JSON] = {}
         with reading(self._database) as session:
+            hashes = {watcher.session for watcher in self._watchers.values()}
+            signed_in = accounts.open_sessions(session, hashes, datetime.now(UTC), self._life)
             for kind in self._kinds:
                 numbers = {number for one, number in wanted if one == kind.one}
                 found = kind.read(session, numbers, now)
                 known |= {(kind.one, number): figures for number, figures in found.items()}
         for sid, watcher in list(self._watchers.items()):
-            self._tell(sid, watcher, known)
+            if watcher.session in signed_in:
+                self._tell(sid, watcher, known)
+            elif watcher.session in hashes:  # signed out since it came; else it came while this was read
+                self._server.disconnect(sid, namespace=NAMESPACE)
 
     def _tell(self, sid: str, watcher: _Watcher, known: Mapping[Row, JSON]) -> None:
         for row, before in watcher.told.items():

@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -26,11 +27,12 @@ from sqlalchemy import func, select
 from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
+from app import accounts
 from app.config import load_settings
 from app.extensions import db, reading, writing
 from app.factory import create_app
 from app.matches import live
-from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, User
+from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, User, UserSession
 from app.registry import add_api_model
 from app.rounds import life, matrix
 from app.schema import upgrade
@@ -42,7 +44,7 @@ from tests.experimenter import signed_in
 from tests.jobs import make_job
 from tests.participant import JSON, NAMESPACE, Participant, Refused, Table
 from tests.rounds import make_round, play
-from tests.stack import Stack, new_home
+from tests.stack import PATIENCE, Stack, new_home
 from tests.tables import database, negotiation, settings_of, taboo
 from workers.prepare import new_admin_link
 
@@ -220,6 +222,9 @@ class House:
             add_local(db.engine, "local")
             self.campaign = campaign_of(db.engine, "local")
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
+        with app.app_context(), reading() as session:
+            [began] = session.scalars(select(UserSession))
+            self._session = {"token_hash": began.token_hash, "user_id": began.user_id, "began_at": began.began_at}
         for who in ("participant", "other"):
             self._browsers[who] = app.test_client()
         self.hidden = self.begin("participant", game="taboo", config={"word": WORD}, role="defender")
@@ -249,6 +254,8 @@ class House:
 
     def visit(self, who: Who, method: str, path: str, row: Row, *, token: bool = True) -> TestResponse:
         """What a visitor gets, in a copy of their browser: nothing that happens in it is remembered there."""
+        with self.app.app_context(), writing() as session:
+            session.merge(UserSession(**self._session))  # an earlier visit may have ended it
         browser = self.app.test_client()
         if cookie := self._browsers[who].get_cookie("session"):
             browser.set_cookie("session", cookie.value)
@@ -441,12 +448,17 @@ def admin_cookie(parlor: Stack) -> str:
     """The cookie of an experimenter who has signed in to the running Parlor."""
     found = re.search(r"Admin +(\S+)", parlor.output())
     assert found
+    return signed_in_by(found[1])
+
+
+def signed_in_by(link: str) -> str:
+    """The cookie of a browser that has signed in to a running Parlor with a link."""
     jar = http.cookiejar.CookieJar()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
-    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', browser.open(found[1], timeout=20).read().decode())
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', browser.open(link, timeout=PATIENCE).read().decode())
     assert token
     form = urllib.parse.urlencode({"csrf_token": token[1]}).encode()
-    with browser.open(found[1], form, timeout=20) as page:
+    with browser.open(link, form, timeout=PATIENCE) as page:
         assert page.url.endswith("/admin/")
     return "; ".join(f"{cookie.name}={cookie.value}" for cookie in jar)
 
@@ -457,7 +469,7 @@ class Wire:
     def __init__(self, parlor: Stack, match: str, *, cookie: str = "", origin: str = "") -> None:
         address = f"{parlor.url.replace('http', 'ws', 1)}/socket.io/?EIO=4&transport=websocket&match={match}"
         more = {"origin": origin} if origin else {"suppress_origin": True}
-        self._socket = websocket.create_connection(address, timeout=10, cookie=cookie or None, **more)
+        self._socket = websocket.create_connection(address, timeout=PATIENCE, cookie=cookie or None, **more)
         assert str(self._socket.recv()).startswith("0{")
 
     def send(self, packet: str) -> None:
@@ -636,6 +648,22 @@ def test_rounds_are_shown_to_experimenters_alone(parlor: Stack, admin_cookie: st
         told = json.loads(wire.until(f"42{WATCH},").removeprefix(f"42{WATCH},"))
         assert told[0] == "round"
         assert (told[1]["round"], told[1]["matches"], told[1]["status"]) == (round_id, 7, "waiting")
+
+
+def test_who_is_signed_out_hears_nothing_more(parlor: Stack, round_id: int) -> None:
+    with database(parlor) as engine, writing(engine) as session:
+        user = accounts.create_user(session, "guest-of-a-day", None, datetime.now(UTC))
+        path, user_id = accounts.new_link(session, user, datetime.now(UTC)), user.id
+    with Wire(parlor, "", cookie=signed_in_by(parlor.url + path)) as wire:
+        wire.send(f"40{WATCH},")
+        wire.until(f"40{WATCH},")
+        wire.send(f"42{WATCH},7{json.dumps(['watch', {'rounds': [round_id]}])}")
+        wire.until(f"42{WATCH},")
+        with database(parlor) as engine, writing(engine) as session:
+            accounts.end_sessions(session, user_id)
+        wire.until(f"41{WATCH}")
+        wire.send(f"40{WATCH},")
+        assert json.loads(wire.until(f"44{WATCH},").partition(",")[2])["data"]["code"] == "not_allowed"
 
 
 @pytest.mark.parametrize("body", [None, 7, {}, {"rounds": "all"}, {"rounds": ["1"]}, {"rounds": [True]},

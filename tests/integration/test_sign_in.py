@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import gevent
@@ -13,14 +13,15 @@ from click.testing import Result
 from flask import Flask
 from flask.testing import FlaskClient
 from redis import Redis
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 
 from app import accounts
 from app.extensions import reading, writing
-from app.models import User
+from app.models import LoginLink, User, UserSession
 from app.web import passwords, writes
 from app.web.extensions import limiter
 from tests.experimenter import signed_in
+from workers.prepare import new_admin_link
 
 PASSWORD = "correct horse battery"
 FORM = {"name": "ada", "password": PASSWORD}
@@ -217,15 +218,50 @@ def test_signing_in_begins_a_new_session_and_keeps_open_games(ada: FlaskClient) 
         assert cookie["seats"] == {"a match": 1}
 
 
+def test_a_copied_cookie_is_worth_nothing_after_signing_out(app: Flask, ada: FlaskClient) -> None:
+    ada.post("/sign-in", data=FORM)
+    cookie = ada.get_cookie("session")
+    assert cookie is not None
+    thief, elsewhere = app.test_client(), app.test_client()
+    thief.set_cookie("session", cookie.value)
+    elsewhere.post("/sign-in", data=FORM)
+    assert thief.get("/admin/").status_code == 200
+    ada.post("/sign-out")
+    assert thief.get("/admin/").status_code == 302
+    assert thief.get("/account").status_code == 302
+    assert elsewhere.get("/admin/").status_code == 200  # the same person in another browser
+
+
 def test_a_session_ends_after_its_hours(app: Flask, ada: FlaskClient) -> None:
     ada.post("/sign-in", data=FORM)
     app.config["SETTINGS"] = app.config["SETTINGS"].model_copy(update={"ADMIN_HOURS": 1})
-    with ada.session_transaction() as cookie:
-        cookie["signed_in"] = [time.time() - 3590, cookie["signed_in"][1]]
+
+    def began(minutes: float) -> None:
+        with app.app_context(), writing() as session:
+            session.execute(update(UserSession).values(began_at=datetime.now(UTC) - timedelta(minutes=minutes)))
+
+    began(59)
     assert ada.get("/admin/").status_code == 200
-    with ada.session_transaction() as cookie:
-        cookie["signed_in"] = [time.time() - 3610, cookie["signed_in"][1]]
+    began(61)
     assert ada.get("/admin/").status_code == 302
+    ada.post("/sign-in", data=FORM)
+    with app.app_context(), reading() as session:
+        assert session.scalar(select(func.count()).select_from(UserSession)) == 1  # the old one is forgotten
+
+
+# ---- Links -------------------------------------------------------------------
+
+
+def test_the_link_of_a_start_dies_with_the_next_one_and_after_half_an_hour(app: Flask) -> None:
+    first, second = ("/enter/" + new_admin_link(app).rpartition("/")[2] for _ in range(2))
+    client = app.test_client()
+    assert "too old" in client.post(first).text
+    with app.app_context(), writing() as session:
+        [link] = session.scalars(select(LoginLink).where(LoginLink.used_at.is_(None)))
+        assert link.expires_at - datetime.now(UTC) <= timedelta(minutes=30)
+        link.expires_at = datetime.now(UTC) - timedelta(seconds=1)
+    assert client.post(second).status_code == 403
+    assert client.get("/admin/").status_code == 302
 
 
 # ---- Setting a password ------------------------------------------------------
@@ -286,6 +322,20 @@ def test_a_user_is_created_with_a_password_that_is_typed_twice(app: Flask, run: 
 def test_a_generated_password_is_printed_once_and_works(app: Flask, run: Callable[..., Result]) -> None:
     password = run("create", "ada", "--generate").stdout.rpartition("only here: ")[2].strip()
     assert app.test_client().post("/sign-in", data={"name": "ada", "password": password}).status_code == 303
+
+
+def test_who_is_removed_is_signed_out_and_the_last_one_stays(
+    app: Flask, ada: FlaskClient, run: Callable[..., Result]
+) -> None:
+    assert ada.post("/sign-in", data=FORM).status_code == 303
+    alone = run("remove", "ada", "--yes")
+    assert (alone.exit_code, "the only one" in alone.output) == (2, True)
+    assert ada.get("/admin/").status_code == 200
+    run("create", "grace", "--generate")
+    assert run("remove", "ada", input="n\n").exit_code == 1
+    assert run("remove", "ada", input="y\n").output.endswith("Removed ada.\n")
+    assert ada.get("/admin/").status_code == 302
+    assert run("remove", "ada", "--yes").exit_code == 2
 
 
 def test_a_link_signs_in_once_without_a_restart(app: Flask, ada: FlaskClient, run: Callable[..., Result]) -> None:

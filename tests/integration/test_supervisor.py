@@ -54,7 +54,7 @@ def parlor() -> Iterator[Stack]:
 def test_a_start_prints_where_to_go_and_keeps_its_folders_private(parlor: Stack) -> None:
     home = parlor.home
     assert f"Play    {parlor.url}/" in parlor.output()
-    assert re.search(rf"Admin   {parlor.url}/\S+  \(works once\)", parlor.output())
+    assert re.search(rf"Admin   {parlor.url}/\S+  \(works once, within 30 minutes\)", parlor.output())
     assert str(home) in parlor.output()
     assert parlor.healthy()
     for name in ("run", "broker", "logs"):

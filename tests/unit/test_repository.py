@@ -74,6 +74,14 @@ def test_what_would_do_harm_is_neither_pinned_nor_installed(name: str) -> None:
         importlib.metadata.version(name)
 
 
+def test_no_page_writes_on_the_event_loop() -> None:
+    own = {"writes.py", "writer.py"}  # which do it in threads
+    found = [
+        path for path in (ROOT / "app" / "web").rglob("*.py") if re.search(r"import .*\bwriting\b", path.read_text())
+    ]
+    assert {path.name for path in found} == own
+
+
 def test_no_committed_file_is_large(committed: list[Path]) -> None:
     large = [path for path in committed if path.stat().st_size > LARGEST_FILE]
     assert [str(path) for path in large if path.suffix != ".safetensors"] == []
