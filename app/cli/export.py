@@ -10,6 +10,7 @@ import click
 
 from app.cli.base import Group, ensure_database, print_json, progress
 from app.cli.export_formats import lm_selfplay, spag
+from app.csv_tables import to_csv
 from app.errors import Invalid
 from app.extensions import reading
 from app.files import pour, replace_file
@@ -28,7 +29,7 @@ def _options(command: Any) -> Any:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE."),
         click.option("--bom", is_flag=True, help="Begin with a byte order mark, by which Excel knows UTF-8."),
-        click.option("--guard", is_flag=True, help="Keep spreadsheets from running text as formulas."),
+        click.option("--guard", is_flag=True, help="Keep spreadsheets from running text and rounding seeds."),
         click.option("--out", default=STDOUT, metavar="FILE", help="Where to write; - or nothing: to stdout."),
     ):
         command = option(command)
@@ -58,6 +59,14 @@ def matches(**options: Any) -> None:
 def moves(**options: Any) -> None:
     """One row an accepted move."""
     _write_table(service.MOVES, **options)
+
+
+@export.command()
+@_options
+@_chosen
+def events(**options: Any) -> None:
+    """One row an event of the log, refused moves included, with its JSON."""
+    _write_table(service.EVENTS, **options)
 
 
 @export.command()
@@ -93,7 +102,7 @@ def _write_table(
         else:
             bar = progress(counted, lambda: service.count(session, table, choice))
         with bar as rows:
-            _write(service.to_csv(table.columns, rows, guard=guard, bom=bom), out)
+            _write(to_csv(table.columns, rows, guard=guard, bom=bom), out)
     _report(table.name, counted.seen, out, as_json)
 
 

@@ -11,6 +11,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, update
 
+from app.csv_tables import to_csv
 from app.extensions import reading, writing
 from app.matches import export, live
 from app.matches.failures import LATELY, MOST
@@ -20,8 +21,8 @@ from app.models import GenerationRow, LanguageModel, Lease, MatchRow
 from app.registry import PERSON, add_api_model, find_model, partners
 from tests.experimenter import signed_in
 
-DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/generations.csv",
-             "/admin/export/codebook.csv"]  # fmt: skip
+DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/events.csv",
+             "/admin/export/generations.csv", "/admin/export/codebook.csv"]  # fmt: skip
 
 
 @pytest.fixture
@@ -238,8 +239,8 @@ def test_a_download_is_what_the_command_line_writes(client: FlaskClient, engine:
     begin(engine, "=a pet")
     table = export.TABLES[name]
     with reading(engine) as session:
-        expected = b"".join(export.to_csv(table.columns, export.rows(session, table)))
-        guarded = b"".join(export.to_csv(table.columns, export.rows(session, table), guard=True, bom=True))
+        expected = b"".join(to_csv(table.columns, export.rows(session, table)))
+        guarded = b"".join(to_csv(table.columns, export.rows(session, table), guard=True, bom=True))
     response = client.get(f"/admin/export/{name}.csv")
     assert response.data == expected
     assert response.mimetype == "text/csv"

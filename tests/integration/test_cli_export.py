@@ -54,7 +54,7 @@ def test_nothing_or_a_dash_writes_to_stdout(run: Run, arguments: list[str]) -> N
 
 
 @pytest.mark.usefixtures("matches")
-@pytest.mark.parametrize("table", ["matches", "moves", "generations", "codebook"])
+@pytest.mark.parametrize("table", ["matches", "moves", "events", "generations", "codebook"])
 def test_a_file_holds_what_stdout_shows(run: Run, tmp_path: Path, table: str) -> None:
     result = run(table, "--out", str(tmp_path / "it.csv"), "--json")
     written = (tmp_path / "it.csv").read_bytes()

@@ -12,21 +12,34 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, insert
 
+from app.csv_tables import to_csv
 from app.errors import Invalid, NotFound
 from app.extensions import reading, writing
 from app.matches import export, live
 from app.matches.choice import NAMES, read_choice
+from app.matches.events import from_json
 from app.matches.record import Record, Seat
 from app.models import GenerationRow, MatchRow, SeatRow
 from app.registry import PERSON, find_model
+from tests.rounds import add_models, make_round
+from tests.rounds import play as play_round
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
+DEAL = [
+    "[message] hi",
+    "[message] hello",
+    "[propose] (1 books, 2 hats, 0 balls)",
+    "[propose] (2 books, 0 hats, 1 ball)",
+]
 NASTY = "a \"quote\", a comma; =1+1\na line\r\nanother 😀 \u202e 'x' \t end"
 MATCH_COLUMNS = (
     "match_id,round_id,study_id,index,game,config,seed,status,reason,winner,role_0,player_0,utility_0,role_1,player_1,"
-    "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at,words,tokens,first_proposal"
+    "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at,words,tokens,first_proposal,unspoken,"
+    "points_0,points_1,got_0,got_1,counts,values_0,values_1,lambda,source,swapped,prompt_style_0,prompt_version_0,"
+    "prompt_style_1,prompt_version_1,game_version"
 )
 MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at"
+EVENT_COLUMNS = "match_id,seq,ply,kind,seat,role,player,body,at"
 GENERATION_COLUMNS = (
     "match_id,ply,seat,attempt,player,model,prompt,text,sampling,prompt_tokens,completion_tokens,latency,"
     "retries,error,at"
@@ -56,18 +69,12 @@ def read(engine: Engine, table: export.Table, **options: Any) -> Rows:
     choice = read_choice({name: options.pop(name) for name in NAMES if name in options})
     with reading(engine) as session:
         assert export.count(session, table, choice) == len(list(export.rows(session, table, choice)))
-        content = b"".join(export.to_csv(table.columns, export.rows(session, table, choice), **options))
+        content = b"".join(to_csv(table.columns, export.rows(session, table, choice), **options))
     return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
 
 
 def test_a_deal_stands_in_one_row_with_every_column_in_order(engine: Engine) -> None:
-    deal = [
-        "[message] hi",
-        "[message] hello",
-        "[propose] (1 books, 2 hats, 0 balls)",
-        "[propose] (2 books, 0 hats, 1 ball)",
-    ]
-    record = play(engine, begin(engine), deal)
+    record = play(engine, begin(engine), DEAL)
     (row,) = read(engine, export.MATCHES)
     assert ",".join(row) == MATCH_COLUMNS
     assert json.loads(row["config"]) == {"objective": "self", "limit": 50, **SPLIT}
@@ -77,7 +84,11 @@ def test_a_deal_stands_in_one_row_with_every_column_in_order(engine: Engine) -> 
         "status": "over", "reason": "deal", "winner": "", "role_0": "negotiator", "player_0": "person",
         "utility_0": "7", "role_1": "negotiator", "player_1": "person", "utility_1": "8", "moves": "4",
         "violations": "0", "agreed": "true", "pareto_optimal": "true", "words": "18", "tokens": "",
-        "first_proposal": "2",
+        "first_proposal": "2", "unspoken": "true", "points_0": "7", "points_1": "8", "got_0": "[1, 2, 0]",
+        "got_1": "[2, 0, 1]",
+        "counts": "[3, 2, 1]", "values_0": "[1, 3, 1]", "values_1": "[2, 0, 4]", "lambda": "0", "source": "live",
+        "swapped": "", "prompt_style_0": "", "prompt_version_0": "", "prompt_style_1": "", "prompt_version_1": "",
+        "game_version": "1",
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
     for name in ("started_at", "ended_at"):
@@ -95,6 +106,61 @@ def test_moves_are_the_accepted_ones_word_for_word(engine: Engine) -> None:
     ]
     (match,) = read(engine, export.MATCHES)
     assert (match["match_id"], match["moves"], match["violations"]) == (record.id, "2", "1")
+
+
+def test_points_are_those_of_each_seat_whatever_the_objective(engine: Engine) -> None:
+    play(engine, begin(engine, objective="coop"), DEAL)
+    play(engine, begin(engine), ["[message] hi", None])
+    begin(engine)
+    coop, left, playing = read(engine, export.MATCHES)
+    names = ("utility_0", "utility_1", "points_0", "points_1", "got_0", "lambda")
+    assert [coop[name] for name in names] == ["15", "15", "7", "8", "[1, 2, 0]", "1"]
+    assert [left[name] for name in names] == ["0", "0", "0", "0", "", "0"]
+    assert [playing[name] for name in names] == ["", "", "", "", "", "0"]
+
+
+def test_a_round_names_how_its_models_were_prompted_and_who_changed_seats(app: Flask, engine: Engine) -> None:
+    add_models(engine, "http://127.0.0.1:9/v1", "chatty")
+    with writing(engine) as session:
+        find_model(session, "negotiation", name="chatty").prompt_style = "compact"
+    play_round(engine, app.config["SETTINGS"], make_round(engine, "scripted", matches=4, swap_seats=True))
+    begin(engine, against="chatty")
+    alone, *of_round = read(engine, export.MATCHES)
+    assert (alone["prompt_style_0"], alone["prompt_style_1"], alone["prompt_version_1"]) == ("", "compact", "1")
+    assert [(row["source"], row["swapped"]) for row in of_round] == [("selfplay", "false"), ("selfplay", "true")] * 2
+    assert {row["prompt_style_0"] for row in of_round} == {""}  # nobody prompts a scripted player
+
+
+def test_a_seed_that_a_spreadsheet_would_round_is_text_in_a_guarded_file(engine: Engine) -> None:
+    seeds = (999_999_999_999_999, 2**62 - 1)
+    with writing(engine) as session:
+        for seed in seeds:
+            live.create(
+                session, "taboo", {"word": "cat"}, (Seat(PERSON), Seat(PERSON)), seed=seed, source="live", instant=True
+            )
+    assert [row["seed"] for row in read(engine, export.MATCHES)] == [str(seed) for seed in seeds]
+    assert [row["seed"] for row in read(engine, export.MATCHES, guard=True)] == [str(seeds[0]), f"'{seeds[1]}"]
+
+
+def test_every_event_is_told_refused_moves_included(engine: Engine) -> None:
+    greedy = "[propose] (9 books, 0 hats, 0 balls)"
+    record = play(engine, begin(engine), [f"[message] {NASTY}", greedy, "[message] ok", None])
+    rows = read(engine, export.EVENTS)
+    assert ",".join(rows[0]) == EVENT_COLUMNS
+    assert [(row["seq"], row["ply"], row["kind"], row["seat"], row["player"]) for row in rows] == [
+        ("0", "0", "started", "", ""),
+        ("1", "0", "message", "0", "person"),
+        ("2", "1", "violation", "1", "person"),
+        ("3", "1", "message", "1", "person"),
+        ("4", "2", "resigned", "0", "person"),
+        ("5", "2", "ended", "", ""),
+    ]
+    assert [from_json(json.loads(row["body"])) for row in rows] == [logged.event for logged in record.log]
+    refused = json.loads(rows[2]["body"])
+    assert (refused["text"], refused["code"]) == (greedy, "too_many")
+    assert read(engine, export.EVENTS, guard=True) == rows  # JSON is no formula
+    assert len(read(engine, export.EVENTS, player="person")) == 6
+    assert read(engine, export.EVENTS, game="taboo") == []
 
 
 def test_taboo_names_roles_the_winner_and_the_model(engine: Engine) -> None:
@@ -116,13 +182,7 @@ def test_a_negotiation_that_is_left_is_no_deal(engine: Engine) -> None:
 
 
 def test_a_utility_with_a_fraction_keeps_it(engine: Engine) -> None:
-    deal = [
-        "[message] hi",
-        "[message] hello",
-        "[propose] (1 books, 2 hats, 0 balls)",
-        "[propose] (2 books, 0 hats, 1 ball)",
-    ]
-    play(engine, begin(engine, objective=0.25), deal)
+    play(engine, begin(engine, objective=0.25), DEAL)
     (row,) = read(engine, export.MATCHES)
     assert (row["utility_0"], row["utility_1"]) == ("9", "9.75")
 
@@ -217,7 +277,7 @@ def test_the_mark_for_excel_comes_first_and_only_once(engine: Engine) -> None:
     begin(engine)
     with reading(engine) as session:
         found = export.rows(session, export.MATCHES)
-        content = b"".join(export.to_csv(export.MATCHES.columns, found, bom=True))
+        content = b"".join(to_csv(export.MATCHES.columns, found, bom=True))
     assert content.startswith(b"\xef\xbb\xbfmatch_id,")
     assert content.count(b"\xef\xbb\xbf") == 1
 
@@ -227,6 +287,7 @@ def test_the_codebook_explains_every_column_of_every_table() -> None:
     assert [(row["table"], row["column"]) for row in rows] == [
         *(("matches", name) for name in MATCH_COLUMNS.split(",")),
         *(("moves", name) for name in MOVE_COLUMNS.split(",")),
+        *(("events", name) for name in EVENT_COLUMNS.split(",")),
         *(("generations", name) for name in GENERATION_COLUMNS.split(",")),
     ]
     assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)
@@ -246,18 +307,18 @@ def _peak(engine: Engine, more: int) -> tuple[int, int]:
     try:
         with reading(engine) as session:
             found = export.rows(session, export.MATCHES)
-            size = sum(map(len, export.to_csv(export.MATCHES.columns, found)))
+            size = sum(map(len, to_csv(export.MATCHES.columns, found)))
         return tracemalloc.get_traced_memory()[1], size
     finally:
         tracemalloc.stop()
 
 
 def _insert_matches(engine: Engine, number: int) -> None:
-    now = datetime.now(UTC)
+    now, config = datetime.now(UTC), {"objective": "self", "limit": 50, **SPLIT}
     matches = [
         {
             "id": f"{number}-{n}", "game": "negotiation", "source": "live", "status": "over", "seed": n,
-            "config": SPLIT, "ply": 4, "model_to_move": False, "violations": 0, "reason": "deal", "utility_0": 7.0,
+            "config": config, "ply": 4, "model_to_move": False, "violations": 0, "reason": "deal", "utility_0": 7.0,
             "utility_1": 8.0, "agreed": True, "pareto_optimal": True, "started_at": now + timedelta(seconds=n),
             "moved_at": now, "ended_at": now, "lease_count": 0,
         }
@@ -276,6 +337,4 @@ def _insert_matches(engine: Engine, number: int) -> None:
 def test_an_empty_database_gives_the_header_alone(make_app: Callable[..., Flask]) -> None:
     app = make_app()
     with app.app_context(), reading() as session:
-        assert list(export.to_csv(export.MOVES.columns, export.rows(session, export.MOVES))) == [
-            f"{MOVE_COLUMNS}\n".encode()
-        ]
+        assert list(to_csv(export.MOVES.columns, export.rows(session, export.MOVES))) == [f"{MOVE_COLUMNS}\n".encode()]

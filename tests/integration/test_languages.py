@@ -205,7 +205,9 @@ class Reader(HTMLParser):
 # What reads the same in both: names, and words that German has taken over.
 SAME = {
     *("Parlor", "English", "Deutsch", "Deal or No Deal", "House partner", "admin", "stub", "api", "full", "full-1"),
-    *("matches.csv", "moves.csv", "generations.csv", "codebook.csv", "negotiation", "taboo", "negotiation, taboo"),
+    "api, full",
+    *("matches.csv", "moves.csv", "events.csv", "generations.csv", "codebook.csv"),
+    *("negotiation", "taboo", "negotiation, taboo"),
     *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-p", "Lambda", "Downloads"),
     *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
     *("max_tokens", "max_completion_tokens", '{"top_k": 40}', "Training", "Batch", "tiny", "tiny-base", "compact"),

@@ -8,6 +8,7 @@ import structlog
 from flask import Response, render_template, request
 from sqlalchemy import Engine
 
+from app.csv_tables import to_csv
 from app.disk import low_disk
 from app.errors import NotFound
 from app.extensions import db, reading
@@ -70,7 +71,7 @@ def _pieces(engine: Engine, table: export.Table, choice: Choice, options: dict[s
     """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
     with reading(engine) as session:
         try:
-            for piece in export.to_csv(table.columns, export.rows(session, table, choice), **options):
+            for piece in to_csv(table.columns, export.rows(session, table, choice), **options):
                 yield piece
                 time.sleep(0)  # other greenlets play on, however fast the download is
         except GeneratorExit:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.matches.export import looks_like_formula
+from app.csv_tables import looks_like_formula
 
 
 @pytest.mark.parametrize(
