@@ -15,8 +15,9 @@ from app.analysis.comparisons import compare, compare_differences, compare_model
 from app.analysis.crossplay import CrossPlay, cross_play
 from app.analysis.paired import SEEDS, Paired
 from app.analysis.rounds import RoundAnalysis, analyse
+from app.analysis.tables import analysis_columns, analysis_rows
 from app.analysis.themes import LIGHT, THEMES
-from app.cli.base import Command, ensure_database, print_json, progress
+from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, progress
 from app.cli.drawing import FORMATS, write_chart
 from app.errors import Invalid
 from app.extensions import reading
@@ -29,17 +30,25 @@ _WIDEST = 60  # characters of a name in a table
 @click.option("--round", "round_ids", type=int, multiple=True, metavar="R", help="A round; several for side by side.")
 @click.option("--matrix", "matrix_id", type=int, metavar="R", help="The first round of a cross-play: all of its pairs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all columns.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row a round, a model in it, a difference.")
 @click.option("--charts", "folder", metavar="DIR", help="Write charts into this folder.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
 @click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="The colours of charts.")
 def analyze(
-    round_ids: Sequence[int], matrix_id: int | None, as_json: bool, folder: str | None, form: str, theme: str
+    round_ids: Sequence[int],
+    matrix_id: int | None,
+    as_json: bool,
+    as_csv: bool,
+    folder: str | None,
+    form: str,
+    theme: str,
 ) -> None:
     """Work out what rounds have shown: scores, lengths, agreement, outcomes.
 
     Figures have 95 % intervals: Wilson's of shares, by resampling of the rest, where there are enough matches. A round
     of two models has figures of each, and what one has over the other. docs/analysis.md says what each figure is.
     """
+    check_one_format(as_json, as_csv)
     if not round_ids and matrix_id is None:
         raise Invalid("--round: expected the number of a round, or --matrix, got none; `flask round list` shows them")
     ensure_database()
@@ -56,6 +65,10 @@ def analyze(
                 "charts": [str(path) for path in written],
             }
         )
+        return
+    if as_csv:
+        games = [each.game for each in analyses] + ([] if matrix is None else [matrix.game])
+        print_csv(analysis_columns(list(dict.fromkeys(games))), analysis_rows(analyses, matrix))
         return
     click.echo("\n\n".join("\n".join(block) for block in _report(analyses, matrix)))
     if written:

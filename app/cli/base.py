@@ -16,7 +16,9 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from app import logs, schema
 from app.config import Settings
+from app.csv_tables import Column, to_csv
 from app.errors import AppError, Invalid
+from app.files import pour
 
 T = TypeVar("T")
 
@@ -145,6 +147,17 @@ def ensure_database() -> None:
 def print_json(value: Any) -> None:
     """One JSON value on one line of stdout, in ASCII, which every terminal and pipe takes."""
     click.echo(json.dumps(value))
+
+
+def print_csv(columns: Sequence[Column], rows: Iterable[Any]) -> None:
+    """A table on stdout as CSV, in UTF-8 whatever the terminal's language is."""
+    pour(to_csv(columns, rows), sys.stdout.buffer)
+
+
+def check_one_format(as_json: bool, as_csv: bool) -> None:
+    """Raises Invalid where a command is asked to print JSON and CSV at once."""
+    if as_json and as_csv:
+        raise Invalid("--csv: expected it without --json, because both are printed to stdout; got both")
 
 
 def progress(items: Iterable[T], count: Callable[[], int | None]) -> AbstractContextManager[Iterable[T]]:

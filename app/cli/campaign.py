@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app import states
 from app.analysis.campaign_charts import AS_PLAYED
 from app.analysis.campaigns import COLUMNS, in_words
+from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.campaigns import life, steps
 from app.campaigns.listing import evaluated, figure_of, results
@@ -22,8 +23,10 @@ from app.cli.base import (
     Interrupted,
     Several,
     Stopped,
+    check_one_format,
     ensure_database,
     is_pair,
+    print_csv,
     print_json,
     read_pairs,
     read_value,
@@ -144,8 +147,10 @@ def cancel(campaign_id: int, as_json: bool) -> None:
 @click.option("--chart", "path", type=Path, metavar="FILE", help="Draw its figure into this file: .svg or .png.")
 @click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="The colours of the figure.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show(campaign_id: int, path: Path | None, theme: str, as_json: bool) -> None:
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an iteration.")
+def show(campaign_id: int, path: Path | None, theme: str, as_json: bool, as_csv: bool) -> None:
     """Show what the models of a campaign have come to, each with its 95 % interval."""
+    check_one_format(as_json, as_csv)
     ensure_database()
     with reading() as session:
         described = _described(session, life.get_campaign(session, campaign_id))
@@ -156,6 +161,8 @@ def show(campaign_id: int, path: Path | None, theme: str, as_json: bool) -> None
         write_as_named(chart, path, theme)
     if as_json:
         print_json(described)
+    elif as_csv:
+        print_csv(campaign_columns([described["game"]]), campaign_rows(campaign_id, described["results"]))
     else:
         _say(described)
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from app.csv_tables import ROWS_AT_ONCE, Column, to_csv
+from app.csv_tables import ROWS_AT_ONCE, Column
 from app.matches.choice import EVERYTHING, Choice, conditions
 from app.matches.events import RESERVED
 from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, Table, player_of
@@ -171,24 +171,6 @@ GENERATIONS = Table(
 )  # fmt: skip
 
 TABLES = {table.name: table for table in (MATCHES, MOVES, EVENTS, GENERATIONS)}
-
-
-# ---- The codebook -----------------------------------------------------------
-
-CODEBOOK = (
-    Column("table", "text", "The exported table.", " | ".join(TABLES), lambda row: row[0].name),
-    Column("column", "text", "The column of that table.", "a name", lambda row: row[1].name),
-    Column("type", "text", "The type of its values.", "text | json | integer | number | boolean | time",
-           lambda row: row[1].type),
-    Column("meaning", "text", "What it says.", "a sentence", lambda row: row[1].meaning),
-    Column("values", "text", "Which values it may hold.", "a list or an example", lambda row: row[1].values),
-)  # fmt: skip
-
-
-def codebook(*, guard: bool = False, bom: bool = False) -> Iterator[bytes]:
-    """The codebook as CSV: a row a column of every table."""
-    rows = ((table, column) for table in TABLES.values() for column in table.columns)
-    return to_csv(CODEBOOK, rows, guard=guard, bom=bom)
 
 
 # ---- Reading ---------------------------------------------------------------

@@ -1,9 +1,11 @@
 """The admin pages of campaigns: listed, started, followed, cancelled and resumed. Nothing is played or trained here."""
 
+import csv
 import html
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from app.models import Campaign, CampaignEvaluation, LanguageModel, RoundRow, Tr
 from app.web.admin import campaigns, campaigns_form, campaigns_new
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
 from tests.experimenter import leafed_through, signed_in
+from tests.shell import Finished
 
 CONTEXT = "1 4 2 2 1 2\n1 0 2 1 1 8\n"  # one alone
 
@@ -225,6 +228,33 @@ def test_the_figure_is_drawn_from_the_same_numbers(
     assert file.read_bytes().startswith(b"\x89PNG")
     refused = runner.invoke(args=["campaign", "show", str(half_done), "--chart", str(tmp_path / "loop.jpg")])
     assert (refused.exit_code, "--chart: expected a file that ends in .svg or .png" in refused.output) == (2, True)
+
+
+def test_csv_has_a_row_an_iteration_and_evaluation(
+    flask: Callable[..., Finished], engine: Engine, half_done: int
+) -> None:
+    with writing(engine) as session:
+        ratio = {"score_ratio": {"value": 10.8, "low": 8.1, "high": 16.8}}
+        greedy = CampaignEvaluation(campaign_id=half_done, iteration=1, label="greedy", round_id=1, figures=ratio)
+        session.add(greedy)
+    told = flask("campaign", "show", half_done, "--csv")
+    assert told.exit_code == 0, told.stderr
+    every = list(csv.DictReader(io.StringIO(told.stdout)))
+    rows = [row for row in every if row["evaluation"] == "as played"]
+    [also] = [row for row in every if row["evaluation"] != "as played"]
+    assert [also[name] for name in ("iteration", "model", "evaluation", "evaluation_id", "score_ratio_low")] == [
+        "1", "loop-1", "greedy", "1", "8.1",
+    ]  # fmt: skip
+    assert [(row["iteration"], row["model"], row["round_id"], row["job_id"]) for row in rows[:2]] == [
+        ("0", "base", "", ""),
+        ("1", "loop-1", "2", "1"),
+    ]
+    for number in (0, 1):
+        for name, figure in made_up(number).items():
+            cells = [rows[number][name + end] for end in ("", "_low", "_high")]
+            assert [float(cell) for cell in cells] == [figure[end] for end in ("value", "low", "high")]
+    assert rows[2]["score_mean"] == ""  # is still played
+    assert {"agreed_messages_mean", "agreed_tokens_mean"} < set(rows[0])
 
 
 def test_before_the_base_is_evaluated_there_is_no_figure(client: FlaskClient, engine: Engine, base: str) -> None:

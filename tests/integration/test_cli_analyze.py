@@ -15,6 +15,7 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from app.analysis import columns
+from app.analysis.tables import analysis_columns
 from app.extensions import writing
 from app.registry import add_scripted_model
 from app.rounds import matrix
@@ -93,6 +94,28 @@ def test_json_has_every_column_under_its_name(app: Flask, engine: Engine, run: R
     assert (said["matrix"], said["charts"]) == (None, [])
 
 
+def test_csv_has_a_row_a_round_and_a_row_a_model_in_it(app: Flask, engine: Engine, run: Run, negotiation: int) -> None:
+    taboo = played(app, engine, game="taboo")
+    told = json.loads(run("--round", negotiation, "--round", taboo, "--json").stdout)["rounds"]
+    rows = list(csv.DictReader(io.StringIO(run("--round", negotiation, "--round", taboo, "--csv").stdout)))
+    assert list(rows[0]) == [column.name for column in analysis_columns()]
+    assert [(row["round_id"], row["scope"], row["model"], row["role"], row["matches"]) for row in rows] == [
+        (str(negotiation), "round", "scripted", "", "30"),
+        (str(taboo), "round", "scripted", "", "30"),
+        *((str(taboo), "model", "scripted", role, "30") for role in ("attacker", "defender")),
+    ]
+    for row, figures in zip(rows, [told[0], told[1], *told[1]["by_model"]], strict=True):
+        for name, figure in figures["columns"].items():
+            for end in ("value", "low", "high"):
+                cell = row[name if end == "value" else f"{name}_{end}"]
+                assert (float(cell) if cell else None) == figure[end]
+            assert int(row[f"{name}_n"] or 0) == figure["n"]
+    assert float(rows[0]["agreed_messages_mean"]) > 0
+    assert (rows[0]["turns_mean"], rows[1]["score_mean"]) == ("", "")
+    refused = run("--round", negotiation, "--csv", "--json")
+    assert (refused.exit_code, refused.stderr.count("\n"), refused.stdout) == (2, 1, "")
+
+
 def test_the_same_round_is_told_in_the_same_words(run: Run, negotiation: int) -> None:
     assert run("--round", negotiation, "--json").stdout == run("--round", negotiation, "--json").stdout
 
@@ -132,6 +155,11 @@ def test_a_cross_play_is_a_matrix(app: Flask, engine: Engine, run: Run, tmp_path
     assert "4 of 12 matches" in result.stdout
     assert "scripted against scripted" in result.stdout
     assert (tmp_path / f"cross-play-{first}.svg").exists()
+    pairs = list(csv.DictReader(io.StringIO(run("--matrix", first, "--csv").stdout)))
+    assert [(row["scope"], row["model"], row["against"], row["matches"]) for row in pairs] == [
+        ("pair", "scripted", "scripted", "4")
+    ]
+    assert float(pairs[0]["score_mean"]) > 0
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, insert
 
+from app.analysis.codebook import codebook
+from app.analysis.tables import analysis_columns, campaign_columns
 from app.csv_tables import to_csv
 from app.errors import Invalid, NotFound
 from app.extensions import reading, writing
@@ -283,12 +285,14 @@ def test_the_mark_for_excel_comes_first_and_only_once(engine: Engine) -> None:
 
 
 def test_the_codebook_explains_every_column_of_every_table() -> None:
-    rows = list(csv.DictReader(io.StringIO(b"".join(export.codebook()).decode())))
+    rows = list(csv.DictReader(io.StringIO(b"".join(codebook()).decode())))
     assert [(row["table"], row["column"]) for row in rows] == [
         *(("matches", name) for name in MATCH_COLUMNS.split(",")),
         *(("moves", name) for name in MOVE_COLUMNS.split(",")),
         *(("events", name) for name in EVENT_COLUMNS.split(",")),
         *(("generations", name) for name in GENERATION_COLUMNS.split(",")),
+        *(("analysis", column.name) for column in analysis_columns()),
+        *(("campaign", column.name) for column in campaign_columns()),
     ]
     assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)
 

@@ -8,6 +8,7 @@ import structlog
 from flask import Response, render_template, request
 from sqlalchemy import Engine
 
+from app.analysis.codebook import codebook
 from app.csv_tables import to_csv
 from app.disk import low_disk
 from app.errors import NotFound
@@ -54,7 +55,7 @@ def download(name: str) -> Response:
     """
     options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
     if name == "codebook":
-        pieces = export.codebook(**options)
+        pieces = codebook(**options)
     elif name in export.TABLES:
         choice = read_choice(request.args)
         with reading() as session:

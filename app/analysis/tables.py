@@ -1,0 +1,139 @@
+"""Analyses as CSV: a row a round, a row a model in it, and a row an iteration of a campaign and evaluation. Pure.
+
+Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose analysis has a row an iteration.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.analysis.bootstrap import Figure
+from app.analysis.campaign_charts import AS_PLAYED
+from app.analysis.campaigns import COLUMNS
+from app.analysis.columns import GAMES, MODEL, SHARE
+from app.analysis.columns import Column as Metric
+from app.analysis.crossplay import CrossPlay
+from app.analysis.rounds import RoundAnalysis
+from app.csv_tables import Column
+
+Row = Mapping[str, Any]  # the values of a row by column; a column that is not in it is empty
+
+_ENDS = {"low": "Lower", "high": "Upper"}
+
+
+def _column(name: str, type_: str, meaning: str, values: str) -> Column:
+    return Column(name, type_, meaning, values, lambda row: row.get(name))
+
+
+_OF_AN_ANALYSIS = (
+    _column("round_id", "text", "The round; of a pair the first round of its cross-play.", "a number"),
+    _column("name", "text", "The name of the round.", "empty for a pair"),
+    _column("game", "text", "What was played.", "negotiation | taboo"),
+    _column("lambda", "number", "Negotiation: the weight of the partner's points in a score.", "from -1 to 1"),
+    _column("state", "text", "What the round is doing.", "waiting | running | done | …; empty for a pair"),
+    _column("planned", "integer", "Matches that the round is to have.", "from 1; empty for a pair"),
+    _column("scope", "text", "What the row is about: all matches of a round, one model in them, or one model against"
+            " another in a cross-play, or what one model has over another, pair by pair.",
+            "round | model | difference | pair"),
+    _column("model", "text", "The model, as the registry names it.",
+            "a name; empty for a round that several models played"),
+    _column("role", "text", "The role in which the model sat.", "attacker | defender | empty for any"),
+    _column("against", "text", "The other model, of a pair or of a difference: that of model minus that of against.",
+            "a name; empty for a round or a model"),
+    _column("pairing", "text", "Of a difference: what a pair is, a seed played once from either side or one match.",
+            "seeds | matches; empty for all else"),
+    _column("matches", "integer", "Matches that are over and in the figures of the row.", "from 1"),
+)  # fmt: skip
+
+_OF_AN_ITERATION = (
+    _column("campaign_id", "text", "The campaign.", "a number"),
+    _column("iteration", "integer", "The iteration of the campaign.", "from 0, which is the model it began with"),
+    _column("model", "text", "The model that was evaluated.", "a name; empty until there is one"),
+    _column("round_id", "text", "The round that was played for training.", "a number; empty for iteration 0"),
+    _column("dataset_id", "text", "The dataset that was built from that round.", "a number; empty for iteration 0"),
+    _column("job_id", "text", "The training job that made the model.", "a number; empty for iteration 0"),
+    _column("evaluation", "text", "How the model was evaluated.",
+            f"{AS_PLAYED} | greedy | temperature … | against …: one row an iteration for each"),
+    _column("evaluation_id", "text", "The round on held-out material that the figures are of.",
+            "a number; empty until there is one"),
+)  # fmt: skip
+
+
+def analysis_columns(games: Sequence[str] = tuple(GAMES)) -> tuple[Column, ...]:
+    """The columns of an analysis of rounds of these games."""
+    metrics = {name: metric for game in games for name, metric in GAMES[game].items()}
+    return *_OF_AN_ANALYSIS, *_figure_columns({**metrics, **MODEL})
+
+
+def campaign_columns(games: Sequence[str] = tuple(GAMES)) -> tuple[Column, ...]:
+    """The columns of a campaign in one of these games."""
+    metrics = {name: metric for game in games for name, metric in {**GAMES[game], **COLUMNS[game]}.items()}
+    return *_OF_AN_ITERATION, *_figure_columns(metrics)
+
+
+def _figure_columns(metrics: Mapping[str, Metric]) -> Iterator[Column]:
+    """Four columns a figure: its value, both ends of its interval, and of how many matches it is taken."""
+    for name, metric in metrics.items():
+        title = metric.title[:1].upper() + metric.title[1:]
+        values = "from 0 to 1" if metric.unit == SHARE else metric.unit
+        yield _column(name, "number", f"{title}.", f"{values}; empty where there is nothing to take it of")
+        for end, word in _ENDS.items():
+            meaning = f"{word} end of the 95 % interval of {name}."
+            yield _column(f"{name}_{end}", "number", meaning, f"{values}; empty where there is none")
+        yield _column(
+            f"{name}_n",
+            "integer",
+            f"Of how many matches, or pairs of them, {name} is taken.",
+            "from 1; empty where there is nothing to take it of",
+        )
+
+
+def analysis_rows(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None = None) -> Iterator[Row]:
+    """Each round with its models, and the pairs of a cross-play."""
+    for each in analyses:
+        own = {
+            "round_id": each.round_id,
+            "name": each.name,
+            "game": each.game,
+            "lambda": each.lam,
+            "state": each.state,
+            "planned": each.planned,
+        }
+        model = each.players[0] if len(each.players) == 1 else None
+        yield {**own, "scope": "round", "model": model, "matches": each.matches, **_flat(each.metrics.columns)}
+        for part in each.metrics.parts:
+            about = {"scope": "model", "model": part.player, "role": part.role, "matches": part.matches}
+            yield {**own, **about, **_flat(part.columns)}
+        if each.paired is not None:
+            about = {"scope": "difference", "model": each.paired.first, "against": each.paired.second}
+            about["pairing"] = each.paired.pairing
+            yield {**own, **about, "matches": each.matches, **_flat(each.paired.columns)}
+    if matrix is not None:
+        for cell in matrix.cells:
+            yield {
+                "round_id": matrix.matrix_id,
+                "game": matrix.game,
+                "scope": "pair",
+                "model": cell.row,
+                "role": cell.role,
+                "against": cell.column,
+                "matches": cell.matches,
+                **_flat({"score_mean": cell.score}),
+            }
+
+
+def campaign_rows(campaign_id: int, results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    """The iterations of a campaign by evaluation, given as `flask campaign show --json` has them."""
+    for each in results:
+        own = {"round_id": each["evaluation_id"], "figures": each["figures"]}
+        for label, found in ((AS_PLAYED, own), *each["evaluations"].items()):
+            figures = {name: Figure(**of) for name, of in (found["figures"] or {}).items()}
+            about = {"campaign_id": campaign_id, "evaluation": label, "evaluation_id": found["round_id"]}
+            yield {**each, **about, **_flat(figures)}
+
+
+def _flat(figures: Mapping[str, Figure]) -> dict[str, float | None]:
+    return {
+        f"{name}{end}": value
+        for name, figure in figures.items()
+        for end, value in (("", figure.value), ("_low", figure.low), ("_high", figure.high), ("_n", figure.n or None))
+    }
