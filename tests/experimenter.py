@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from flask import Flask
 from flask.testing import FlaskClient
 
+from app.web.admin.labels import LABELS
 from workers.prepare import new_admin_link
 
 
@@ -15,6 +16,12 @@ def signed_in(app: Flask) -> FlaskClient:
     client = app.test_client()
     assert client.post("/enter/" + new_admin_link(app).rpartition("/")[2]).status_code == 303
     return client
+
+
+def labelled(refusal: str) -> str:
+    """A refusal that begins with the name of a field, as a form's page shows it: with the field's label."""
+    field, mark, rest = refusal.partition(": ")
+    return f"{LABELS.get(field, field)}{mark}{rest}"
 
 
 def leafed_through(client: FlaskClient, address: str) -> Iterator[str]:

@@ -99,7 +99,7 @@ def _url(raw: object) -> str:
     if not sound:
         raise Invalid(
             "base_url: expected an address such as https://host/v1, http or https, without user, password, query or"
-            f" spaces, got {'one with a user or a password' if '@' in address else 'another form'};"
+            f" spaces, got {'one with a user or a password' if '@' in address else 'something else'};"
             " a key belongs into the variable that key_env names"
         )
     return address.rstrip("/")
@@ -108,8 +108,8 @@ def _url(raw: object) -> str:
 def _variable(raw: object) -> str:
     if raw != "" and not (isinstance(raw, str) and _VARIABLE.fullmatch(raw)):
         raise Invalid(
-            'key_env: expected the NAME of an environment variable, in capitals such as OPENAI_API_KEY, or "" for no'
-            " key, got something else (not shown, as it may be the key)"
+            "key_env: expected the NAME of an environment variable, in capitals such as OPENAI_API_KEY, or nothing for"
+            " a server without keys, got something else (not shown, as it may be the key)"
         )
     return str(raw)
 

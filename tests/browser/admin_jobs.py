@@ -62,5 +62,5 @@ def job_states(parlor: Stack, page: Page, made: Mapping[str, int], datasets: Map
     page.get_by_label("Name").fill("harbour-next")
     page.get_by_text("Further fields").click()
     page.get_by_role("button", name="Start the training").click()
-    expect(page.get_by_role("alert")).to_contain_text("learning_rate: expected a number above 0, got 'fast'")
+    expect(page.get_by_role("alert")).to_contain_text("Learning rate: expected a number above 0, got 'fast'")
     yield "job-new-refused"

@@ -262,7 +262,7 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
             page.get_by_text("Sampling and patience").click()
         page.locator(f"#{field}").fill(value)
     page.get_by_role("button", name="Add it and make a test call").click()
-    expect(page.get_by_role("alert")).to_contain_text("temperature: expected")
+    expect(page.get_by_role("alert")).to_contain_text("Temperature: expected")
     yield "model-new-refused"
     page.goto(f"{parlor.url}/admin/matches/{matches['deal']}?at=3")
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")

@@ -48,7 +48,7 @@ def test_a_campaign_is_started_from_the_form_and_says_why_it_cannot_go_on(
     admin.get_by_label("λ", exact=True).fill("7")
     admin.get_by_label("Iterations").fill("2")
     admin.get_by_role("button", name="Start the campaign").click()
-    expect(admin.get_by_role("alert")).to_contain_text("lam: expected a number from -1 to 1, got '7'")
+    expect(admin.get_by_role("alert")).to_contain_text("λ: expected a number from -1 to 1, got '7'")
     expect(admin.get_by_label("λ", exact=True)).to_be_focused()
     expect(admin.get_by_label("Iterations")).to_have_value("2")
     admin.get_by_label("λ", exact=True).fill("0.5")

@@ -187,7 +187,7 @@ def test_the_form_shows_what_belongs_to_what_was_chosen_and_estimates_by_itself(
     admin.get_by_label("Objective").select_option("lambda")
     expect(admin.get_by_label("λ", exact=True)).to_be_visible()
     admin.get_by_label("Matches", exact=True).fill("0")
-    expect(admin.locator("#expected")).to_contain_text("matches: expected a whole number from 1")
+    expect(admin.locator("#expected")).to_contain_text("Matches: expected a whole number from 1")
     admin.get_by_label("Matches", exact=True).fill("250")
     admin.get_by_label("First seat").select_option("quartz-talks")
     expect(admin.locator("#expected")).to_contain_text("quartz-talks")
@@ -207,7 +207,7 @@ def test_without_javascript_a_round_is_launched_and_shown(
     page = plain.open(f"{parlor.url}/admin/rounds/new")
     page.get_by_label("Matches", exact=True).fill("2000000")
     page.get_by_role("button", name="Start").click()
-    expect(page.get_by_role("alert")).to_contain_text("matches: expected a whole number")
+    expect(page.get_by_role("alert")).to_contain_text("Matches: expected a whole number")
     page.get_by_label("Matches", exact=True).fill("20000")  # for it shall still be played when the page is looked at
     page.get_by_role("button", name="Estimate").click()
     expect(page.locator("#expected")).to_contain_text("cost nothing")

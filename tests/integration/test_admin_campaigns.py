@@ -21,7 +21,7 @@ from app.extensions import reading, writing
 from app.models import Campaign, CampaignEvaluation, LanguageModel, RoundRow, TrainingJob
 from app.web.admin import campaigns, campaigns_form, campaigns_new
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
-from tests.experimenter import leafed_through, signed_in
+from tests.experimenter import labelled, leafed_through, signed_in
 from tests.shell import Finished
 
 CONTEXT = "1 4 2 2 1 2\n1 0 2 1 1 8\n"  # one alone
@@ -342,7 +342,7 @@ def test_without_a_local_model_the_form_says_what_to_do(client: FlaskClient, eng
     assert "No local model that is usable in rounds plays this game." in page
     assert "flask model add-local" in page
     answer = client.post("/admin/campaigns/new", data=form(base="scripted"))
-    assert (answer.status_code, "base: expected a local model, which has weights to train" in answer.text) == (
+    assert (answer.status_code, "Base: expected a local model, which has weights to train" in answer.text) == (
         400,
         True,
     )
@@ -412,7 +412,7 @@ def test_what_cannot_be_started_is_said_on_the_form_as_it_was_filled_in(
     campaign_of(engine, base, "taken")
     answer = client.post("/admin/campaigns/new", data=form(**fields))
     page = html.unescape(answer.text)
-    assert (answer.status_code, says in page) == (status, True), text_of(answer.text)[:600]
+    assert (answer.status_code, labelled(says) in page) == (status, True), text_of(answer.text)[:600]
     assert counted(engine) == 1
     marked = re.findall(r'id="([\w-]+)"[^>]*aria-invalid="true"', page) or re.findall(
         r'<p lang="en" class="error"', page

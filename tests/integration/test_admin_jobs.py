@@ -13,7 +13,7 @@ from app.extensions import reading, writing
 from app.finetuning import listing
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
-from tests.experimenter import leafed_through, signed_in
+from tests.experimenter import labelled, leafed_through, signed_in
 from tests.jobs import make_dataset, make_job, row_of, tell
 
 HASH = "0" * 64
@@ -118,7 +118,7 @@ def test_what_cannot_be_trained_is_said_on_the_form_as_it_was_filled_in(
     at: str | None,
 ) -> None:
     answer = client.post("/admin/jobs/new", data=form(**fields))
-    assert (answer.status_code, says in answer.text) == (status, True)
+    assert (answer.status_code, labelled(says) in answer.text) == (status, True)
     assert at is None or re.search(rf'id="{at}"[^>]*aria-invalid="true"', answer.text)
     for name, value in fields.items():
         assert name == "method" or f'"{value}"' in answer.text or f">{value}</textarea>" in answer.text

@@ -1,5 +1,6 @@
 """The registry's pages: add a model, have a worker try it, label it, switch it."""
 
+import html
 import os
 import re
 import shutil
@@ -26,7 +27,8 @@ from app.models import LanguageModel, Lease
 from app.players import prompts
 from app.queues import TEST_MODEL, TURNS
 from app.web.admin import models as pages
-from tests.experimenter import signed_in
+from app.web.admin.labels import LABELS
+from tests.experimenter import labelled, signed_in
 from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import StubServer, hanging
 
@@ -131,7 +133,9 @@ def test_what_cannot_be_is_said_and_the_form_keeps_what_was_typed(
 ) -> None:
     answer = client.post("/admin/models/new", data={**FORM, "organisation": "kept as typed", **wrong})
     assert answer.status_code == status
-    assert f'role="alert">{says}' in answer.text
+    at_the_field = f'<p lang="en" class="error" id="refused">{labelled(says)}'
+    assert (at_the_field in answer.text, f'role="alert">{labelled(says)}' in answer.text) == (True, True)
+    assert not re.search(r"(base_url|key_env|max_tokens|prompt_style)[^<>=]* expected|another form", answer.text)
     assert "kept as typed" in answer.text
     assert asked == []
     assert stored(engine) is None
@@ -213,7 +217,7 @@ def test_of_several_prompt_styles_one_is_chosen_that_all_its_games_have(
     both = {**FORM, "games": ["negotiation", "taboo"], "prompt_style": "compact"}
     answer = client.post("/admin/models/new", data=both)
     assert answer.status_code == 400
-    assert "prompt_style: expected one of taboo (full)" in answer.text
+    assert "Prompt style: expected one of taboo (full)" in answer.text
     assert "<option selected>compact<" in answer.text
     assert "compact-1 of Deal or No Deal" in client.get(add(client, prompt_style="compact")).text
     assert stored(engine).prompt_style == "compact"  # type: ignore[union-attr]
@@ -406,7 +410,7 @@ def test_a_change_that_cannot_be_changes_nothing(
 ) -> None:
     where = add(client, label="Robin")
     answer = client.post(where, data=form)
-    assert (answer.status_code, says in answer.text) == (status, True)
+    assert (answer.status_code, labelled(says) in answer.text) == (status, True)
     assert f'value="{form.get("label", "Robin")}" maxlength="80"' in answer.text  # as it was typed, or as it is
     row = stored(engine)
     assert row is not None
@@ -414,3 +418,15 @@ def test_a_change_that_cannot_be_changes_nothing(
     assert client.post("/admin/models/999", data={"action": "rounds-on"}).status_code == 404
     assert client.get("/admin/models/999").status_code == 404
     assert client.get(f"/admin/models/{2**70}").status_code == 404
+
+
+# ---- Labels ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["models", "rounds", "rounds/new?game=taboo", "campaigns", "jobs", "datasets"])
+def test_refusals_call_a_field_as_its_page_does(client: FlaskClient, path: str) -> None:
+    page = client.get(f"/admin/{path if '?' in path else path + '/new'}").text
+    shown = dict(re.findall(r'<label for="(\w+)">([^<]+)</label>', page))
+    known = {name: label for name, label in shown.items() if name in LABELS and name != "further"}  # an example
+    assert known
+    assert {name: label for name, label in known.items() if not html.unescape(label).startswith(LABELS[name])} == {}

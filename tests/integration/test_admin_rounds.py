@@ -22,7 +22,7 @@ from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, add_scripted_model, find_model
 from app.rounds import life, listing, transcripts
 from app.web.admin import rounds, rounds_compare, rounds_form, rounds_new
-from tests.experimenter import leafed_through, signed_in
+from tests.experimenter import labelled, leafed_through, signed_in
 from tests.rounds import make_round, play, row_of
 from tests.stub_openai import StubServer
 
@@ -310,7 +310,7 @@ def test_a_form_that_cannot_be_comes_back_filled_in_with_one_line(
     answer = client.post("/admin/rounds/new", data=form(game, **{"name": "Kept", **fields, "action": action}))
     assert answer.status_code in (400, 404)
     lines = re.findall(r'<p lang="en" class="(?:error|note note-bad)"[^>]*>([^<]*)</p>', answer.text)
-    assert says in lines[0].replace("&#39;", "'")
+    assert labelled(says) in html.unescape(lines[0])
     assert len(set(lines)) == 1
     assert fields.get("name", "Kept") in answer.text
     if "contexts_text" in fields:
