@@ -1,5 +1,6 @@
 """The list of matches and the replay of one."""
 
+import html
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -157,6 +158,41 @@ def test_a_match_is_replayed_with_both_private_views(client: FlaskClient, engine
         assert f'<td class="num">{value}</td>' in before
     latest, third = (client.get(f"/admin/matches/{record.id}{at}").text for at in ("", "?at=3"))
     assert latest.partition("<main")[2].partition("</main>")[0] == third.partition("<main")[2].partition("</main>")[0]
+
+
+def words(page: str) -> str:
+    """What a page says, without its markup."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_what_each_side_asked_for_is_told_in_words_and_as_a_table(client: FlaskClient, engine: Engine) -> None:
+    with writing(engine) as session:
+        seats = Seat(PERSON), Seat(PERSON)
+        record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
+    for text in ("[message] hi", "[propose] (2 books, 2 hats, 0 balls)", "[propose] (3 books, 0 hats, 0 balls)"):
+        record = say(engine, record, text)
+    before, one, both = (client.get(f"/admin/matches/{record.id}?at={at}").text for at in (2, 3, 4))
+    assert "What each side asked for" not in before
+    assert "One side has made its offer so far." in one
+    told = words(both)
+    assert "together they ask for 2 books too many, and nobody asks for 1 ball" in told
+    assert "Book 3 3 2 5 2 too many" in told
+    assert "Ball 1 0 0 0 1 left" in told
+    assert "Worth to that side 3 points 4 points" in told  # 3·1, 2·2 + 2·0
+    assert "Asks for 2 books and 2 hats." in told
+    assert "allocation" not in both
+
+
+def test_a_deal_is_told_in_words(client: FlaskClient, engine: Engine) -> None:
+    with writing(engine) as session:
+        seats = Seat(PERSON), Seat(PERSON)
+        record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
+    for text in ("[message] hi", "[propose] (3 books, 0 hats, 1 balls)", "[propose] (0 books, 2 hats, 0 balls)"):
+        record = say(engine, record, text)
+    told = words(client.get(f"/admin/matches/{record.id}").text)
+    assert "The offers fit" in told
+    assert "The first seat gets 2 hats. The second seat gets 3 books and" in told
+    assert "Pareto-optimal." in told
 
 
 def test_refused_moves_calls_of_models_and_the_abort_are_told_with_their_reasons(

@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 from app.datasets.store import datasets_of_match
 from app.errors import Invalid, NotFound, shown
 from app.extensions import reading
-from app.games.base import JSON
+from app.games.base import JSON, Event
 from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, check_player, read_choice
+from app.matches.events import Violated
 from app.matches.overview import Place, chosen_matches, reasons
 from app.matches.record import Record, load
 from app.matches.story import Step, steps, views_after
@@ -23,6 +24,7 @@ from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lines import shown_line
+from app.web.admin.offers import asked_for, offers_of, shares
 from app.web.words import game_titles
 
 _SEATS = (lazy_gettext("First"), lazy_gettext("Second"))
@@ -94,10 +96,13 @@ def match(match_id: str) -> str:
         first, second = views_after(record, at - 1)
         row = session.get_one(MatchRow, match_id)
         players = [_player(record, seat) for seat in (0, 1)]
+        logged = [step.logged.event for step in told]
         return render_template(
             "admin/match.html",
             match=row,
             title=game_titles().get(row.game, row.game),
+            accepted=sum(isinstance(event, Event) for event in logged),  # of the log that is shown
+            refused=sum(isinstance(event, Violated) for event in logged),
             players=players,
             round=_round(session, row),
             datasets=datasets_of_match(session, match_id),
@@ -105,6 +110,7 @@ def match(match_id: str) -> str:
             at=at,
             current=told[at - 1],
             seats=[_seat(seat, players[seat]["name"], view) for seat, view in enumerate((first, second))],
+            offers=offers_of(logged[:at], (first, second)),
         )
 
 
@@ -145,6 +151,8 @@ def _event(step: Step) -> dict[str, Any]:
         "kind": step.kind,
         "at": step.logged.at,
         "event": event,
+        "asked": asked_for(event),
+        "shares": shares(event),
         "generation": step.generation,
     }
 

@@ -1,7 +1,7 @@
 // Steps through a match without leaving the page, by hand or by itself. The server renders every step; this fetches it
 // and puts its parts in. A match that is still played is followed from its last event on.
 
-const PARTS = ["replay-previous", "replay-next", "replay-where", "replay-views", "replay-generation"];
+const PARTS = ["replay-previous", "replay-next", "replay-where", "replay-facts", "replay-views", "replay-offers", "replay-generation"];
 const FOLLOW = 3; // seconds
 const bar = document.querySelector("#replay");
 const slider = bar.querySelector("#at");
@@ -35,6 +35,7 @@ function put(page) {
   const focused = document.activeElement?.id;
   const openSeats = [...document.querySelectorAll("#replay-views details")].map((each) => each.open);
   for (const id of PARTS) document.getElementById(id).replaceWith(page.getElementById(id));
+  document.querySelector(".head .tag").replaceWith(page.querySelector(".head .tag"));
   document.querySelectorAll("#replay-views details").forEach((each, seat) => (each.open = openSeats[seat]));
   if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus({ preventScroll: true });
   const there = page.querySelector("#at");
@@ -119,7 +120,7 @@ async function follow() {
   const page = document.hidden || timer !== null ? null : await fetched(newest ? bar.dataset.url : `${bar.dataset.url}?at=${at()}`);
   if (page && timer === null && asked === wanted) {
     if (page.querySelector("#at").max !== slider.max) put(page);
-    if (!page.querySelector("#replay[data-live]")) return document.querySelector(".head").replaceWith(page.querySelector(".head"));
+    if (!page.querySelector("#replay[data-live]")) return; // over: what it ended with has been put
   }
   setTimeout(follow, FOLLOW * 1000);
 }

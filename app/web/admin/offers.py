@@ -1,0 +1,69 @@
+"""What the seats of a negotiation asked for, as an experimenter reads it: by item, together, and in points. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.games.base import JSON, Event
+from app.games.contexts import ITEMS
+from app.matches.events import Ended
+
+Share = Mapping[str, int]  # how many of each item
+
+
+class Offers(NamedTuple):
+    """The proposals made so far. `asked` and `points` are by seat, None of a seat that has made none.
+
+    `over` is what both together ask for beyond what there is, `left` what nobody asks for; both are empty where the
+    proposals fit, and where there are not two.
+    """
+
+    counts: Share
+    asked: tuple[Share | None, Share | None]
+    points: tuple[int | None, int | None]  # what a seat's own proposal is worth to itself
+    over: Share
+    left: Share
+
+    @property
+    def both(self) -> bool:
+        return None not in self.asked
+
+
+def asked_for(event: Any) -> Share | None:
+    """What a proposal asks for by item; None of any other event."""
+    if isinstance(event, Event) and "allocation" in event.data:
+        return dict(zip(ITEMS, event.data["allocation"], strict=True))
+    return None
+
+
+def shares(event: Any) -> Sequence[Share]:
+    """What each seat got of a deal, from the event that ended its match; nothing of any other event."""
+    if isinstance(event, Ended):
+        return [dict(zip(ITEMS, each, strict=True)) for each in event.facts.get("allocations", ())]
+    return ()
+
+
+def offers_of(events: Sequence[Any], views: Sequence[JSON]) -> Offers | None:
+    """The proposals among the events of a match, with the private views of both seats; None where there is none."""
+    latest: list[Share | None] = [None, None]
+    for event in events:
+        if (asked := asked_for(event)) is not None:
+            latest[event.seat] = asked
+    first, second = latest
+    if first is None and second is None:
+        return None
+    counts: Share = views[0]["facts"]["counts"]
+    values = [view["secret"]["values"] for view in views]
+    gap = {}
+    if first is not None and second is not None:
+        gap = {item: first[item] + second[item] - counts[item] for item in ITEMS}
+    return Offers(
+        counts,
+        (first, second),
+        (_worth(first, values[0]), _worth(second, values[1])),
+        {item: more for item, more in gap.items() if more > 0},
+        {item: -less for item, less in gap.items() if less < 0},
+    )
+
+
+def _worth(share: Share | None, values: Share) -> int | None:
+    return None if share is None else sum(share[item] * values[item] for item in ITEMS)
