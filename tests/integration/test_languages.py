@@ -60,6 +60,12 @@ def test_a_page_is_in_the_language_that_the_browser_asks_for(
     assert "Accept-Language" in answer.headers["Vary"]
 
 
+def test_the_privacy_page_says_in_both_languages_that_no_model_learns_from_guests(client: FlaskClient) -> None:
+    assert "No language model is trained here on a game that you played." in page(client, "/privacy")
+    german = page(client, "/privacy", Accept_Language="de")
+    assert "Mit deinen Spielen wird hier kein Sprachmodell trainiert." in german
+
+
 def test_the_switch_in_the_footer_is_remembered_and_leads_back(client: FlaskClient) -> None:
     assert ENGLISH_WORDS in page(client)
     assert switch(client, "de", "/rules/taboo?from=here") == "/rules/taboo?from=here"

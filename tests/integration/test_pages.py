@@ -14,6 +14,9 @@ from flask.testing import FlaskClient
 from itsdangerous import URLSafeTimedSerializer
 from sqlalchemy import Engine, select
 
+from app.datasets import build
+from app.datasets.spec import read_spec
+from app.errors import Invalid
 from app.extensions import db, reading, writing
 from app.games.contexts import generate_context
 from app.games.taboo import target_words
@@ -61,6 +64,22 @@ def test_one_browser_has_only_so_many_games_open(make_app: Callable[..., Flask])
     assert (again.status_code, again.location) == (303, started[1].location)
     other_browser = client.application.test_client()
     assert other_browser.post("/start/negotiation", data={"key": "third-start-of-all"}).status_code == 303
+
+
+def test_the_privacy_page_says_that_no_model_learns_from_guests_and_none_does(
+    client: FlaskClient, engine: Engine
+) -> None:
+    page = " ".join(client.get("/privacy").text.split())
+    assert "No language model is trained here on a game that you played." in page
+    assert "used to train" not in page
+    match = begin(client)["match"]
+    with writing(engine) as session:
+        live.submit(session, live.Submission(match, 0, None), instant=True)
+    with reading(engine) as session:
+        found = build.prepare(session, read_spec({"game": "negotiation", "filter": "all"}))
+        assert [cut for cuts in build.cuts(session, found) for cut in cuts] == []
+        with pytest.raises(Invalid, match="training consent of the people in the match"):
+            build.refuse_nothing(found)
 
 
 def test_home_offers_both_games_and_names_no_model(client: FlaskClient) -> None:
