@@ -17,6 +17,7 @@ from app.matches.record import load
 from app.registry import add_api_model
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
+from tests.rounds import make_round
 from workers.prepare import new_admin_link
 
 GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.4"}
@@ -73,6 +74,15 @@ def test_the_switch_in_the_footer_is_remembered_and_leads_back(client: FlaskClie
     assert '<html lang="de">' in page(client, "/privacy", Accept_Language="en")
     switch(client, "en")
     assert ENGLISH_WORDS in page(client, Accept_Language="de")
+
+
+def test_a_round_is_not_called_what_an_iteration_of_a_campaign_is(make_app: Callable[..., Flask]) -> None:
+    app = make_app(LANGUAGES="en,de")
+    with app.app_context():
+        number = make_round(db.engine, "scripted", matches=2)
+        heading = re.search(r"<h1>(.*?)</h1>", page(signed_in(app), f"/admin/rounds/{number}", **GERMAN))
+    assert heading is not None
+    assert heading[1] == f"Durchgang {number}"
 
 
 def test_the_switch_is_a_form_that_names_each_language_in_itself(client: FlaskClient) -> None:
