@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from alembic.script import ScriptDirectory
 from flask import Flask
 from flask_migrate import Migrate
 from flask_migrate import upgrade as alembic_upgrade
@@ -50,6 +51,23 @@ def _keep_private(database: Path) -> None:
     for suffix in ("-wal", "-shm"):
         if (beside := database.with_name(database.name + suffix)).exists():
             beside.chmod(0o600)
+
+
+def newest_revision() -> str:
+    """The version of the tables that this code expects."""
+    head = _migrations().get_current_head()
+    if head is None:
+        raise RuntimeError("expected migrations, got none")
+    return head
+
+
+def known_revisions() -> frozenset[str]:
+    """All versions of the tables that this code can bring up to date."""
+    return frozenset(each.revision for each in _migrations().walk_revisions())
+
+
+def _migrations() -> ScriptDirectory:
+    return ScriptDirectory(str(ROOT / "migrations"))
 
 
 def upgrade(app: Flask) -> None:

@@ -18,6 +18,8 @@ _COMMANDS = {
     "model": "model:model",
     "export": "export:export",
     "import": "imports:imports",
+    "backup": "backup:backup",
+    "restore": "backup:restore",
     "judge": "judge:judge",
     "user": "user:user",
     "doctor": "doctor:doctor",

@@ -104,14 +104,15 @@ def is_share(name: str) -> bool:
 def analysis_of(rows: Sequence[RoundRow]) -> dict[int, RoundAnalysis]:
     """The analyses of rounds by their numbers; what was made once is made again only when more matches are over."""
     engine = db.engine
-    keys = {row.id: (str(engine.url), "round", row.id, row.finished, row.status) for row in rows}
+    # When it was made is part of the key: in a database that was restored, another round may have the number.
+    keys = {row.id: (str(engine.url), "round", row.id, row.created_at, row.finished, row.status) for row in rows}
     return {number: _kept(key, partial(off_the_loop, engine, _one, number)) for number, key in keys.items()}
 
 
 def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
     """The matrix of a cross-play whose rounds these are."""
     engine = db.engine
-    key = (str(engine.url), "matrix", matrix_id, *(row.finished for row in rows))
+    key = (str(engine.url), "matrix", matrix_id, *((row.created_at, row.finished) for row in rows))
     found: CrossPlay = _kept(key, partial(off_the_loop, engine, cross_play, matrix_id))
     return found
 

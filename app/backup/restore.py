@@ -1,0 +1,310 @@
+"""Putting a backup back: all of it or nothing, into an empty installation or, when told so, in the place of another.
+
+Rows are loaded into a database of their own (a file beside the real one, or a schema in PostgreSQL), migrated and
+checked there; files are unpacked beside their places. Only then is either exchanged: the files by renaming, which can
+be undone, and the database in one transaction, which comes last.
+"""
+
+import fcntl
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from flask_migrate import upgrade
+from sqlalchemy import Connection, Engine, create_engine, func, inspect, select, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
+
+from app.backup.archive import Manifest, Reader
+from app.backup.create import SECRET_KEY
+from app.backup.tables import load, restart_numbers, revision_of, tables_of
+from app.config import Settings
+from app.errors import Conflict, Invalid
+from app.extensions import db, reading, writing
+from app.files import private_folder
+from app.finetuning.files import CHECKPOINTS
+from app.matches.sweep import UPKEEP, held_until
+from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundRow, TrainingJob, User
+from app.schema import bare_app, known_revisions
+
+SCHEMA = "parlor_restore"  # in which PostgreSQL holds what is not yet exchanged
+_MADE = (MatchRow, RoundRow, Dataset, TrainingJob, Campaign)
+
+
+def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = False) -> Manifest:
+    """Put the backup in the place of whatever is there, or nothing of it.
+
+    Raises Invalid for a file that is no whole backup of this version or an earlier one, and Conflict where Parlor runs
+    or, without `replace`, the installation holds something.
+    """
+    reader = Reader(path)
+    if reader.manifest.revision not in known_revisions():
+        raise Invalid(
+            f"{path}: expected tables of a version that this Parlor knows, got {reader.manifest.revision};"
+            f" use Parlor {reader.manifest.parlor}"
+        )
+    reader.check()
+    with _stopped(settings.home):
+        _refuse_if_used(engine)
+        if not replace and (what := _holds(engine)) is not None:
+            raise Conflict(
+                f"database: expected an empty one, got one with {what}; --replace puts the backup in its place, and"
+                " keeps nothing of it"
+            )
+        with _workshop(settings.home) as folder, _staged(settings, engine, folder, reader) as exchange:
+            _unpack(reader, folder / "files")
+            with _files_in_place(folder, settings.home, replace=replace):
+                exchange()
+    return reader.manifest
+
+
+# ---- Whether it may be done ------------------------------------------------------
+
+
+@contextmanager
+def _stopped(home: Path) -> Iterator[None]:
+    """Hold the supervisor's lock, so that nobody starts Parlor meanwhile. Raises Conflict while it runs."""
+    private_folder(home / "run")
+    with (home / "run" / "supervisor.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"expected a Parlor that is stopped, got one that runs in {home}; stop it first") from None
+        yield
+
+
+def _refuse_if_used(engine: Engine) -> None:
+    """Raises Conflict where the upkeep of another machine, or one without a supervisor, is at the database."""
+    if not inspect(engine).has_table("lease"):
+        return
+    with reading(engine) as session:
+        until = held_until(session, UPKEEP)
+    if until is not None and until > datetime.now(UTC):
+        raise Conflict(
+            "expected a Parlor that is stopped, got one whose upkeep is at this database; stop it, wait for"
+            f" {(until - datetime.now(UTC)).total_seconds():.0f} s, and try again"
+        )
+
+
+def _holds(engine: Engine) -> str | None:
+    """What an installation holds that somebody may want to keep; None for a new one."""
+    counts = [(select(func.count()).select_from(table), table.__tablename__) for table in _MADE]
+    counts += [
+        (select(func.count()).select_from(User).where(User.password_hash.is_not(None)), User.__tablename__),
+        (select(func.count()).select_from(LanguageModel).where(LanguageModel.kind == "api"), "language_model"),
+    ]
+    with engine.connect() as connection:
+        there = set(inspect(connection).get_table_names())
+        for count, table in counts:
+            if table in there and (number := connection.scalar(count) or 0):
+                return f"{number} row{'' if number == 1 else 's'} of somebody's in the table {table}"
+    return None
+
+
+# ---- The database ----------------------------------------------------------------
+
+
+@contextmanager
+def _staged(settings: Settings, engine: Engine, folder: Path, reader: Reader) -> "Iterator[_Exchange]":
+    """The backup's rows in a database of their own, and how to put that in the place of the real one."""
+    if engine.dialect.name == "sqlite":
+        exchange: _Exchange = _SqliteExchange(engine, folder / "parlor.db")
+    else:
+        exchange = _PostgresExchange(engine, settings.database_url)
+    try:
+        exchange.prepare()
+        staging = bare_app(settings.model_copy(update={"DATABASE_URL": exchange.url}))
+        with staging.app_context():
+            upgrade(revision=reader.manifest.revision)
+            own = create_engine(exchange.url)
+            try:
+                _load(own, reader)
+                upgrade()
+            finally:
+                own.dispose()
+                db.engine.dispose()
+        yield exchange
+    finally:
+        exchange.clean_up()
+
+
+def _load(engine: Engine, reader: Reader) -> None:
+    """Load all rows. Raises Invalid where they do not fit together."""
+    with engine.connect() as connection:
+        sqlite = connection.dialect.name == "sqlite"
+        if sqlite:
+            connection.connection.driver_connection.execute("PRAGMA foreign_keys=OFF")  # type: ignore[union-attr]
+        with connection.begin():
+            tables = {table.name: table for table in tables_of(connection)}
+            if unknown := set(reader.manifest.tables) - set(tables):
+                raise Invalid(f"backup: expected the tables of version {revision_of(connection)}, got {min(unknown)}")
+            for name, table in reversed(tables.items()):
+                if name in reader.manifest.tables:
+                    connection.execute(table.delete())  # what a migration has put there
+            for name, table in tables.items():
+                if name in reader.manifest.tables:
+                    load(connection, table, reader.manifest.tables[name].columns, reader.table(name))
+            restart_numbers(connection, tables.values())
+            if sqlite and (lost := connection.execute(text("PRAGMA foreign_key_check")).first()) is not None:
+                raise Invalid(f"backup: expected rows that refer to others of it, got one of {lost[0]} that does not")
+        if sqlite:
+            connection.invalidate()  # its foreign keys are off
+
+
+class _Exchange(Protocol):
+    """How a database that was made aside comes into the place of the real one, in one transaction."""
+
+    url: str
+
+    def prepare(self) -> None: ...
+
+    def __call__(self) -> None: ...
+
+    def clean_up(self) -> None: ...
+
+
+class _SqliteExchange:
+    """By SQLite's own copying of pages, which whoever has the real file open sees as one transaction."""
+
+    def __init__(self, engine: Engine, staging: Path) -> None:
+        self._target = Path(str(engine.url.database))
+        self._staging = staging
+        self.url = f"sqlite:///{staging}"
+
+    def prepare(self) -> None:
+        pass
+
+    def __call__(self) -> None:
+        self._target.touch(mode=0o600)
+        source, target = sqlite3.connect(self._staging), sqlite3.connect(self._target, timeout=10)
+        try:
+            source.backup(target)
+            found = target.execute("PRAGMA integrity_check").fetchone()[0]
+            if found != "ok":
+                raise Invalid(f"database: expected a whole one after the restore, got {found}")
+            target.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.Error as error:
+            raise Invalid(f"database: expected {self._target} to take the backup, got: {error}") from None
+        finally:
+            source.close()
+            target.close()
+
+    def clean_up(self) -> None:
+        pass  # it lies in the workshop
+
+
+class _PostgresExchange:
+    """By moving the tables from a schema of their own, in a transaction that drops those of before."""
+
+    def __init__(self, engine: Engine, url: str) -> None:
+        self._engine = engine
+        parts = make_url(url)
+        options = f"{parts.query.get('options', '')} -csearch_path={SCHEMA}".strip()
+        self.url = parts.update_query_dict({"options": options}).render_as_string(hide_password=False)
+
+    def prepare(self) -> None:
+        self.clean_up()
+        try:
+            with writing(self._engine) as session:
+                session.execute(text(f"CREATE SCHEMA {SCHEMA}"))
+        except OperationalError as error:
+            raise Invalid(f"database: expected rights to make a schema, got: {error.orig}") from None
+
+    def __call__(self) -> None:
+        with self._engine.begin() as connection:
+            home = connection.scalar(text("SELECT current_schema()"))
+            new = [*self._names(connection, SCHEMA)]
+            for name in {*self._names(connection, home)} & {*new}:
+                connection.execute(text(f'DROP TABLE "{home}"."{name}" CASCADE'))
+            for name in new:
+                connection.execute(text(f'ALTER TABLE {SCHEMA}."{name}" SET SCHEMA "{home}"'))
+
+    def clean_up(self) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
+
+    @staticmethod
+    def _names(connection: Connection, schema: str) -> list[str]:
+        return inspect(connection).get_table_names(schema)
+
+
+# ---- The files -------------------------------------------------------------------
+
+
+@contextmanager
+def _workshop(home: Path) -> Iterator[Path]:
+    """A folder in PARLOR_HOME for what is not yet in its place."""
+    for left in home.glob(".restore-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    folder = home / f".restore-{secrets.token_hex(4)}"
+    private_folder(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unpack(reader: Reader, into: Path) -> None:
+    """Write the archive's files under a folder. Raises Invalid where there is no room, or no right."""
+    try:
+        for name in reader.manifest.files:
+            path = into / name
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(mode=0o600)
+            with path.open("wb") as file:
+                for piece in reader.file(name):
+                    file.write(piece)
+    except OSError as error:
+        raise Invalid(f"{into.parent.parent}: expected room for the backup's files, got {error.strerror}") from None
+
+
+def _units(files: Path) -> list[PurePosixPath]:
+    """What is exchanged as one: a checkpoint is a folder that must hold nothing else, all else is a file."""
+    units = set()
+    for path in files.rglob("*"):
+        name = PurePosixPath(path.relative_to(files).as_posix())
+        if path.is_file():
+            units.add(PurePosixPath(*name.parts[:2]) if name.parts[0] == CHECKPOINTS else name)
+    return sorted(units)
+
+
+@contextmanager
+def _files_in_place(folder: Path, home: Path, *, replace: bool) -> Iterator[None]:
+    """Put the files where rows look for them; as it was before when the block raises. Raises Conflict."""
+    files, old = folder / "files", folder / "old"
+    units = _units(files)
+    for unit in units:
+        if not replace and unit.name != SECRET_KEY and (home / unit).exists() and not _same(files / unit, home / unit):
+            raise Conflict(f"{home / unit}: expected nothing, or what the backup holds, got something else; --replace")
+    done: list[PurePosixPath] = []
+    try:
+        for unit in units:
+            (old / unit).parent.mkdir(parents=True, exist_ok=True)
+            private_folder((home / unit).parent)
+            done.append(unit)
+            if (home / unit).exists():
+                (home / unit).rename(old / unit)
+            (files / unit).rename(home / unit)
+        yield
+    except BaseException:
+        for unit in reversed(done):
+            if not (files / unit).exists() and (home / unit).exists():
+                (home / unit).rename(files / unit)
+            if (old / unit).exists():
+                with suppress(OSError):
+                    (old / unit).rename(home / unit)
+        raise
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two files, or folders of files, hold the same."""
+    if one.is_file():
+        return other.is_file() and one.read_bytes() == other.read_bytes()
+    names = {path.relative_to(one) for path in one.rglob("*") if path.is_file()}
+    others = {path.relative_to(other) for path in other.rglob("*") if path.is_file()}
+    return names == others and all(_same(one / name, other / name) for name in names)

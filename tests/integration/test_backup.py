@@ -1,0 +1,256 @@
+"""Backups on both databases: written under play, put back after everything was lost, refused where they would harm."""
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import create_engine, func, select, text
+
+from app.backup.archive import Reader
+from app.backup.create import create
+from app.backup.restore import restore
+from app.config import load_settings
+from app.errors import AppError
+from app.extensions import db, reading, writing
+from app.matches import live
+from app.matches.record import Seat, load
+from app.models import Dataset, EventRow, LanguageModel, MatchRow
+from app.registry import add_local_model
+from app.schema import bare_app, upgrade
+from tests.jobs import make_dataset
+from tests.participant import Participant
+from tests.services import empty
+from tests.stack import ROOT, Stack, readable_by_others, wait_until
+from tests.tables import database, negotiation, settings_of
+
+CONFIG = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
+FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
+
+
+def flask(parlor: Stack, *arguments: str) -> str:
+    done = subprocess.run([*FLASK, *arguments], cwd=ROOT, env=parlor.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def figures(parlor: Stack, matches: list[str]) -> list[Any]:
+    """All that the log and the rows say of matches."""
+    with database(parlor) as engine, engine.connect() as connection:
+        events = select(EventRow.match_id, EventRow.seq, EventRow.kind, EventRow.move_id, EventRow.body, EventRow.at)
+        rows = select(MatchRow).where(MatchRow.id.in_(matches)).order_by(MatchRow.id)
+        return [
+            *connection.execute(rows).all(),
+            *connection.execute(events.where(EventRow.match_id.in_(matches)).order_by(EventRow.match_id, EventRow.seq)),
+        ]
+
+
+def play_one(parlor: Stack) -> str:
+    """A negotiation from its beginning to a deal."""
+    with Participant(negotiation(parlor)) as person:
+        assert person.move("[message] I would like the book.")["ok"]
+        person.wait_for_turn()
+        assert person.move("[propose] (1 books, 0 hats, 0 balls)")["ok"]
+        person.wait(lambda: person.over, "the end")
+        return str(person.view["match"])
+
+
+def services_of(request: pytest.FixtureRequest) -> dict[str, str]:
+    if request.param == "sqlite":
+        return {}
+    return {"DATABASE_URL": request.getfixturevalue("service_database")}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def services(request: pytest.FixtureRequest) -> dict[str, str]:
+    return services_of(request)
+
+
+def test_the_drill(services: dict[str, str], stack: Callable[..., Stack], home: Path, tmp_path: Path) -> None:
+    home.chmod(0o755)
+    parlor = stack({**services, "GUEST_MATCHES_PER_MINUTE": "0"})
+    file = tmp_path / "parlor.backup"
+    before = [play_one(parlor) for _ in range(2)]
+    with database(parlor) as engine:
+        dataset = make_dataset(engine, settings_of(parlor))
+    table = negotiation(parlor)
+    with Participant(table) as person:
+        assert person.move("[message] Let us begin.", "first")["ok"]
+        person.wait_for_turn()
+    done = threading.Event()
+    during: list[str] = []
+
+    def play_on() -> None:
+        while not done.is_set():
+            during.append(play_one(parlor))
+
+    players = [threading.Thread(target=play_on) for _ in range(2)]
+    for player in players:
+        player.start()
+    wait_until(lambda: during, "play")
+    said = json.loads(flask(parlor, "backup", str(file), "--json"))
+    assert json.loads(flask(parlor, "backup", str(file), "--overwrite", "--json"))["rows"]["match"] >= 2
+    done.set()
+    for player in players:
+        player.join()
+    assert said["files"] == 2
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "is whole" in flask(parlor, "restore", str(file), "--check")
+    kept = figures(parlor, [*before, table.match])
+    refused = subprocess.run([*FLASK, "restore", str(file)], cwd=ROOT, env=parlor.env, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "stop" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+    assert readable_by_others(home) == []
+    assert parlor.stop() == 0
+    shutil.rmtree(home)  # everything is lost
+    home.mkdir()
+    if services:
+        empty(services["DATABASE_URL"])
+    flask(parlor, "restore", str(file))
+    again = stack({**services, "PORT": parlor.env["PORT"]})
+    assert figures(again, [*before, table.match]) == kept
+    with database(again) as engine, reading(engine) as session:
+        found = session.scalars(select(MatchRow.id)).all()
+        for match_id in found:  # whatever was in the middle of it when the backup began can be read
+            assert [logged.seq for logged in load(session, match_id).log]
+        assert session.scalar(select(Dataset.sha256)) == dataset.sha256
+    assert (home / "datasets" / f"{dataset.sha256}.jsonl").is_file()
+    with Participant(table) as person:  # with the ticket of before
+        assert person.view["ply"] == 2
+        assert person.move("[message] Let us begin.", "first", 0) == {"ok": True, "ply": 1}
+        assert person.move("[propose] (1 books, 0 hats, 0 balls)")["ok"]
+        person.wait(lambda: person.over, "the end")
+    assert readable_by_others(home) == []
+    play_one(again)  # numbers that the database gives go on
+
+
+# In this process: what may not be done, and that nothing is changed then.
+
+
+@pytest.fixture
+def small(app: Flask, home: Path, tmp_path: Path) -> Iterator[tuple[Path, Any]]:
+    """The backup of an installation with a match and a checkpoint, and its settings."""
+    settings = app.config["SETTINGS"]
+    folder = home / "checkpoints" / "small"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    with writing(db.engine) as session:
+        live.create(
+            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=1, source="live", instant=True
+        )
+        add_local_model(session, "small", None, ["negotiation"], {"path": "checkpoints/small", "sha256": "5f" * 32})
+        add_local_model(session, "far", None, ["negotiation"], {"path": "/nowhere/far", "sha256": "5f" * 32})
+    file = tmp_path / "small.backup"
+    manifest = create(settings, db.engine, file)
+    assert manifest.left_out == ["/nowhere/far: the checkpoint of far, which is not in PARLOR_HOME"]
+    return file, settings
+
+
+def matches(engine: Any) -> int:
+    with reading(engine) as session:
+        return session.scalar(select(func.count()).select_from(MatchRow)) or 0
+
+
+def test_a_restore_into_a_filled_installation_has_to_be_asked_for(small: tuple[Path, Any], home: Path) -> None:
+    file, settings = small
+    with pytest.raises(
+        AppError, match="expected an empty one, got one with 1 row of somebody's in the table match; --replace"
+    ):
+        restore(settings, db.engine, file)
+    with writing(db.engine) as session:
+        live.create(
+            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=2, source="live", instant=True
+        )
+    (home / "checkpoints" / "small" / "model.safetensors").write_bytes(b"others")
+    restore(settings, db.engine, file, replace=True)
+    assert matches(db.engine) == 1
+    assert (home / "checkpoints" / "small" / "model.safetensors").read_bytes() == b"weights"
+    with writing(db.engine) as session:
+        live.create(
+            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=3, source="live", instant=True
+        )
+        add_local_model(session, "new", None, ["negotiation"], {"path": "checkpoints/small", "sha256": "5f" * 32})
+        assert session.scalar(select(func.count(LanguageModel.id))) == session.scalar(
+            select(func.max(LanguageModel.id))
+        )
+    assert list(home.glob(".restore-*")) == []
+
+
+@pytest.mark.parametrize("harm", ["cut", "row", "file", "manifest", "other"])
+def test_a_broken_backup_changes_nothing(small: tuple[Path, Any], home: Path, harm: str) -> None:
+    file, settings = small
+    broken = file.with_name("broken")
+    if harm == "cut":
+        broken.write_bytes(file.read_bytes()[:-100])
+    elif harm == "other":
+        broken.write_text("no backup")
+    else:
+        name = {"row": "tables/match.jsonl", "file": "files/checkpoints/small/model.safetensors"}.get(
+            harm, "manifest.json"
+        )
+        with zipfile.ZipFile(file) as whole, zipfile.ZipFile(broken, "w") as into:
+            for each in whole.namelist():
+                into.writestr(each, whole.read(each) + (b" " if each == name else b""))
+    (home / "checkpoints" / "small" / "model.safetensors").write_bytes(b"others")
+    with pytest.raises(AppError, match="broken: expected a whole backup"):
+        restore(settings, db.engine, broken, replace=True)
+    assert matches(db.engine) == 1
+    assert (home / "checkpoints" / "small" / "model.safetensors").read_bytes() == b"others"
+
+
+def test_a_restore_that_fails_at_its_last_step_leaves_all_as_it_was(
+    small: tuple[Path, Any], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, settings = small
+    weights = home / "checkpoints" / "small" / "model.safetensors"
+    weights.write_bytes(b"others")
+    (home / "secret_key").write_text("another key")
+    with writing(db.engine) as session:
+        session.execute(text("DELETE FROM seat"))
+    exchanges = "app.backup.restore._SqliteExchange.__call__", "app.backup.restore._PostgresExchange.__call__"
+
+    def fail(_self: object) -> None:
+        raise AppError("the database went away")
+
+    for exchange in exchanges:
+        monkeypatch.setattr(exchange, fail)
+    with pytest.raises(AppError, match="went away"):
+        restore(settings, db.engine, file, replace=True)
+    assert weights.read_bytes() == b"others"
+    assert (home / "secret_key").read_text() == "another key"
+    with reading(db.engine) as session:
+        assert session.scalar(text("SELECT count(*) FROM seat")) == 0
+
+
+def test_a_backup_of_one_database_can_be_put_into_the_other_and_is_migrated(
+    home: Path, service_database: str, tmp_path: Path
+) -> None:
+    ours = load_settings({"PARLOR_HOME": home, "DATABASE_URL": "", "SMALL_MODELS": False})
+    upgrade(bare_app(ours))
+    engine = create_engine(ours.database_url)
+    with writing(engine) as session:
+        live.create(
+            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=1, source="live", instant=True
+        )
+    file, back = tmp_path / "sqlite.backup", tmp_path / "postgresql.backup"
+    create(ours, engine, file)
+    theirs = load_settings({"PARLOR_HOME": home, "DATABASE_URL": service_database, "SMALL_MODELS": False})
+    other = create_engine(theirs.database_url)
+    restore(theirs, other, file)
+    create(theirs, other, back)
+    one, two = Reader(file), Reader(back)
+    for name in one.manifest.tables:
+        assert list(one.table(name)) == list(two.table(name))
+    restore(ours, engine, back, replace=True)
+    assert matches(engine) == 1
+    engine.dispose()
+    other.dispose()
