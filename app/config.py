@@ -32,6 +32,7 @@ class Settings(BaseSettings):
     PARLOR_HOME: Path = Field(Path("var"), description="Folder of database, broker, secret key and logs.")
     DATABASE_URL: str = Field("", description="SQLAlchemy URL; empty: SQLite in PARLOR_HOME.")
     REDIS_URL: str = Field("", description="Redis URL; empty: the embedded server in PARLOR_HOME.")
+    SETTINGS_FOLDER: str = Field("", description="Folder of files that each hold the setting they are named after.")
     HOST: str = Field("127.0.0.1", description="Address that the web process listens on.")
     PORT: int = Field(8000, ge=1, le=65535, description="Port that the web process listens on.")
     PUBLIC_URL: str = Field("", description="Where people reach Parlor, if not http://HOST:PORT.")
@@ -220,8 +221,11 @@ def _listed(text: str) -> tuple[str, ...]:
 
 def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     """The settings from the environment, with `overrides` on top. Raises Invalid in one line."""
+    folder = str((overrides or {}).get("SETTINGS_FOLDER") or os.environ.get("SETTINGS_FOLDER") or "")
+    if folder and not Path(folder).is_dir():
+        raise Invalid(f"SETTINGS_FOLDER: expected a folder, got {shown(folder)}")
     try:
-        return Settings(**(overrides or {}))
+        return Settings(**{**(overrides or {}), "_secrets_dir": folder or None})
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"

@@ -1,5 +1,7 @@
 """A setting that cannot be stops the start with one line that names it, and shows no secret."""
 
+from pathlib import Path
+
 import pytest
 
 from app.config import load_settings
@@ -24,6 +26,20 @@ def test_a_bad_setting_is_one_line(name: str, value: object, says: str) -> None:
     assert caught.value.message.startswith(says)
     assert "s3cret" not in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_a_setting_may_lie_in_a_file_and_the_environment_goes_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "DATABASE_URL").write_text("postgresql://u:p@h/x\n")
+    (tmp_path / "REDIS_URL").write_text("redis://:p@h:1/0")
+    monkeypatch.setenv("SETTINGS_FOLDER", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL")
+    monkeypatch.setenv("REDIS_URL", "redis://:q@h:1/0")
+    settings = load_settings()
+    assert (settings.database_url, settings.redis_url) == ("postgresql+psycopg://u:p@h/x", "redis://:q@h:1/0")
+    with pytest.raises(Invalid, match="SETTINGS_FOLDER: expected a folder"):
+        load_settings({"SETTINGS_FOLDER": str(tmp_path / "nowhere")})
 
 
 @pytest.mark.parametrize("url", ["postgres://u:p@h/x", "postgresql://u:p@h/x", "postgresql+psycopg://u:p@h/x"])
