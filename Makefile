@@ -11,7 +11,7 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test lint chaos bench tiny screenshots translations chromium
+.PHONY: help install run test lint chaos bench tiny screenshots translations hashes chromium
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +81,9 @@ chromium:
 
 screenshots: install chromium  ## Photograph every page and state into screenshots/, light, dark and at phone width.
 	@$(BIN)/python -m scripts.screenshots
+
+hashes: install  ## Write requirements/*.txt, the files that images install, each by its hash, from constraints.txt.
+	@$(BIN)/python -m scripts.hash_requirements
 
 translations: install  ## Bring the catalogs in translations/ up to date with the pages, and list what is to translate.
 	@$(BIN)/python -m scripts.translations $(NEW)

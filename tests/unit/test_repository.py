@@ -61,6 +61,22 @@ def test_what_is_installed_is_what_is_pinned() -> None:
     assert {name: version for name, version in installed.items() if name in pinned} == pinned
 
 
+@pytest.mark.parametrize("image", ["web", "models"])
+def test_images_install_what_is_pinned_each_file_by_its_hash(image: str) -> None:
+    _, *lines = (ROOT / "requirements" / f"{image}.txt").read_text().splitlines()
+    found = [re.fullmatch(r"([\w.-]+)==([\w.]+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
+    assert all(found)
+    versions = {canonical(each[1]): each[2] for each in found if each}
+    pinned = pins()
+    for_gpus = ("nvidia-", "cuda-", "triton")  # what torch's own build for Linux needs, and no other machine
+    others = {name: version for name, version in versions.items() if not name.startswith(for_gpus)}
+    assert {name: pinned.get(name) for name in others} == others, "make hashes writes the lists anew"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(project["optional-dependencies"]["training"] if image == "models" else ())]
+    assert {canonical(re.split(r"\[|==", name)[0]) for name in wanted} - set(versions) == set()
+    assert ("torch" in versions) == (image == "models")
+
+
 def test_torch_is_wished_for_by_its_version_so_that_no_machine_gets_the_build_for_gpus_it_does_not_have() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     wishes = [name for names in extras.values() for name in names if name.startswith("torch")]
