@@ -1,0 +1,78 @@
+"""Whether a process of docker-compose.yml is well: `python -m workers.health web|turns|batch|train|upkeep`.
+
+Exit code 0 if so, 1 and a line if not. A worker is asked through the broker, so that one that is stopped, or cut off
+from the broker, is found out; upkeep holds a lease in the database; a web process answers a request.
+"""
+
+import socket
+import sys
+import urllib.request
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from celery import Celery
+from sqlalchemy import create_engine
+
+from app.config import Settings, load_settings
+from app.errors import AppError
+from app.extensions import reading
+from app.matches.sweep import UPKEEP, held_until
+from app.queues import BATCH, TRAIN, TURNS
+
+SECONDS = 5.0
+
+
+def web(settings: Settings) -> bool:
+    """Whether the web process of this machine answers."""
+    address = f"http://127.0.0.1:{settings.PORT}/healthz"
+    with urllib.request.urlopen(address, timeout=SECONDS) as response:
+        return bool(response.status == 200)
+
+
+def upkeep(settings: Settings) -> bool:
+    """Whether an upkeep process, on whichever machine, has held its lease lately."""
+    engine = create_engine(settings.database_url)
+    try:
+        with reading(engine) as session:
+            until = held_until(session, UPKEEP)
+    finally:
+        engine.dispose()
+    return until is not None and until > datetime.now(UTC)
+
+
+def worker(queue: str) -> Callable[[Settings], bool]:
+    """How to ask this machine's worker of a queue for a sign of life."""
+
+    def answers(settings: Settings) -> bool:
+        with Celery("health", broker=settings.broker_url) as celery:
+            return bool(celery.control.ping(destination=[f"{queue}@{socket.gethostname()}"], timeout=SECONDS, limit=1))
+
+    return answers
+
+
+CHECKS: dict[str, Callable[[Settings], bool]] = {
+    "web": web,
+    "upkeep": upkeep,
+    **{queue: worker(queue) for queue in (TURNS, BATCH, TRAIN)},
+}
+
+
+def main() -> int:
+    """Look, and say what is wrong."""
+    if len(sys.argv) != 2 or sys.argv[1] not in CHECKS:
+        print(f"error: expected one of {', '.join(CHECKS)}, got {' '.join(sys.argv[1:])!r}", file=sys.stderr)
+        return 2
+    try:
+        well = CHECKS[sys.argv[1]](load_settings())
+        why = "no sign of life"
+    except AppError as error:
+        well, why = False, error.message
+    except Exception as error:  # of the database, the broker or the network: whatever it is, it is not well
+        well, why = False, f"{type(error).__name__}: {error}"
+    if not well:
+        print(f"{sys.argv[1]}: {' '.join(why.split())}", file=sys.stderr)
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
