@@ -61,7 +61,7 @@ test: install chromium  ## Check style, types and imports, and run all tests.
 lint: install  ## Check style, types and imports alone.
 	@failed=; $(LINT) $(verdict)
 
-chaos: install  ## Kill processes at random under fifty live matches, for 120 s or SECONDS=3600, and look for harm.
+chaos: install  ## Kill, stop, lock and flood at random under fifty live matches, for 120 s or SECONDS=3600; prints a table.
 	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120)
 
 bench: install  ## Measure live play on this machine beside a baseline; docs/results.md says what the figures mean.

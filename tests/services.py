@@ -1,8 +1,14 @@
 """Databases on real services, for tests: each new and empty, and gone afterwards."""
 
+import os
+import pwd
 import secrets
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -11,6 +17,7 @@ from redis import Redis
 
 from app.config import ROOT
 from app.models import Lease
+from tests.stack import free_port
 
 COLUMNS = sum(len(table.columns) for table in Lease.metadata.tables.values()) + 1  # Alembic has one of its own
 HEAD = ScriptDirectory(str(ROOT / "migrations")).get_current_head()
@@ -57,6 +64,65 @@ def empty(url: str) -> None:
                 connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - names that the database gave
             for (name,) in numbers:
                 connection.execute(f'ALTER SEQUENCE "{name}" RESTART')
+
+
+def _program(name: str) -> str:
+    """One of PostgreSQL's programs, which Debian keeps from PATH; empty where there is none."""
+    newest = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[4]))
+    return shutil.which(name) or (str(newest[-1]) if newest else "")
+
+
+def has_postgres() -> bool:
+    """Whether a PostgreSQL server can be started here."""
+    return bool(_program("pg_ctl") and _program("initdb"))
+
+
+class PostgresServer:
+    """A PostgreSQL server of one's own, on a free port of this machine, with its files in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        # Root may not run it; the system's user for it may.
+        self._user = "postgres" if os.geteuid() == 0 else None
+        if self._user is not None:
+            owner = pwd.getpwnam(self._user)
+            os.chown(folder, owner.pw_uid, owner.pw_gid)
+        self._folder = folder
+        port = free_port()
+        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        self._run(_program("initdb"), "-A", "trust", "-U", "postgres", "-D", str(folder / "data"))
+        self._options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1"
+        self.start()
+
+    def start(self) -> None:
+        self._control("start", "-o", self._options, "-l", str(self._folder / "log"))
+
+    def restart(self) -> None:
+        """Stop it as a crash would, without a word to anybody who is connected, and start it again."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        self._control("stop", "-m", "immediate")
+
+    def _control(self, *line: str) -> None:
+        self._run(_program("pg_ctl"), "-w", "-D", str(self._folder / "data"), *line)
+
+    def _run(self, *line: str) -> None:
+        subprocess.run(line, check=True, user=self._user, cwd="/", stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server with an empty database. Raises CalledProcessError where it does not start."""
+    folder = Path(tempfile.mkdtemp(prefix="parlor-postgres-", dir="/tmp"))
+    try:
+        server = PostgresServer(folder)
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def redis_of(url: str, worker: int) -> str:

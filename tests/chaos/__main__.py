@@ -1,6 +1,8 @@
-"""`make chaos`: a long storm on SQLite and the embedded broker, or on the services that the environment names.
+"""`make chaos`: a long storm on SQLite and the embedded broker, or on PostgreSQL and the Redis that is named.
 
-DATABASE_URL and REDIS_URL as for the tests: the storm makes a database of its own there, and empties that Redis.
+With DATABASE_URL it starts a PostgreSQL server of its own, if that is installed, which it can restart; else it makes a
+database of its own where DATABASE_URL says. With REDIS_URL it uses that Redis, and empties it. Who may mount a disk of
+tmpfs has PARLOR_HOME on one, which can be full.
 """
 
 import argparse
@@ -11,9 +13,13 @@ import shutil
 import sys
 from collections.abc import Mapping
 
+from tests.chaos.harms import FULL, HARMS, RESTARTED, filled, restarted
 from tests.chaos.storm import PLAYERS, storm
-from tests.services import emptied_redis, new_database
+from tests.services import emptied_redis, has_postgres, new_database, own_postgres
 from tests.stack import Stack, new_home
+from tests.volume import small_volume
+
+MEGABYTES = 256  # of the disk that is filled
 
 
 def main() -> int:
@@ -25,9 +31,15 @@ def main() -> int:
     print(f"A storm of {options.seconds:.0f} s, seed {options.seed}.", flush=True)
     home = new_home()
     with contextlib.ExitStack() as stack:
-        services = {}
+        services, harms = {}, dict(HARMS)
+        if os.geteuid() == 0:
+            harms[FULL] = filled(stack.enter_context(small_volume(home, MEGABYTES)))
         if url := os.environ.get("DATABASE_URL"):
-            services["DATABASE_URL"] = stack.enter_context(new_database(url))
+            if has_postgres():
+                server = stack.enter_context(own_postgres())
+                services["DATABASE_URL"], harms[RESTARTED] = server.url, restarted(server)
+            else:
+                services["DATABASE_URL"] = stack.enter_context(new_database(url))
         if url := os.environ.get("REDIS_URL"):
             services["REDIS_URL"] = stack.enter_context(emptied_redis(url))
 
@@ -37,14 +49,17 @@ def main() -> int:
             parlor.wait_until_ready()
             return parlor
 
-        report = storm(start, options.seconds, options.seed, players=options.players)
+        report = storm(start, options.seconds, options.seed, players=options.players, harms=harms)
+        if report.problems:
+            shutil.copytree(home / "logs", logs := new_home(), dirs_exist_ok=True)
     print(report.summary)
+    print(report.table)
     for problem in report.problems:
         print(f"- {problem}")
-    if report.problems:
-        print(f"{len(report.problems)} problems. The logs are in {home}.")
-        return 1
     shutil.rmtree(home, ignore_errors=True)
+    if report.problems:
+        print(f"{len(report.problems)} problems. The logs are in {logs}.")
+        return 1
     return 0
 
 

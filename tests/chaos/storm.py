@@ -15,6 +15,7 @@ from app.models import EventRow, MatchRow, SeatRow
 from app.registry import PERSON
 from app.web import tickets
 from tests.chaos.audit import audit
+from tests.chaos.harms import Harm
 from tests.chaos.killer import LEASE, PAUSED, SERVING, Killer, pid_of
 from tests.chaos.player import PATIENCE, Player, Wish
 from tests.participant import Table
@@ -33,6 +34,7 @@ ENV = {
     "MATCH_CLOCK": "60",
     "GUEST_MATCHES_PER_MINUTE": "0",
 }
+NOTHING: Mapping[str, Harm] = {}
 VICTIMS = ("web", SERVING, "turns", PAUSED, "upkeep")
 HOUSE, PARTNER = "House partner", "Partner Blue"
 CHILDREN = ("web", "turns", "upkeep")
@@ -72,6 +74,7 @@ class Report:
     moves: int
     blows: Mapping[str, int]
     problems: Sequence[str]
+    table: str  # as Markdown, for docs/results.md
 
 
 def storm(
@@ -82,29 +85,30 @@ def storm(
     players: int = PLAYERS,
     moves: int = 0,
     turn_clock: float = 20,
+    harms: Mapping[str, Harm] = NOTHING,
 ) -> Report:
     """Start Parlor, strike it for so long while `players` play, and find out what that did.
 
     `parlor` starts it with an environment, and waits until it is ready. It is struck for longer if that is not enough
     for every victim to be struck once and for so many `moves` to be made. With a short `turn_clock`, in seconds, more
-    matches are ended by it.
+    matches are ended by it. `harms` are what else is done to it.
     """
     stack = parlor({**ENV, "TURN_CLOCK": str(turn_clock)})
     with StubServer() as stub:
         stub.script("chat", Reply(chat, delay=0.5))
         add_model(stack, stub.url, "chat", "chat", PARTNER)
-        return _storm(stack, seconds, seed, players, moves)
+        return _storm(stack, seconds, seed, players, moves, harms)
 
 
-def _storm(stack: Stack, seconds: float, seed: str, players: int, moves: int) -> Report:
+def _storm(stack: Stack, seconds: float, seed: str, players: int, moves: int, harms: Mapping[str, Harm]) -> Report:
     embedded = not stack.env["REDIS_URL"]
     calm = threading.Event()
     crowd = [Player(f"player {n}", stack.url, WISHES, f"{seed}/{n}", calm) for n in range(players)]
     for player in crowd:
         player.start()
-    victims = (*VICTIMS, "broker") if embedded else VICTIMS
+    processes = (*VICTIMS, *(("broker",) if embedded else ()))
     stop = threading.Event()
-    killer = Killer(stack, victims, f"{seed}/killer", stop, lambda name, since: _works(stack, name, since))
+    killer = Killer(stack, processes, harms, f"{seed}/killer", stop, lambda name, since: _works(stack, name, since))
     began = time.monotonic()
     killer.start()
     time.sleep(seconds)
@@ -140,7 +144,22 @@ def _storm(stack: Stack, seconds: float, seed: str, players: int, moves: int) ->
         f" {sum(story.connections for story in stories)} connections;"
         f" moves were shown after {shown[len(shown) // 2]:.2f} s, the slowest after {shown[-1]:.1f} s"
     )
-    return Report(summary, len(rows), made, killer.count, problems)
+    acknowledged = sum(bool(move.answer and move.answer["ok"]) for story in stories for move in story.moves)
+    lost = sum("acknowledged, and logged as None" in line for line in problems)
+    doubled = sum("a move id stands there twice" in line for line in problems)
+    stuck = sum(row.status != "over" for row in rows)
+    totals = f"{acknowledged} | {lost} | {doubled} | {stuck}"
+    return Report(summary, len(rows), made, killer.count, problems, _table(totals, killer))
+
+
+def _table(totals: str, killer: Killer) -> str:
+    """What was promised and kept, and how long each kind of harm was felt."""
+    lines = ["| acknowledged | lost | doubled | stuck |", "|---|---|---|---|", f"| {totals} |", ""]
+    lines += ["| harm | times | seconds until it works again, p50 | max |", "|---|---|---|---|"]
+    for victim, times in sorted(killer.count.items()):
+        took = sorted(killer.recovered.get(victim, [])) or [float("nan")]
+        lines.append(f"| {victim} | {times} | {took[len(took) // 2]:.1f} | {took[-1]:.1f} |")
+    return "\n".join(lines)
 
 
 def _moves(stack: Stack) -> int:
