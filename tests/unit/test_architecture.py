@@ -1,0 +1,69 @@
+"""docs/architecture.md names nothing that is not there."""
+
+import ast
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from app.config import ROOT, Settings
+
+TEXT = (ROOT / "docs/architecture.md").read_text()
+FOLDERS = ("app", "training", "workers", "bench", "scripts", "docs", "data", "static", "templates", "translations")
+COMMANDS = ("flask ", "make ", "python -m ", "celery ", "gunicorn ")  # tests/unit/test_commands.py knows these
+
+
+@lru_cache
+def paths() -> list[str]:
+    """All files and folders, each with a slash before it."""
+    return [f"/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+
+
+@lru_cache
+def sources() -> str:
+    files = [path for folder in ("app", "training", "workers") for path in (ROOT / folder).rglob("*.py")]
+    return "\n".join(path.read_text() for path in [*files, ROOT / "constraints.txt", ROOT / "pyproject.toml"])
+
+
+def is_a_path(name: str) -> bool:
+    if (ROOT / name).exists() or list((ROOT / "app").glob(name)):
+        return True
+    return any(path.endswith(f"/{name.rstrip('/')}") for path in paths())
+
+
+def has(module: str, name: str) -> bool:
+    """Whether a module of ours has a function, class or constant of that name, or a class of that name a method."""
+    for path in paths():
+        if path.endswith(f"/{module}.py"):
+            tree = ast.parse(Path(f"{ROOT}{path}").read_text())
+            if name in {getattr(node, "name", None) for node in tree.body} | {
+                target.id
+                for node in tree.body
+                if isinstance(node, ast.Assign)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }:
+                return True
+    return bool(re.search(rf"^class {module}\b.*?^    def {name}\b", sources(), re.MULTILINE | re.DOTALL))
+
+
+def exists(name: str) -> bool:
+    if route := re.fullmatch(r"(GET|POST) (/\w+)(/\w+)", name):
+        return all(f'{part}"' in sources() for part in (f'url_prefix="{route[2]}', f'.{route[1].lower()}("{route[3]}'))
+    if re.search(r"/$|\.(py|js|css|html|md|txt|toml|yml)$", name):
+        return is_a_path(name)
+    if dotted := re.fullmatch(r"([\w/]+)\.(\w+)(\(\))?", name):
+        return has(dotted[1], dotted[2])
+    if re.fullmatch(r"[A-Z][A-Z_]+", name):
+        return name in Settings.model_fields
+    return bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sources()))
+
+
+def test_every_name_between_backticks_is_there() -> None:
+    names = set(re.findall(r"`([^`]+)`", TEXT))
+    assert len(names) > 100
+    assert sorted(name for name in names if not name.startswith(COMMANDS) and not exists(name)) == []
+
+
+def test_a_name_that_is_gone_would_be_found() -> None:
+    gone = ("web/nothing.py", "app/nowhere/", "record.append", "live.no_such", "Game.sight", "NO_SETTING", "no_word")
+    assert [name for name in gone if exists(name)] == []
