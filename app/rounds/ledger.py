@@ -132,8 +132,11 @@ class Ledger:
 
     async def written(self, most: float) -> None:
         """Wait until something was written, or for `most` seconds."""
+        # Not asyncio.wait_for: before Python 3.12 it forgets a cancellation that comes together with the event, and
+        # the worker that waits for its cancelled players would wait for ever.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wrote.wait(), most)
+            async with asyncio.timeout(most):
+                await self._wrote.wait()
 
     async def write_forever(self) -> None:
         """Write down what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
