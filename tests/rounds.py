@@ -5,7 +5,7 @@ import hashlib
 import re
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Engine, select
@@ -65,16 +65,19 @@ def make_round(engine: Engine, *models: str, game: str = "negotiation", queued: 
 
 
 def play(
-    engine: Engine, settings: Settings, round_id: int, *, workers: int = 1, stop_after: float | None = None
+    engine: Engine, settings: Settings, round_id: int, *, workers: int = 1, until: Callable[[], bool] = lambda: False
 ) -> None:
-    """Play a round to its end, by so many workers at once, or for so many seconds."""
+    """Play a round to its end, by so many workers at once, or until something has happened."""
 
     async def work() -> None:
         stop = asyncio.Event()
-        if stop_after is not None:
-            asyncio.get_running_loop().call_later(stop_after, stop.set)
         places = [Workplace(engine, settings, uuid.uuid4().hex, stop) for _ in range(workers)]
-        await asyncio.gather(*(play_round(place, round_id) for place in places))
+        playing = asyncio.gather(*(play_round(place, round_id) for place in places))
+        while not (playing.done() or stop.is_set()):
+            await asyncio.wait([playing], timeout=0.02)
+            if until():
+                stop.set()
+        await playing
 
     asyncio.run(work())
 

@@ -45,10 +45,15 @@ class Entry:
 
 @dataclass(slots=True)
 class Account:
-    """A range that is being played: how many of its matches are not over, and those that are played now."""
+    """A range that is being played: how many of its matches are not over, and those that are played now.
 
+    `lost`: somebody else plays it, and none of its matches is to be begun any more.
+    """
+
+    start: int
     left: int
     tables: set[Table] = field(default_factory=set)
+    lost: bool = False
 
 
 class DatabaseAway(CannotGoOn):
@@ -89,17 +94,18 @@ class Ledger:
         """Where the ranges begin that are being played."""
         return frozenset(self._accounts)
 
-    def open(self, start: int, left: int) -> None:
+    def open(self, start: int, left: int) -> Account:
         """The range that begins at `start` was taken, of which so many matches are to be played."""
-        self._accounts[start] = Account(left)
+        account = self._accounts[start] = Account(start, left)
         if left == 0:
             self._finished.append(start)
             self._something.set()
+        return account
 
-    def seat(self, table: Table, start: int) -> None:
-        """A match of the range that begins at `start` is played at this table."""
-        self._accounts[start].tables.add(table)
-        self._of[table] = start
+    def seat(self, table: Table, account: Account) -> None:
+        """A match of the range is played at this table."""
+        account.tables.add(table)
+        self._of[table] = account.start
 
     async def renew(self) -> None:
         """Hold on to the leases; what was lost meanwhile is not played on."""
@@ -114,6 +120,7 @@ class Ledger:
             if account is None:
                 continue
             log.warning("a part of a round went to somebody else", round=self._round_id, start=start)
+            account.lost = True
             for table in account.tables:
                 table.closed = True
                 self._waiting.pop(table, None)

@@ -27,7 +27,7 @@ from app.matches.selfplay import CannotGoOn, Chair, Patience, Table
 from app.models import GenerationRow, MatchRow, RoundRow
 from app.players.inference import engine
 from app.rounds import life, ranges
-from app.rounds.ledger import DatabaseAway, Ledger
+from app.rounds.ledger import Account, DatabaseAway, Ledger
 from app.rounds.plan import Plan, Setup, setup
 from app.rounds.ranges import Range
 from app.rounds.sampling import spec_of
@@ -118,7 +118,7 @@ class _Worker:
         self._lease = place.settings.ROUND_LEASE
         self._ledger = Ledger(place.database, round_id, place.owner, self._lease, place.told)
         self._begun: deque[Table] = deque()  # matches that somebody has begun
-        self._new: deque[tuple[int, int]] = deque()  # index, and the range it is of
+        self._new: deque[tuple[int, Account]] = deque()  # index, and the range it is of
         self._taking = asyncio.Lock()
         self._over = False
         self._problem: str | None = None
@@ -191,17 +191,20 @@ class _Worker:
     async def _next(self) -> Table | None:
         """The next match to play, or None when the round is over. Begun ones first."""
         async with self._taking:
-            while not (self._over or self._begun or self._new):
-                await self._take()
-            if self._over:
-                return None
-            if self._begun:
-                return self._begun.popleft()
-            index, start = self._new.popleft()
-            planned = setup(self._plan, index)
-            table = selfplay.begin(self._plan.game, planned.config, planned.seed, self._seated(planned), index)
-            self._ledger.seat(table, start)
-            return table
+            while not self._over:
+                if self._begun:
+                    return self._begun.popleft()
+                if not self._new:
+                    await self._take()
+                    continue
+                index, account = self._new.popleft()
+                if account.lost:
+                    continue
+                planned = setup(self._plan, index)
+                table = selfplay.begin(self._plan.game, planned.config, planned.seed, self._seated(planned), index)
+                self._ledger.seat(table, account)
+                return table
+        return None
 
     async def _take(self) -> None:
         """Take a free range, or wait a moment while others play all that is left."""
@@ -214,12 +217,12 @@ class _Worker:
             return
         begun, over = await asyncio.to_thread(self._stored, taken)
         todo = [index for index in range(taken.start, taken.stop) if index not in over]
-        self._ledger.open(taken.start, len(todo))
+        account = self._ledger.open(taken.start, len(todo))
         for table in begun:
-            self._ledger.seat(table, taken.start)
+            self._ledger.seat(table, account)
         known = {table.index for table in begun}
         self._begun.extend(begun)
-        self._new.extend((index, taken.start) for index in todo if index not in known)
+        self._new.extend((index, account) for index in todo if index not in known)
 
     def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[Range | None, bool]:
         taken = ranges.take(session, self._round_id, self._place.owner, self._lease, in_hand)
