@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -181,6 +182,21 @@ class Stack:
             raise
         finally:
             print(self.output())
+
+
+@contextlib.contextmanager
+def running_parlor(**env: str) -> Iterator[Stack]:
+    """A Parlor in a folder of its own, until the end of the block. `env` is laid over the environment."""
+    home = new_home()
+    try:
+        parlor = Stack(home, env)
+        try:
+            parlor.wait_until_ready()
+            yield parlor
+        finally:
+            parlor.close()
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def put_to_sleep(engine: Engine, group: int) -> None:

@@ -1,6 +1,5 @@
 """One Parlor and one Chromium for all browser tests; a visitor of its own for each."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visitor import Visitor, chromium_path, running_chromium
 from tests.conftest import REQUIRE_SERVICES
-from tests.stack import LONG_LEASES, PATIENCE, Stack, new_home
+from tests.stack import LONG_LEASES, PATIENCE, Stack, running_parlor
 from tests.stub_openai import Reply, StubServer
 from tests.tables import add_model
 
@@ -52,16 +51,10 @@ def stub() -> Iterator[StubServer]:
 @pytest.fixture(scope="package")
 def parlor(chromium: Browser, stub: StubServer) -> Iterator[Stack]:
     """The one Parlor, with the scripted partner and API models of every temper."""
-    home = new_home()
-    running = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0", **LONG_LEASES})
-    try:
-        running.wait_until_ready()
+    with running_parlor(GUEST_MATCHES_PER_MINUTE="0", **LONG_LEASES) as running:
         for name, (remote, label) in MODELS.items():
             add_model(running, stub.url, name, remote, label, timeout=1 if name == "quartz-hang" else 60)
         yield running
-    finally:
-        running.close()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture

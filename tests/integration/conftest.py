@@ -18,7 +18,7 @@ from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.web import writes
 from tests.shell import Finished, Shell
-from tests.stack import PATIENCE, Stack, new_home
+from tests.stack import PATIENCE, Stack, new_home, running_parlor
 from tests.stub_openai import KEY, StubServer
 
 
@@ -113,14 +113,8 @@ def stub() -> Iterator[StubServer]:
 @pytest.fixture(scope="module")
 def parlor() -> Iterator[Stack]:
     """A running Parlor on SQLite, one for all tests of a file. Guests start as many matches there as they like."""
-    home = new_home()
-    running = Stack(home, {"GUEST_MATCHES_PER_MINUTE": "0"})
-    try:
-        running.wait_until_ready()
+    with running_parlor(GUEST_MATCHES_PER_MINUTE="0") as running:
         yield running
-    finally:
-        running.close()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from app.config import load_settings
 from app.finetuning import jobs
 from app.queues import call_to_job
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
-from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, new_home, put_to_sleep, wait_until
+from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until
 from tests.tables import database, settings_of
 
 ENV = {"TRAIN_LEASE": "1.5", "UPKEEP_EVERY": "0.4"}
@@ -27,14 +26,8 @@ FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
 
 @pytest.fixture
 def running() -> Iterator[Stack]:
-    home = new_home()
-    parlor = Stack(home, ENV)
-    try:
-        parlor.wait_until_ready()
+    with running_parlor(**ENV) as parlor:
         yield parlor
-    finally:
-        parlor.close()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def training_of(home: Path, job_id: int) -> int:

@@ -1,7 +1,6 @@
 """`kill -9` of whatever runs, in the middle of a match: it goes on, and no move is lost or doubled."""
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from sqlalchemy import select
 
 from app.models import EventRow, GenerationRow, MatchRow
 from tests.participant import JSON, Participant
-from tests.stack import Stack, another_worker, new_home, put_to_sleep, wait_until
+from tests.stack import Stack, another_worker, put_to_sleep, running_parlor, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, database, negotiation, taboo
 
@@ -45,15 +44,9 @@ def stub() -> Iterator[StubServer]:
 @pytest.fixture(scope="module")
 def embedded(stub: StubServer) -> Iterator[Stack]:
     """Parlor on SQLite and its own broker."""
-    home = new_home()
-    running = Stack(home, ENV)
-    try:
-        running.wait_until_ready()
+    with running_parlor(**ENV) as running:
         add_model(running, stub.url, CHATTY, CHATTY, LABEL)
         yield running
-    finally:
-        running.close()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 class Game:

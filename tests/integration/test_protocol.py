@@ -1,7 +1,6 @@
 """The participant protocol as a stranger's client meets it, on a running Parlor (docs/protocol.md)."""
 
 import json
-import shutil
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from app.config import load_settings
 from app.web import tickets
 from tests.another_web import another_web
 from tests.participant import JSON, Participant, Refused, Table, request
-from tests.stack import Stack, new_home
+from tests.stack import Stack, running_parlor
 from tests.stub_openai import Reply, StubServer
 from tests.tables import ASKED, add_model, negotiation, settings_of, taboo, two_people
 
@@ -37,16 +36,10 @@ def stub() -> Iterator[StubServer]:
 @pytest.fixture(scope="module")
 def parlor(stub: StubServer) -> Iterator[Stack]:
     """One Parlor for all of these tests, in which an API model and the scripted partner play."""
-    home = new_home()
-    running = Stack(home, {"GUEST_MATCHES_PER_MINUTE": "0"})
-    try:
-        running.wait_until_ready()
+    with running_parlor(GUEST_MATCHES_PER_MINUTE="0") as running:
         add_model(running, stub.url, MODEL, "stub-negotiator", LABEL)
         add_model(running, stub.url, "slow", "slow", "Partner Green")
         yield running
-    finally:
-        running.close()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 # ---- Coming in ------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from app.rounds import life
 from tests.conftest import service
 from tests.rounds import add_models, check, facts, haggler, make_round, row_of
 from tests.services import emptied_redis, new_database, redis_of
-from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, new_home, put_to_sleep, wait_until, worker
+from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until, worker
 from tests.stub_openai import Reply, StubServer
 from tests.tables import database, settings_of
 
@@ -47,15 +46,11 @@ def stub() -> Iterator[StubServer]:
 def running(request: pytest.FixtureRequest, stub: StubServer) -> Iterator[Stack]:
     """Parlor on SQLite and its own broker, and on PostgreSQL and a Redis server."""
     env = dict(ENV)
-    home = new_home()
     with ExitStack() as services:
-        services.callback(shutil.rmtree, home, ignore_errors=True)
         if request.param == "services":
             env["DATABASE_URL"] = services.enter_context(new_database(service("DATABASE_URL")))
             env["REDIS_URL"] = services.enter_context(emptied_redis(redis_of(service("REDIS_URL"), worker())))
-        parlor = Stack(home, env)
-        services.callback(parlor.close)
-        parlor.wait_until_ready()
+        parlor = services.enter_context(running_parlor(**env))
         with database(parlor) as engine:
             add_models(engine, stub.url, SLOW, QUICK, in_flight=12)
         yield parlor

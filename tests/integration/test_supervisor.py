@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import stat
@@ -17,7 +16,7 @@ import pytest
 from app.cli import checks
 from app.cli.checks import OK
 from app.errors import Conflict
-from tests.stack import PATIENCE, ROOT, Stack, alive, new_home, wait_until
+from tests.stack import PATIENCE, ROOT, Stack, alive, running_parlor, wait_until
 from tests.tables import database, settings_of
 from workers import child as children
 from workers.child import Child, Program, end_leftover
@@ -41,14 +40,8 @@ def refused(home: Path, port: int, **env: str) -> str:
 @pytest.fixture(scope="module")
 def parlor() -> Iterator[Stack]:
     """One Parlor for all tests that leave it running."""
-    home = new_home()
-    running = Stack(home)
-    try:
-        running.wait_until_ready()
+    with running_parlor() as running:
         yield running
-    finally:
-        running.close()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def test_a_start_prints_where_to_go_and_keeps_its_folders_private(parlor: Stack) -> None:
