@@ -5,10 +5,12 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
 from flask import Flask
+from jinja2.bccache import Bucket, BytecodeCache
 from sqlalchemy import Engine, inspect
 
 from app.extensions import db, writing
@@ -51,6 +53,25 @@ def _bring_up(app: Flask) -> None:
         ensure_baselines(session, small_models=app.config["SETTINGS"].SMALL_MODELS)
 
 
+class _Compiled(BytecodeCache):
+    """The templates that an app of this process has compiled: each test has an app of its own, and to compile them
+    again would take more than half of the time of the tests of pages.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], CodeType] = {}  # by template and what was in its file
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._known.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._known[bucket.key, bucket.checksum] = bucket.code
+
+
+_compiled = _Compiled()
+
+
 @pytest.fixture
 def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callable[..., Flask]]:
     """Builds apps on the same migrated database, with settings of the test's own."""
@@ -60,6 +81,7 @@ def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callab
         own = {"PARLOR_HOME": home, "DATABASE_URL": database_url, "READING_WORDS_PER_MINUTE": 0}
         settings = {**own, "GUEST_CONFIG": True, **overrides}
         app = create_app(settings)
+        app.jinja_env.bytecode_cache = _compiled
         app.config["WTF_CSRF_ENABLED"] = False  # tests/integration/test_pages.py turns it on where it matters
         if not apps:
             if not database_url:
