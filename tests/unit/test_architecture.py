@@ -9,7 +9,7 @@ from app.config import ROOT, Settings
 
 TEXT = (ROOT / "docs/architecture.md").read_text()
 FOLDERS = ("app", "training", "workers", "bench", "scripts", "docs", "data", "static", "templates", "translations")
-COMMANDS = ("flask ", "make ", "python -m ", "celery ", "gunicorn ")  # tests/unit/test_commands.py knows these
+COMMANDS = ("flask ", "make ", "python -m ", "celery ", "gunicorn ")  # tests/integration/test_commands.py knows these
 
 
 @lru_cache

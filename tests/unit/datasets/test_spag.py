@@ -121,10 +121,10 @@ def test_any_file_comes_back_as_it_was(tmp_path_factory, some, rule):
 
 def test_memory_does_not_grow_with_the_number_of_games(tmp_path):
     with (tmp_path / "in.json").open("w") as file:
-        file.write("[" + ", ".join([json.dumps(episode("It purrs. " * 50, "Hm?"))] * 20_000) + "]")
+        file.write("[" + ", ".join([json.dumps(episode("It purrs. " * 200, "Hm?"))] * 5_000) + "]")
     tracemalloc.start()
     try:
-        assert check(Spag(tmp_path / "in.json", "released")) == 20_000
+        assert check(Spag(tmp_path / "in.json", "released")) == 5_000
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
