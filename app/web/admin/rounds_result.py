@@ -37,7 +37,7 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a round's page begins. `difference` is turned so that it is not below 0."""
+    """How a round's page begins. `difference` is the first model minus the second, as the round names them."""
 
     rows: Sequence[ModelRow]
     axis: tuple[float, float] | None
@@ -52,6 +52,13 @@ class Result:
         if self.difference is None or self.difference.columns["score_mean"].low is None:
             return _FLAT
         return _EVEN if self.difference.leader is None else _AHEAD
+
+    @property
+    def lead(self) -> Paired | None:
+        """The difference from the side that is not below 0, for a sentence that says who scores how much more."""
+        if self.difference is None or (self.difference.columns["score_mean"].value or 0) >= 0:
+            return self.difference
+        return self.difference.turned()
 
 
 def result_of(analysis: RoundAnalysis) -> Result:
@@ -72,8 +79,6 @@ def result_of(analysis: RoundAnalysis) -> Result:
     ]
     rows.sort(key=lambda row: -(row.figures["score_mean"].value or 0))
     versus = analysis.paired
-    if versus is not None and (versus.columns["score_mean"].value or 0) < 0:
-        versus = versus.turned()
     widest, drawn = 1.0, None
     if versus is not None and (score := versus.columns["score_mean"]).value is not None:
         widest = float(math.ceil(2 * max(abs(each) for each in score[:3] if each is not None)) / 2) or 1.0
