@@ -2,6 +2,7 @@
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from app.analysis.themes import LIGHT, Palette, config, palette
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH, HEIGHT, ROW = 560, 220, 32  # pixels; of a row of a chart with bars or points side by side
+_TITLE = 38  # letters in a line of an axis title, so that it fits the axis on a phone
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +70,30 @@ def ends(figure: Figure) -> Spec:
 
 
 def whiskers(colours: Palette, rows: Sequence[Mapping[str, Any]]) -> list[Spec]:
-    """The layer of the intervals that rows have; none where no row has one, of which Vega would warn."""
+    """The layers of the intervals that rows have; none where no row has one, of which Vega would warn.
+
+    Each has an edge in the colour of the background, without which it would be lost on a bar.
+    """
     if all(row["low"] is None for row in rows):
         return []
     return [
         {
             "transform": [{"filter": {"field": "low", "valid": True}}],
-            "mark": {"type": "rule", "color": colours.ink, "strokeWidth": 1.5},
+            "mark": {"type": "rule", **look},
             "encoding": {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
         }
+        for look in (
+            {"color": colours.surface, "strokeWidth": 6, "strokeCap": "square", "aria": False},
+            {"color": colours.ink, "strokeWidth": 2},
+        )
     ]
+
+
+def in_lines(title: str, unit: str, letters: int = _TITLE) -> list[str]:
+    """An axis title with its unit, in lines of so many letters; the unit is not broken."""
+    *lines, last = textwrap.wrap(title, letters)
+    whole = f"{last} ({unit})"
+    return [*lines, whole] if len(whole) <= letters else [*lines, last, f"({unit})"]
 
 
 def tooltip(field: str, title: str, form: str) -> list[Mapping[str, str]]:

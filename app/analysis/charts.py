@@ -1,7 +1,7 @@
 """The charts of a round: scores, what one model has over the other, lengths, first proposals, outcomes."""
 
 from app.analysis.bootstrap import Figure
-from app.analysis.chart import HEIGHT, ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
+from app.analysis.chart import HEIGHT, ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers
 from app.analysis.columns import POINTS, SHARE, beside, interval, number, signed, signed_beside
 from app.analysis.histogram import histogram
 from app.analysis.paired import SEEDS, Paired
@@ -63,8 +63,10 @@ def paired_differences(analysis: RoundAnalysis, versus: Paired) -> Chart:
     bins = analysis.distributions["paired_difference"]
     mean = versus.columns["score_mean"]
     counted = "seeds" if versus.pairing == SEEDS else "matches"
-    x = f"{versus.first} minus {versus.second} (points a match)"
+    x, unit = f"{versus.first} minus {versus.second}", "points a match"
     even = "neither"
+    width = bins[0].high - bins[0].low
+    domain = [min(bins[0].low, -width / 2), max(bins[-1].high, width / 2)]  # with 0, where neither is ahead
     values = [
         {
             "from": each.low,
@@ -85,7 +87,14 @@ def paired_differences(analysis: RoundAnalysis, versus: Paired) -> Chart:
             "legend": {"orient": "top"},
             "scale": {"domain": ahead, "range": [*colours.players[: len(analysis.players)], colours.strong]},
         }
-        place = {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": x, "axis": {"grid": False}}
+        place = {
+            "field": "from",
+            "type": "quantitative",
+            "bin": {"binned": True},
+            "title": in_lines(x, unit),
+            "axis": {"grid": False, "tickMinStep": width},
+            "scale": {"domain": domain, "nice": False},
+        }
         marked = {"x": {"datum": mean.value}, "color": {"value": colours.ink}}
         return {
             "width": WIDTH,
@@ -128,7 +137,7 @@ def paired_differences(analysis: RoundAnalysis, versus: Paired) -> Chart:
     )
     rows = [(signed((each.low + each.high) / 2, POINTS), each.player or even, str(each.number)) for each in bins]
     title = "Paired difference of each seed" if versus.pairing == SEEDS else "Difference in each match"
-    described = Description(sentence, (x, "Ahead", counted.capitalize()), rows)
+    described = Description(sentence, (f"{x} ({unit})", "Ahead", counted.capitalize()), rows)
     return Chart(f"difference-{analysis.round_id}", title, described, draw, [each._asdict() for each in bins])
 
 

@@ -1,16 +1,19 @@
 """Charts of several rounds: one column side by side, each model of each, and a cross-play as a heat map."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from app.analysis import columns
 from app.analysis.bootstrap import Figure
-from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, tooltip, whiskers
+from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers
 from app.analysis.columns import MODEL, POINTS, SHARE, beside, number, signed, signed_beside
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
 from app.errors import Invalid, shown
+
+_TITLE = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
 
 
 def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Chart:
@@ -32,7 +35,7 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
     values = [{"round": label, **ends(figure)} for label, figure in zip(labels, figures, strict=True)]
 
     def draw(colours: Palette) -> Spec:
-        return _points(values, "round", f"{title} ({unit})", unit == SHARE, {"value": colours.second}, colours)
+        return _points(values, "round", title, unit, {"value": colours.second}, colours)
 
     listed = "; ".join(f"{label} {number(figure.value, unit)}" for label, figure in zip(labels, figures, strict=True))
     rows = [(label, number(each.value, unit), beside(each, unit)) for label, each in zip(labels, figures, strict=True)]
@@ -66,7 +69,7 @@ def compare_models(analyses: Sequence[RoundAnalysis]) -> Chart | None:
             "legend": None,
             "scale": {"domain": models, "range": [colours.players[place % 6] for place in range(len(models))]},
         }
-        return _points(values, "who", f"{title} ({unit})", unit == SHARE, colour, colours)
+        return _points(values, "who", title, unit, colour, colours)
 
     listed = "; ".join(f"round {each.round_id}: {who} {number(figure.value, unit)}" for each, who, figure in found)
     heading = f"{title[0].upper()}{title[1:]} of each model"
@@ -94,7 +97,11 @@ def compare_differences(analyses: Sequence[RoundAnalysis]) -> Chart | None:
     values = [{"round": label, **ends(figure)} for label, (_, figure) in zip(labels, found, strict=True)]
 
     def draw(colours: Palette) -> Spec:
-        spec = _points(values, "round", "Difference (points a match)", False, {"value": colours.ink}, colours)
+        spec = _points(values, "round", "Difference", "points a match", {"value": colours.ink}, colours)
+        # In two lines, as two names would leave little of a phone for the axis.
+        words = "split(replace(datum.label, ' minus ', '\\nminus '), '\\n')"
+        spec["encoding"]["y"]["axis"] = {"labelExpr": words, "labelOffset": -7}
+        spec["height"] = (ROW + 8) * len(values)
         zero = {"x": {"datum": 0}, "y": None, "color": {"value": colours.strong}}
         spec["layer"].insert(0, {"mark": {"type": "rule", "strokeDash": [3, 3], "aria": False}, "encoding": zero})
         return spec
@@ -116,11 +123,18 @@ def compare_differences(analyses: Sequence[RoundAnalysis]) -> Chart | None:
     return Chart("compare-differences", "Paired differences, with 95 % intervals", described, draw, data)
 
 
-def _points(values: Sequence[Any], field: str, title: str, share: bool, colour: Spec, colours: Palette) -> Spec:
+def _points(values: Sequence[Any], field: str, title: str, unit: str, colour: Spec, colours: Palette) -> Spec:
     """A point with whiskers a row."""
-    x: Spec = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": share}}
-    if share:
-        x["axis"] = {"format": ".0%"}
+    share = unit == SHARE
+    # Room on both sides keeps a point off the words of its row. These leave little for the axis on a phone, so that its
+    # title may begin below them.
+    x: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "title": in_lines(title, unit, _TITLE),
+        "scale": {"zero": share, "nice": False, "padding": 12},
+        "axis": {"titleAnchor": "end", "tickCount": 5, "labelFlush": False, **({"format": ".0%"} if share else {})},
+    }
     rows: Spec = {"field": field, "type": "nominal", "sort": None, "title": "Round"}
     hover = tooltip(field, "Round", ".1%" if share else ".2f")
     point = {"type": "point", "filled": True, "size": 90, "opacity": 1}
@@ -141,13 +155,25 @@ def cross_plays(matrix: CrossPlay) -> list[Chart]:
     return [_heat_map(matrix, role) for role in matrix.roles]
 
 
+def _steps(low: float, high: float) -> tuple[float, float]:
+    """Where the first of seven colours begins and how far each goes, in numbers that a legend can say shortly."""
+    high = high if high > low else low + 1
+    power = 10.0 ** max(-2, math.floor(math.log10((high - low) / 7)))
+
+    def first(step: float) -> float:
+        return round(math.floor(low / step + 1e-9) * step, 6)
+
+    steps = (part * power for part in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 20))
+    step = next(each for each in steps if first(each) + 7 * each >= high - 1e-6)
+    return first(step), step
+
+
 def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
     found = [each for each in matrix.cells if each.role == role]
     scores = [each.score.value for each in found if each.score.value is not None]
-    low, high = min(scores, default=0), max(scores, default=0)
-    high = high if high > low else low + 1
-    scale = {"type": "quantize", "domain": [low, high]}
-    half = low + (high - low) * 4 / 7  # from the fifth of seven colours on, dark ink would not be read
+    low, step = _steps(min(scores, default=0), max(scores, default=0))
+    scale = {"type": "quantize", "domain": [low, low + 7 * step]}
+    half = low + 4 * step  # from the fifth of seven colours on, dark ink would not be read
     values = [{"row": each.row, "column": each.column, "matches": each.matches, **ends(each.score)} for each in found]
     axis: Spec = {"type": "nominal", "sort": list(matrix.players), "scale": {"domain": list(matrix.players)}}
     who = "Model" if role is None else f"Model as {role}"
@@ -157,7 +183,7 @@ def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
             "field": "value",
             "type": "quantitative",
             "scale": {**scale, "range": list(colours.scale)},
-            "legend": {"title": "Points", "format": ".2f"},
+            "legend": {"title": "Points", "format": ".2~f"},
         }
         ink = {
             "condition": {"test": {"field": "value", "gte": half}, "value": colours.on_much},

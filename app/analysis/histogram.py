@@ -1,7 +1,7 @@
 """A histogram as a chart, whatever it counts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.distributions import Bin
@@ -22,11 +22,12 @@ def histogram(
     *,
     whole: bool = True,
     stacked: bool = False,
+    shades: Callable[[Palette], Sequence[str]] | None = None,
 ) -> Chart:
     """How often each number occurred, with bars side by side, or `stacked`, where bins are of several `groups`.
 
     `sentence` says what is counted; what occurred most often is added to it. `whole`: only whole numbers occur, so that
-    a bin of width 1 stands for one of them.
+    a bin of width 1 stands for one of them. `shades`: the colours of the groups, whichever of them there are.
     """
     whole = whole and all(each.low.is_integer() and each.high == each.low + 1 for each in bins)
     shift = 0.5 if whole else 0
@@ -42,7 +43,7 @@ def histogram(
         for each in bins
     ]
 
-    def draw(_colours: Palette) -> Spec:
+    def draw(colours: Palette) -> Spec:
         shown_as: Spec = {
             "x": {
                 "field": "from",
@@ -64,8 +65,11 @@ def histogram(
                 "title": group_title,
                 "legend": {"orient": "top"},
                 "sort": list(groups),
+                **({"scale": {"domain": list(groups), "range": list(shades(colours))}} if shades else {}),
             }
             shown_as["tooltip"].append({"field": "model", "title": group_title})
+        elif shades and bins:
+            shown_as["color"] = {"value": shades(colours)[groups.index(bins[0].player or "")]}
         mark = {"type": "bar", "binSpacing": 0 if beside else 1}
         return {"width": WIDTH, "height": HEIGHT, "data": {"values": values}, "mark": mark, "encoding": shown_as}
 

@@ -21,10 +21,10 @@ Points = Sequence[tuple[int, float]]
 
 
 class Marked(NamedTuple):
-    """The step that a curve marks, and what is said of it."""
+    """The step that a curve marks, and what is said of it, in lines that are short enough for a phone."""
 
     step: int
-    words: str
+    words: tuple[str, str]
 
 
 def loss_curve(
@@ -54,11 +54,11 @@ def loss_curve(
 
 def _marked(held_out: Points, registered: int | None) -> Marked | None:
     if registered is not None:
-        return Marked(registered, f"step {registered} is registered")
+        return Marked(registered, (f"step {registered}", "is registered"))
     if not held_out:
         return None
     step = min(held_out, key=lambda each: each[1])[0]
-    return Marked(step, f"step {step} is the best so far")
+    return Marked(step, (f"step {step} is", "the best so far"))
 
 
 def _drawn(train: Points, held_out: Points, marked: Marked | None, last: int, colours: Palette) -> Spec:
@@ -103,14 +103,14 @@ def _mark(marked: Marked, last: int, colours: Palette) -> Sequence[Spec]:
     """A line from top to bottom at the marked step, with its words on the side where there is more room."""
     left = 2 * marked.step > last
     own: Spec = {
-        "data": {"values": [{"step": marked.step, "words": marked.words}]},
+        "data": {"values": [{"step": marked.step, "words": " ".join(marked.words), "lines": "\n".join(marked.words)}]},
         "encoding": {"y": None, "color": None, "tooltip": {"field": "words", "title": "Weights"}},
     }
     words = {"type": "text", "align": "right" if left else "left", "dx": -6 if left else 6, "baseline": "top"}
-    text: Spec = {"y": {"value": 4}, "color": None, "text": {"field": "words"}}
+    text: Spec = {"y": {"value": 4}, "color": None, "text": {"field": "lines"}}
     return (
         {**own, "mark": {"type": "rule", "strokeWidth": 1.5, "strokeDash": [2, 3], "color": colours.ink}},
-        {**own, "mark": {**words, "color": colours.ink}, "encoding": text},
+        {**own, "mark": {**words, "lineBreak": "\n", "color": colours.ink}, "encoding": text},
     )
 
 

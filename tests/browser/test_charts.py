@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from playwright.sync_api import Page, Route, expect
 
 from app.analysis import metrics
 from app.analysis.charts import charts_of
-from app.analysis.comparisons import compare, cross_plays
+from app.analysis.comparisons import compare, compare_differences, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import distributions
+from app.analysis.losses import loss_curve
 from app.analysis.matches import Row, of_rows
+from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, palette
 from app.config import ROOT
@@ -41,7 +44,10 @@ ROUND = RoundAnalysis(
     distributions=distributions(FOUND),
 )
 MATRIX = CrossPlay(1, "negotiation", [1], 3, 3, FOUND.players, [None], cells(FOUND, FOUND.players, [None]))
-CHARTS = {chart.name: chart for chart in (*charts_of(ROUND), compare([ROUND]), *cross_plays(MATRIX))}
+DIFFERENCES = compare_differences([replace(ROUND, paired=paired(of_rows(ROWS[:2]), FOUND.players, "negotiation"))])
+LOSSES = loss_curve("loss-1", "job 1", [{"event": kind, "step": 1, "loss": 2.0} for kind in ("step", "eval")], 9)
+ALL = (*charts_of(ROUND), compare([ROUND]), *([DIFFERENCES] if DIFFERENCES else []), *cross_plays(MATRIX), LOSSES)
+CHARTS = {chart.name: chart for chart in ALL}
 PAGE = """<!doctype html><html lang="en"><title>Charts</title>
 <script type="module" src="/static/js/charts.js"></script>{figures}</html>"""
 FIGURE = """<figure class="chart" {spec} data-name="{name}"><div data-drawing></div>
@@ -98,6 +104,15 @@ def test_every_chart_is_drawn_under_the_policy_of_the_pages(opened: Callable[...
         expect(
             page.locator(f'figure[data-name="{chart.name}"] [aria-label="{chart.described.sentence}"]')
         ).to_be_visible()
+
+
+def test_a_label_of_a_chart_may_have_two_lines(opened: Callable[..., Page]) -> None:
+    page = opened("/compare-differences")
+    for line in ("1: a", "minus b"):
+        expect(page.locator("figure svg tspan").get_by_text(line, exact=True)).to_be_visible()
+    page = opened("/loss-1")
+    for line in ("step 1 is", "the best so far"):
+        expect(page.locator("figure svg tspan").get_by_text(line, exact=True)).to_be_visible()
 
 
 def test_a_chart_follows_light_and_dark(opened: Callable[..., Page]) -> None:

@@ -11,6 +11,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
+from app.analysis.themes import LIGHT, palette
 from app.extensions import reading
 from app.models import Dataset
 from app.web.admin import datasets, datasets_new
@@ -111,6 +112,22 @@ def test_charts_say_how_many_seats_were_kept(engine: Engine, home: Path, played:
     assert sum(int(row[-1]) for row in scores.described.rows) == 40
     assert sum(int(row[-1]) for row in scores.described.rows if "kept" in row) == dataset.rows
     assert sum(int(row[-1]) for row in lengths.described.rows) == dataset.rows
+
+
+def test_what_was_kept_has_the_same_colour_whatever_else_there_is(
+    engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    number = played(matches=20)
+    colours = palette(LIGHT)
+    some, lengths = (chart.spec() for chart in datasets.charts_of(cut(engine, home, rounds=[number])))
+    scale = some["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True)) == {
+        "kept": colours.second,
+        "left out": colours.strong,
+    }
+    every, _ = (chart.spec() for chart in datasets.charts_of(cut(engine, home, rounds=[number], filter="all")))
+    assert every["encoding"]["color"] == {"value": colours.second}
+    assert lengths["config"]["bar"]["color"] == colours.second
 
 
 def test_a_round_and_a_match_lead_to_the_datasets_they_are_in(

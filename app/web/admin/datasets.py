@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.analysis.chart import Chart
 from app.analysis.distributions import bins_of
 from app.analysis.histogram import histogram
+from app.analysis.themes import Palette
 from app.datasets import store
 from app.errors import Invalid, NotFound
 from app.extensions import reading
@@ -127,6 +128,11 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
+def _shades(colours: Palette) -> Sequence[str]:
+    """What was kept in the colour of bars everywhere, as the rows of the other chart, and what was left out in grey."""
+    return colours.second, colours.strong
+
+
 def charts_of(row: Dataset) -> list[Chart]:
     """How the scores of a dataset's seats lie, kept or not, and how long its rows are."""
     kept, left_out = Counter[float](), Counter[float]()
@@ -144,7 +150,7 @@ def charts_of(row: Dataset) -> list[Chart]:
     return [
         histogram(
             f"dataset-{row.id}-scores", "Scores of all seats", "Score", "Seats", sorted(bins), sentence,
-            (_KEPT, _LEFT_OUT), "Transcript", whole=whole, stacked=True,
+            (_KEPT, _LEFT_OUT), "Transcript", whole=whole, stacked=True, shades=_shades,
         ),
         histogram(f"dataset-{row.id}-words", "Length of rows", "Length (words)", "Rows", bins_of(words), lengths),
     ]  # fmt: skip

@@ -11,6 +11,12 @@ def told(kind: str, step: int, loss: float | None) -> dict[str, Any]:
     return {"event": kind, "step": step, "loss": loss}
 
 
+def values_of(layer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The data that a layer has of its own."""
+    found: list[dict[str, Any]] = layer.get("data", {}).get("values", [])
+    return found
+
+
 EVENTS = [
     {"event": "started"}, told("step", 1, 4.0), told("step", 2, 3.0), told("eval", 2, 3.5), told("step", 3, 9.0),
     {"event": "started"}, told("step", 3, 2.0), told("step", 4, None), told("eval", 4, 3.75),
@@ -34,7 +40,12 @@ def test_a_step_that_was_told_again_counts_once_and_one_without_a_number_not_at_
 def test_the_step_whose_weights_became_the_model_is_marked_and_the_best_until_there_is_one() -> None:
     for registered, words in ((None, "step 2 is the best so far"), (2, "step 2 is registered")):
         chart = loss_curve("loss-3", "job 3", EVENTS, 10, registered)
-        assert words in drawing.draw(chart, drawing.SVG).decode()
+        drawn = drawing.draw(chart, drawing.SVG).decode()
+        [mark] = {own["words"]: own for layer in chart.spec()["layer"] for own in values_of(layer)}.values()
+        assert mark["words"] == words
+        lines = mark["lines"].split("\n")
+        assert " ".join(lines) == words
+        assert all(line in drawn and len(line) <= 16 for line in lines)  # half of a phone has room for them
         assert chart.described.sentence.endswith("weights of step 2.") == (registered is not None)
     assert "so far" not in drawing.draw(loss_curve("loss-3", "job 3", EVENTS[:3], 10), drawing.SVG).decode()
 
