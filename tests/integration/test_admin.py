@@ -160,6 +160,19 @@ def test_nothing_that_went_wrong_is_an_empty_list(client: FlaskClient, engine: E
     assert "Nothing has gone wrong" in part(client.get("/admin/").text, "failures")
 
 
+def test_an_outcome_has_one_name_on_all_pages(client: FlaskClient, engine: Engine) -> None:
+    match = break_off(engine, "us", "5 workers died at this turn")
+    for path, says in {"": "1 aborted", "matches": "aborted</span>", f"matches/{match}": "Aborted, our fault"}.items():
+        page = client.get(f"/admin/{path}").text
+        assert says in page, path
+        assert "roken off" not in page, path
+    heads = [
+        re.findall(r'<th scope="col">(State|Ended as)</th>', client.get(f"/admin/{path}").text)
+        for path in ("", "matches")
+    ]
+    assert heads == [["State"], ["State"]]
+
+
 def test_failures_are_told_newest_first_with_whose_fault_and_links(client: FlaskClient, engine: Engine) -> None:
     model = api_model(engine, "weak")
     first = break_off(engine, "model", "no answer within 60 s", model)
@@ -168,8 +181,8 @@ def test_failures_are_told_newest_first_with_whose_fault_and_links(client: Flask
     match, page = "/admin/matches/{}".format, f"/admin/models/{model.id}"
     assert failures(client) == [
         ("A test call failed", "expected an answer, got HTTP 401", page),
-        ("Match broken off, our fault", "5 workers died at this turn", "/admin/models/1", match(second)),
-        ("Match broken off, the model’s fault", "no answer within 60 s", page, match(first)),
+        ("Match aborted, our fault", "5 workers died at this turn", "/admin/models/1", match(second)),
+        ("Match aborted, the model’s fault", "no answer within 60 s", page, match(first)),
     ]
 
 
@@ -182,7 +195,7 @@ def test_a_call_without_an_answer_is_told_once(client: FlaskClient, engine: Engi
     call(engine, going_on, model, None)
     assert [row[:2] for row in failures(client)] == [
         ("A call brought no answer", "got HTTP 503"),
-        ("Match broken off, the model’s fault", "got HTTP 500"),
+        ("Match aborted, the model’s fault", "got HTTP 500"),
     ]
 
 

@@ -185,6 +185,8 @@ def test_a_campaign_shows_what_it_is_at_and_what_its_models_have_come_to(
     assert '<li aria-current="step">plays</li>' in page
     assert "1 of 3 iterations are done." in told
     assert re.search(r"1 loop-1 3\.45 3\.25 to 3\.65 57\.5 % 54\.5 to 60\.5 % .* Round 2 8 rows Job 1 Round 1", told)
+    assert "– not measured" in told  # how many deals were never said in the talk: what was kept is without
+    assert "none" not in told
     lineage = f"models/{model_named(engine, 'loop-1').id}/lineage"
     for path in ("rounds/1", "rounds/2", "rounds/3", "datasets/1", "jobs/1", lineage):
         assert f'href="/admin/{path}"' in page

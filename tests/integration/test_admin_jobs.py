@@ -157,10 +157,17 @@ def test_a_done_job_shows_which_step_was_registered_and_every_field_of_its_train
     assert "Loss, training, last step" in page
     spec = client.get(f"/admin/jobs/{job_id}/charts/loss.json").json or {}
     marked = [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
-    assert marked[0] == [{"step": 70, "words": "step 70 is registered"}]
+    assert [(each["step"], each["words"]) for each in marked[0]] == [(70, "step 70 is registered")]
     facts = re.sub(r"<[^>]*>", "|", page)
     for field in ("schedule||cosine |by default", "warmup||0.03 |by default", "batch||8|", "seed||0 |by default"):
         assert field in facts, field
+
+
+def test_a_job_that_nobody_runs_in_its_terminal_says_so(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:
+    job_id = make_job(engine, dataset)
+    tell(engine, job_id, 3, 9, status=states.RUNNING)
+    page = client.get(f"/admin/jobs/{job_id}").text
+    assert "Nobody runs it in a terminal just now. If it has stopped there, Resume training lets a worker" in page
 
 
 def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:

@@ -208,7 +208,7 @@ def test_refused_moves_calls_of_models_and_the_abort_are_told_with_their_reasons
     page = client.get(f"/admin/matches/{record.id}").text
     assert page.count("Refused: ") == 5
     assert page.count("<summary>Generation</summary>") == 5
-    assert "Broken off, the model’s fault" in page
+    assert "Aborted, the model’s fault" in page
     second = client.get(f"/admin/matches/{record.id}?at=4").text
     shown = second.partition('id="replay-generation"')[2]
     assert "2 of 5" in shown

@@ -26,8 +26,10 @@ from app.matches.turns import Desk
 from app.models import LanguageModel, Lease
 from app.players import prompts
 from app.queues import TEST_MODEL, TURNS
+from app.registry import ensure_baselines
 from app.web.admin import models as pages
 from app.web.admin.labels import LABELS
+from tests.campaigns import add_local
 from tests.experimenter import labelled, signed_in
 from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import StubServer, hanging
@@ -63,8 +65,30 @@ def stored(engine: Engine, name: str = "mine") -> LanguageModel | None:
 def test_the_list_shows_what_is_registered_and_the_form_what_can_be(client: FlaskClient) -> None:
     page = client.get("/admin/models").text
     assert "House partner" in page
-    assert "needs none" in page
     assert 'name="base_url"' in client.get("/admin/models/new").text
+
+
+def test_what_needs_no_test_call_says_so_until_one_was_made(client: FlaskClient, engine: Engine) -> None:
+    with writing(engine) as session:
+        ensure_baselines(session)  # tiny is one
+    add_local(engine, "mine", "/elsewhere/weights")
+    names = {"scripted": "needs none", "tiny": "needs none", "mine": "not yet"}
+    found = client.get("/admin/models").text
+    assert "Scripted models and those that came with Parlor need no test call." in found
+    overview = client.get("/admin/").text.partition('id="models"')[2]
+    for name, says in names.items():
+        row = stored(engine, name)
+        assert row is not None
+        own = client.get(f"/admin/models/{row.id}").text
+        for page in (found, overview):
+            cells = page.partition(f'href="/admin/models/{row.id}"')[2].partition("</tr>")[0]
+            assert (says in cells, len(re.findall("needs none|not yet", cells))) == (True, 1), name
+        assert name == "scripted" or says in own.partition('id="test"')[2].partition("</div>")[0]
+        assert ("It needs a test call" in own) == (name == "mine")
+    with writing(engine) as session:
+        failed = {"tested_at": datetime.now(UTC), "test_result": {"game": "taboo", "ok": False, "error": "no weights"}}
+        session.execute(update(LanguageModel).where(LanguageModel.name == "tiny").values(**failed))
+    assert "no answer" in client.get("/admin/models").text
 
 
 def test_a_model_is_added_as_on_the_command_line_and_tried(

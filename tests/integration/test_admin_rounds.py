@@ -331,6 +331,7 @@ def test_a_round_is_duplicated_with_all_that_it_was_played_with(client: FlaskCli
         sampling={"temperature": 0, "max_tokens": 40},
     )  # fmt: skip
     page = client.get(f"/admin/rounds/new?like={number}").text
+    assert f'Filled in as it was for <a href="/admin/rounds/{number}">Round {number}</a>.' in page
     for kept in (
         'name="matches" type="text" value="8"', 'name="lam" type="text" value="0.25"', 'value="lambda" selected',
         'name="limit" type="text" value="9"', 'name="swap_seats" value="1" checked', 'name="greedy" value="1" checked',
@@ -415,13 +416,35 @@ def test_a_round_of_two_models_begins_with_each_and_their_difference(
     page = client.get(f"/admin/rounds/{number}").text
     assert re.search(says, said(page))
     head = said(page.partition('class="verdict"')[2].partition('id="tiles"')[0])
-    for told in ("casual", "scripted", " minus ", "n = "):
+    for told in ("casual minus scripted", "n = "):
         assert told in head
     if wish.get("game") != "taboo":
         assert "Mean score" not in page.partition('class="tiles')[2].partition("</dl>")[0]  # which pools both
     assert re.search(r"[\d.]+ : [\d.]+", said(client.get("/admin/rounds").text))
     compared = said(client.get(f"/admin/rounds/compare?round={number}&round={number_of_another(engine, wish)}").text)
     assert "Each model, and what one has over the other" in compared
+
+
+@pytest.mark.parametrize("models", [("casual", "scripted"), ("scripted", "casual")])
+def test_a_difference_is_the_first_model_minus_the_second_wherever_it_is_told(
+    client: FlaskClient, engine: Engine, settings: Settings, models: tuple[str, str]
+) -> None:
+    with writing(engine) as session:
+        add_scripted_model(session, "casual", None, {"manner": "casual"})
+    number = make_round(engine, *models, matches=8, seed=5)
+    play(engine, settings, number)
+    first, second = models
+    page = said(client.get(f"/admin/rounds/{number}").text)
+    chart = client.get(f"/admin/rounds/{number}/charts/difference-{number}.json").json
+    assert chart is not None
+    [mean] = re.findall(rf"{first} minus {second}, of 8 matches: mean ([+−][\d.]+) points", chart["description"])
+    assert f"{first} minus {second} {mean} " in page
+    assert f"{first} − {second}: {mean} (" in said(client.get("/admin/rounds").text)
+    compared = said(client.get(f"/admin/rounds/compare?round={number}&round={number_of_another(engine, {})}").text)
+    assert f"{first} minus {second} {mean} " in compared
+    assert f"Paired differences: {number}: {first} minus {second} {mean}." in compared
+    ahead, behind = models if mean.startswith("+") else models[::-1]
+    assert f"{ahead} scores {mean[1:]} points a match more than {behind}, of 8 matches" in page
 
 
 def number_of_another(engine: Engine, wish: dict[str, Any]) -> int:
@@ -462,6 +485,15 @@ def test_what_is_over_is_neither_cancelled_nor_resumed(
     answer = client.post(f"/admin/rounds/{number}", data={"action": action})
     assert (answer.status_code, "is done" in answer.text) == (409, True)
     assert (row_of(engine, number).status, rung) == ("done", [])
+
+
+def test_a_round_that_nobody_plays_in_its_terminal_says_so(client: FlaskClient, engine: Engine) -> None:
+    number = make_round(engine, "scripted", matches=2)
+    with writing(engine) as session:
+        session.execute(update(RoundRow).where(RoundRow.id == number).values(status="running", queued=False))
+    page = said(client.get(f"/admin/rounds/{number}").text)
+    assert "interrupted" in page
+    assert "Nobody plays it in a terminal just now. If it has stopped there, Resume lets the workers" in page
 
 
 def test_another_action_is_refused(client: FlaskClient, engine: Engine) -> None:

@@ -65,6 +65,7 @@ def test_the_privacy_page_says_in_both_languages_that_no_model_learns_from_guest
     assert "No language model is trained here on a game that you played." in page(client, "/privacy")
     german = page(client, "/privacy", Accept_Language="de")
     assert "Mit deinen Spielen wird hier kein Sprachmodell trainiert." in german
+    assert "mit deinen Spielen wird keines trainiert." in page(client, "/about", Accept_Language="de")
 
 
 def test_the_switch_in_the_footer_is_remembered_and_leads_back(client: FlaskClient) -> None:

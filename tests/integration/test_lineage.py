@@ -168,6 +168,7 @@ def test_the_page_leads_to_all_that_a_model_was_made_of(client: FlaskClient, eng
     for lead in leads:
         assert f'href="{lead}"' in page
     assert "It goes back through 2 trainings" in page
+    assert "1 training later" in client.get(f"/admin/models/{numbers['base']}/lineage").text
     for name, says in {
         "base": "It came with Parlor, so its lineage begins here.",
         "from-nothing": "nothing: it began with random weights",

@@ -72,6 +72,9 @@ def test_the_privacy_page_says_that_no_model_learns_from_guests_and_none_does(
     page = " ".join(client.get("/privacy").text.split())
     assert "No language model is trained here on a game that you played." in page
     assert "used to train" not in page
+    about = " ".join(client.get("/about").text.split())
+    assert "Models learn here from games that models play with each other; none is trained on a game" in about
+    assert "teach the players" not in about
     match = begin(client)["match"]
     with writing(engine) as session:
         live.submit(session, live.Submission(match, 0, None), instant=True)

@@ -25,6 +25,7 @@ from app.registry import (
     add_api_model,
     list_models,
     may_be_offered,
+    needs_test,
     player_spec,
     read_options,
     set_label,
@@ -48,6 +49,8 @@ _NUMBERS = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", "price_in",
     "price_out",
 )  # fmt: skip
+
+blueprint.add_app_template_test(needs_test, "needs_test")
 
 
 @blueprint.get("/models")
