@@ -8,9 +8,8 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
-import gevent
 from flask_babel import gettext
-from gevent import get_hub
+from gevent import get_hub, sleep
 from gevent.hub import Hub
 from gevent.threadpool import ThreadPool
 from limits import parse
@@ -53,7 +52,7 @@ def attempt(name: str) -> None:
     """Somebody tries a password for a name. Takes its time when many have been wrong lately."""
     with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
         if not limiter.limiter.hit(_SLOW_AFTER, _FROM_ANYWHERE, name):
-            gevent.sleep(SLOW_SECONDS)
+            sleep(SLOW_SECONDS)
 
 
 def was_right(name: str | None = None) -> None:

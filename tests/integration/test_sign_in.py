@@ -129,7 +129,7 @@ def test_a_form_without_its_token_is_refused(app: Flask, ada: FlaskClient) -> No
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """For how long attempts were slowed down, which they are not really."""
     naps: list[float] = []
-    monkeypatch.setattr(passwords.gevent, "sleep", naps.append)
+    monkeypatch.setattr(passwords, "sleep", naps.append)  # not that of gevent, in which others may wait
     return naps
 
 
