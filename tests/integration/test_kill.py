@@ -78,19 +78,20 @@ def play(parlor: Stack, stub: StubServer, victims: Sequence[str]) -> None:
         offer = "[propose] (1 books, 0 hats, 0 balls)", DEAL
         games = [Game(first, "[message] ", offer), Game(second, "", (f"Line {turns}.", f"Answer {turns}."))]
         for number, victim in enumerate(victims, 1):
-            asked = len(stub.requests)
+            asked, before = len(stub.requests), [game.person.connections for game in games]
             answers = [pool.submit(game.say, number) for game in games]
             if victim != "web":  # which is killed with the moves on their way, the others while the models think
                 wait_until(lambda asked=asked: len(stub.requests) >= asked + 2, "both models at work")
             parlor.kill(victim)
             assert [answer.result() for answer in answers] == [{"ok": True, "ply": 2 * number - 1}] * 2
             wait_until(lambda: all(game.answered() for game in games), f"answers after {victim} was killed")
+            cut_off = [game.person.connections > known for game, known in zip(games, before, strict=True)]
+            assert cut_off == [victim == "web"] * 2
         for game in games:
             game.say(turns, last=True)
         for game in games:
             game.person.wait(lambda game=game: game.person.over, "the end")
             assert [entry["text"] for entry in game.person.view["transcript"]] == game.expected
-            assert game.person.connections == 1 + victims.count("web")
             # A move that was played is known even now.
             assert game.person.insist("[message] Once more.", "round-1", 0) == {"ok": True, "ply": 1}
         assert [game.person.view["outcome"]["reason"] for game in games] == ["deal", "tied game"]
