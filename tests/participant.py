@@ -1,6 +1,7 @@
 """A participant's program: the HTTP and Socket.IO client that a stranger could write from docs/protocol.md alone."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 import uuid
@@ -42,8 +43,15 @@ def request(server: str, body: object) -> tuple[int, JSON]:
 
 
 def start(server: str, game: str, **fields: Any) -> Table:
-    """Start a guest match, which must succeed. `fields`: config, opponent, role."""
+    """Start a guest match, which must succeed; `fields`: config, opponent, role.
+
+    Comes back, as it is told to, while the database is busy.
+    """
+    until = time.monotonic() + PATIENCE
     status, answer = request(server, {"game": game, **fields})
+    while status == 503 and time.monotonic() < until:
+        time.sleep(0.5)
+        status, answer = request(server, {"game": game, **fields})
     assert status == 201, (status, answer)
     return Table(server, answer["match"], answer["ticket"], answer["url"])
 

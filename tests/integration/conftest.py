@@ -73,9 +73,12 @@ _compiled = _Compiled()
 
 
 @pytest.fixture
-def make_app(home: Path, database_url: str, new_sqlite: Path) -> Iterator[Callable[..., Flask]]:
+def make_app(
+    home: Path, database_url: str, new_sqlite: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Flask]]:
     """Builds apps on the same migrated database, with settings of the test's own."""
     apps: list[Flask] = []
+    monkeypatch.setattr(writes, "PATIENCE", PATIENCE)  # a busy machine fails no test
 
     def make(**overrides: Any) -> Flask:
         own = {"PARLOR_HOME": home, "DATABASE_URL": database_url, "READING_WORDS_PER_MINUTE": 0}
