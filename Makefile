@@ -52,8 +52,8 @@ LINT = $(call gate,ruff,ruff check) $(call gate,format,ruff format --check) $(ca
 	$(call gate,imports,lint-imports)
 verdict = if [ -n "$$failed" ]; then echo "Failed:$$failed" >&2; exit 1; fi
 
-# Tests wait more than they compute, so three processes suit even two cores; tests/order.py says which takes what.
-PARALLEL = -n 3
+# Tests wait more than they compute, so four processes suit even two cores; tests/order.py says which takes what.
+PARALLEL = -n 4
 
 test: install chromium  ## Check style, types and imports, and run all tests.
 	@failed=; $(LINT) $(call gate,pytest,pytest $(PARALLEL)) $(verdict)

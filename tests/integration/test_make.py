@@ -92,7 +92,7 @@ def test_tests_run_after_all_other_gates_and_have_the_last_word(project: Project
         "ruff format --check",
         "mypy ",
         "lint-imports ",
-        "pytest -n 3",
+        "pytest -n 4",
     ]
     assert done.stdout.splitlines()[-1] == "pytest ran"
 
