@@ -204,12 +204,23 @@ def put_to_sleep(engine: Engine, group: int) -> None:
 
     def asleep() -> bool:
         os.killpg(group, signal.SIGSTOP)
+        wait_until(lambda: _threads_stopped(group), "threads that have all stopped")
         if _nobody_holds(engine):
             return True
         os.killpg(group, signal.SIGCONT)
         return False
 
     wait_until(asleep, "processes that are not within a transaction")
+
+
+def _threads_stopped(group: int) -> bool:
+    """Whether every thread of a group of processes stands still: on a busy machine some run on after the signal."""
+    for stat in Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            state, _parent, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "TtZX":
+                return False
+    return True
 
 
 def _nobody_holds(engine: Engine) -> bool:
