@@ -10,7 +10,6 @@ from typing import Any
 
 from app.config import load_settings
 from app.errors import Invalid
-from app.games import warm_up
 from workers import heartbeat
 
 os.umask(0o077)  # what is written is its owner's alone
@@ -35,13 +34,12 @@ forwarded_allow_ips = ""  # the headers of proxies are read in one place, by TRU
 
 
 def post_worker_init(_worker: Any) -> None:
-    """Load what the first move would wait for, in a real thread beside the event loop, and wait at the gate.
+    """Give signs of life, and wait at the gate.
 
     The gate is the supervisor's: its far end is closed when the database is up to date. Without it there is no waiting.
     """
     import gevent  # only here, after gunicorn has patched
 
-    gevent.get_hub().threadpool.spawn(warm_up)
     gevent.spawn(_beat_on, gevent.sleep)
     if gate := os.environ.get("PARLOR_GATE"):
         os.read(int(gate), 1)

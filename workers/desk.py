@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import create_engine
 
 from app.config import Settings
-from app.games import warm_up
 from app.matches.turns import Desk
 from app.players.inference import engine
 from app.queues import announcer
@@ -25,10 +24,8 @@ class _Process:
 _process = _Process()
 
 
-def open_desk(settings: Settings, *, live: bool = True) -> None:
-    """Set the process up. Called once, when the worker starts; `live`: whether people will wait for its turns."""
-    if live:
-        warm_up()  # before the first turn: with many waiting, each thread would load the libraries for itself
+def open_desk(settings: Settings) -> None:
+    """Set the process up. Called once, when the worker starts."""
     engine.set_cache_limit(settings.INFERENCE_CACHE_MB)
     loop = asyncio.new_event_loop()
     loop.call_soon(_beat_on, loop)

@@ -101,6 +101,10 @@ class Game(Protocol[S]):
     material: tuple[str, ...]  # fields of the config that each match draws by itself; guests may not fix them
     unfinished: JSON  # facts of a match that was broken off
 
+    def prepare(self) -> None:
+        """Load what takes long to load, so that no move waits for it. Called before a process's first match of it."""
+        ...
+
     def config(self, raw: Mapping[str, Any]) -> Config:
         """Validate a raw config. Raises Invalid, which names the field, what was expected and what came."""
         ...

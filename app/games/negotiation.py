@@ -78,6 +78,9 @@ class Negotiation:
     material: tuple[str, ...] = ("counts", "values")
     unfinished: JSON = {"agreed": False, "pareto_optimal": False}  # noqa: RUF012
 
+    def prepare(self) -> None:
+        """There is nothing to load."""
+
     def config(self, raw: Mapping[str, Any]) -> Config:
         """Read `objective`, `limit`, `counts` with `values`, and `first`; all of them may be left out."""
         known_fields(raw, ("objective", "limit", "counts", "values", "first"), self.name)

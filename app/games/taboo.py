@@ -76,6 +76,10 @@ class Taboo:
     material: tuple[str, ...] = ("word",)
     unfinished: JSON = {}  # noqa: RUF012
 
+    def prepare(self) -> None:
+        """Load the libraries of inflections, which takes about a second and 55 MB."""
+        judge("strict", "mouse", "mice")
+
     def config(self, raw: Mapping[str, Any]) -> Config:
         """Read `word`, `max_turns` and `rule`; all of them may be left out."""
         known_fields(raw, ("word", "max_turns", "rule"), self.name)

@@ -7,6 +7,7 @@ lease that ran out is taken by the next who rings. Whatever a player does, the m
 import asyncio
 import concurrent.futures
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from app.players import make_player
 from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
 
 MOST_LEASES = 5  # a turn whose worker died this often is not tried again
+
+_preparing = threading.Lock()  # with many turns waiting, each thread would load the libraries for itself
 
 log = structlog.get_logger()
 
@@ -60,6 +63,8 @@ def play_turn(desk: Desk, match_id: str) -> bool:
         return False
     with reading(desk.database) as session:
         record = load(session, match_id)
+    with _preparing:
+        record.match.game.prepare()
     desk.notify(match_id, True)
     try:
         while record.model_to_move:

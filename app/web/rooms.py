@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gevent import sleep, spawn_later
+from gevent import get_hub, sleep, spawn_later
 from gevent.lock import RLock
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.extensions import reading
-from app.games.base import JSON, Event
+from app.games.base import JSON, Event, Game
 from app.matches import engine
 from app.matches.clocks import next_deadline
 from app.matches.events import Ended
@@ -139,6 +139,7 @@ class Rooms:
         self._remember = remember
         self._send = send
         self._rooms: dict[str, Room] = {}
+        self._prepared: set[str] = set()  # games
         self._door = RLock()  # rooms open and close one at a time
 
     def open(self, match_id: str) -> Room:
@@ -148,8 +149,15 @@ class Rooms:
                 with reading(self._database) as session:
                     record = load(session, match_id)
                 self._rooms[match_id] = Room(record, self._home)
+                self._prepare(record.match.game)
                 self._remember(record)
             return self._rooms[match_id]
+
+    def _prepare(self, game: Game[Any]) -> None:
+        """Have a game that is met for the first time load what its moves need, in a real thread."""
+        if game.name not in self._prepared:
+            self._prepared.add(game.name)
+            get_hub().threadpool.spawn(game.prepare)
 
     def enter(self, match_id: str, seat: int, sid: str) -> None:
         """Send the newcomer its view, and from then on every change."""

@@ -178,3 +178,11 @@ def test_importing_the_games_loads_no_library_of_inflections():
     heavy = "{'lemminflect', 'simplemma', 'textblob', 'numpy'}"
     code = f"import sys, app.games; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_only_taboo_loads_the_libraries_of_inflections():
+    code = (
+        "import sys; from app.games import find_game; find_game('negotiation').prepare();"
+        " assert 'lemminflect' not in sys.modules; find_game('taboo').prepare(); assert 'lemminflect' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
