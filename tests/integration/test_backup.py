@@ -7,6 +7,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ def figures(parlor: Stack, matches: list[str]) -> list[Any]:
 def play_one(parlor: Stack) -> str:
     """A negotiation from its beginning to a deal."""
     with Participant(negotiation(parlor)) as person:
-        assert person.move("[message] I would like the book.")["ok"]
+        assert (answer := person.move("[message] I would like the book."))["ok"], answer
         person.wait_for_turn()
-        assert person.move("[propose] (1 books, 0 hats, 0 balls)")["ok"]
+        assert (answer := person.move("[propose] (1 books, 0 hats, 0 balls)"))["ok"], answer
         person.wait(lambda: person.over, "the end")
         return str(person.view["match"])
 
@@ -91,15 +92,16 @@ def test_the_drill(services: dict[str, str], stack: Callable[..., Stack], home: 
         while not done.is_set():
             during.append(play_one(parlor))
 
-    players = [threading.Thread(target=play_on) for _ in range(2)]
-    for player in players:
-        player.start()
-    wait_until(lambda: during, "play")
-    said = json.loads(flask(parlor, "backup", str(file), "--json"))
-    assert json.loads(flask(parlor, "backup", str(file), "--overwrite", "--json"))["rows"]["match"] >= 2
-    done.set()
-    for player in players:
-        player.join()
+    with ThreadPoolExecutor(2) as pool:
+        players = [pool.submit(play_on) for _ in range(2)]
+        try:
+            wait_until(lambda: during or any(player.done() for player in players), "play")
+            said = json.loads(flask(parlor, "backup", str(file), "--json"))
+            assert json.loads(flask(parlor, "backup", str(file), "--overwrite", "--json"))["rows"]["match"] >= 2
+        finally:
+            done.set()
+        for player in players:
+            player.result()
     assert said["files"] == 2
     assert file.stat().st_mode & 0o777 == 0o600
     assert "is whole" in flask(parlor, "restore", str(file), "--check")

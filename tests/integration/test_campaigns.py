@@ -32,7 +32,7 @@ from app.rounds.life import Material
 from app.schema import upgrade
 from tests import rounds as playing
 from tests.campaigns import add_local, round_of
-from tests.stack import PATIENCE, ROOT, wait_until
+from tests.stack import ROOT, wait_until
 
 BASE = "tiny-base"
 SMALL: dict[str, Any] = {
@@ -98,7 +98,7 @@ def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) ->
         [*flask, "campaign", "resume", "1", "--json"],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    said, complaint = resumed.communicate(timeout=PATIENCE)
+    said, complaint = resumed.communicate()
     assert resumed.returncode == 0, complaint
     told = json.loads(said)
     assert (told["status"], told["evaluated"], told["error"]) == ("done", 2, None)
