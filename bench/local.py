@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.games.negotiation import NEGOTIATION
+from app.games.negotiation.rules import NEGOTIATION
 from app.matches import engine as rules
 from app.matches.live import turn_rng
 from app.players import make_player, prompts

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 
 from app.datasets.importers.dialogues import Dialogues
 from app.games.base import Event
-from app.games.contexts import Counts, three
-from app.games.negotiation import NEGOTIATION
+from app.games.negotiation.contexts import Counts, three
+from app.games.negotiation.offers import follow
+from app.games.negotiation.rules import NEGOTIATION
+from app.games.negotiation.vocabulary import ITEMS, NUMBERS
 from app.matches import engine
 from app.matches.events import Ended
 from app.players import negotiator
-from app.players.conversation import follow
-from app.players.vocabulary import ITEMS, NUMBERS
 
 TUNING, HELD_OUT = "tuning", "held out"
 _YOURS = re.compile(r"\byou (?:can |could )?(?:have|get|take|keep)\b")

@@ -25,8 +25,8 @@ from pathlib import Path
 
 from app.campaigns.material import is_held_out
 from app.config import ROOT
-from app.games.contexts import generate_context
-from app.games.taboo import target_words
+from app.games.negotiation.contexts import generate_context
+from app.games.taboo.rules import target_words
 from app.players.clues import table
 from app.rounds.material import items_of
 

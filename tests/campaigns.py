@@ -13,7 +13,7 @@ from app.campaigns.spec import read_spec
 from app.config import Settings
 from app.extensions import writing
 from app.games.base import JSON
-from app.games.contexts import generate_context
+from app.games.negotiation.contexts import generate_context
 from app.models import CampaignIteration, Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
 from app.registry import add_local_model, get_model
 from app.rounds.life import Material

@@ -12,8 +12,8 @@ from app.analysis.metrics import Metrics
 from app.analysis.paired import Paired, paired
 from app.analysis.reading import matches_of
 from app.errors import Invalid, shown
-from app.games.negotiation import NEGOTIATION
-from app.games.taboo import ROLES
+from app.games.negotiation.rules import NEGOTIATION
+from app.games.taboo.rules import ROLES
 from app.models import RoundRow
 from app.rounds import life
 

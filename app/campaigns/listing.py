@@ -15,7 +15,7 @@ from app.campaigns import life
 from app.campaigns.spec import Evaluation, spec_of
 from app.campaigns.steps import JOB, ROUND, Part, state_of
 from app.games.base import JSON
-from app.games.negotiation import NEGOTIATION
+from app.games.negotiation.rules import NEGOTIATION
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
 
 PAGE = 25  # campaigns on a page

@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 from app.errors import Invalid
-from app.games.contexts import generate_context
-from app.games.taboo import target_words
+from app.games.negotiation.contexts import generate_context
+from app.games.taboo.rules import target_words
 from app.rounds.life import Material
 from app.rounds.material import items_of
 

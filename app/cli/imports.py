@@ -8,7 +8,7 @@ from app.datasets.lm_folder import LIMIT
 from app.datasets.records import check
 from app.errors import check_name
 from app.extensions import db, transact
-from app.games.words import RULES
+from app.games.taboo.judges import RULES
 
 imports = Group("import", help="Take published games in as a round. docs/formats.md says what is kept.")
 

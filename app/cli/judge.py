@@ -9,8 +9,8 @@ import click
 
 from app.cli.base import Command, print_json, progress
 from app.errors import Invalid
-from app.games.episodes import judge_episode, read_episodes
-from app.games.words import RULES
+from app.games.taboo.episodes import judge_episode, read_episodes
+from app.games.taboo.judges import RULES
 
 
 @click.command(cls=Command)

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from app.errors import Invalid, shown
-from app.games.contexts import Context, Counts, context_of, three
+from app.games.negotiation.contexts import Context, Counts, context_of, three
 
 AGREE, DISAGREE, NO_AGREEMENT, DISCONNECT = "agree", "disagree", "no agreement", "disconnect"
 PLAIN, TAGGED = "plain", "tagged"

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from app.datasets.records import Recorded, unpacked
 from app.errors import Invalid, shown
 from app.games.base import JSON, Event
-from app.games.contexts import ITEMS
+from app.games.negotiation.contexts import ITEMS
 from app.matches import engine
 from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, TimedOut, Violated
 from app.players import prompts

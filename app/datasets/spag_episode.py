@@ -9,7 +9,7 @@ from typing import Any
 from app.datasets.records import Recorded, unpacked
 from app.errors import Invalid, shown
 from app.games.base import JSON, Event
-from app.games.taboo import TABOO
+from app.games.taboo.rules import TABOO
 from app.matches.events import LogEvent, Started
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from app.errors import NotFound, shown
 from app.games.base import Game
-from app.games.negotiation import NEGOTIATION
-from app.games.taboo import TABOO
+from app.games.negotiation.rules import NEGOTIATION
+from app.games.taboo.rules import TABOO
 
 GAMES: dict[str, Game[Any]] = {game.name: game for game in (NEGOTIATION, TABOO)}
 

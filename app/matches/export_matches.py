@@ -9,7 +9,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import aliased
 
 from app.csv_tables import Column
-from app.games.negotiation import NEGOTIATION
+from app.games.negotiation.rules import NEGOTIATION
 from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.registry import PERSON
 

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 from app.config import Settings
 from app.errors import Conflict, Invalid, NotAllowed, shown
 from app.games import find_game
-from app.games.contexts import Context, read_contexts
-from app.games.taboo import target_words
+from app.games.negotiation.contexts import Context, read_contexts
+from app.games.taboo.rules import target_words
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.record import Record, Seat

@@ -15,13 +15,13 @@ from sqlalchemy import Connection, Dialect, Table, insert, text
 from sqlalchemy.orm import Session
 
 from app.games.base import Event
-from app.games.contexts import three
+from app.games.negotiation.contexts import three
+from app.games.negotiation.spoken import was_said
 from app.matches.engine import readable
 from app.matches.events import Ended, kind_of, to_json
 from app.matches.record import Logged, Record
 from app.models import EventRow, GenerationRow, MatchRow, SeatRow
 from app.players.base import Generation
-from app.players.spoken import was_said
 
 _MATCH, _SEAT, _EVENT, _GENERATION = (
     cast(Table, row.__table__) for row in (MatchRow, SeatRow, EventRow, GenerationRow)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from app.games import find_game
 from app.games.base import JSON, Entry, View
-from app.games.contexts import ITEMS
-from app.games.negotiation import NEGOTIATION
-from app.games.taboo import TABOO
+from app.games.negotiation.contexts import ITEMS
+from app.games.negotiation.rules import NEGOTIATION
+from app.games.taboo.rules import TABOO
 from app.matches.events import Ended
 
 MOVE, RESIGN, SHOW, HELP, UNCLEAR = "move", "resign", "show", "help", "unclear"

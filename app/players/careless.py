@@ -7,7 +7,7 @@ those that end in a deal it did what a good negotiator does, so that there is so
 import random
 
 from app.games.base import View
-from app.games.contexts import ITEMS
+from app.games.negotiation.contexts import ITEMS
 from app.players import negotiator
 
 _FORGETS = 0.65  # how often it proposes what comes to its mind instead of what was agreed

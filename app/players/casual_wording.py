@@ -7,9 +7,9 @@ that learns from matches against it has heard how people write before it meets a
 import random
 from collections.abc import Callable, Sequence
 
-from app.games.contexts import ITEMS, Counts
+from app.games.negotiation.contexts import ITEMS, Counts
+from app.games.negotiation.understanding import read
 from app.players import wording
-from app.players.understanding import read
 
 _TRIES = 8
 

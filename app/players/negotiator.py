@@ -13,9 +13,9 @@ from operator import add, mul
 from typing import NamedTuple, Protocol
 
 from app.games.base import View
-from app.games.contexts import ITEMS, POINTS, Counts
+from app.games.negotiation.contexts import ITEMS, POINTS, Counts
+from app.games.negotiation.offers import Evidence, follow
 from app.players import wording
-from app.players.conversation import Evidence, follow
 
 Worths = tuple[float, float, float]
 _Slope = tuple[float, float, float, float]

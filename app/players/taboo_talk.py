@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from app.games.base import View
-from app.games.words import judge_strictly
+from app.games.taboo.judges import judge_strictly
 from app.players import clues, small_talk
 
 _SURE = 0.8  # belief at which the defender may declare before its last turn

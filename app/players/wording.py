@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from app.games.contexts import ITEMS, Counts
+from app.games.negotiation.contexts import ITEMS, Counts
 
 NUMBERS = ("no", "one", "two", "three", "four", "five")
 

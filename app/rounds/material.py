@@ -6,8 +6,8 @@ from typing import Any
 
 from app.errors import AppError, Invalid, shown
 from app.games import find_game
-from app.games.contexts import Context, read_contexts
-from app.games.taboo import target_words
+from app.games.negotiation.contexts import Context, read_contexts
+from app.games.taboo.rules import target_words
 from app.matches.lobby import load_contexts
 from app.rounds.life import Material
 

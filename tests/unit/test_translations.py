@@ -10,7 +10,7 @@ from babel.messages.catalog import Message
 from app.config import ENGLISH, ROOT, known_languages
 from app.games import GAMES
 from app.games.base import Violation
-from app.games.negotiation import NEGOTIATION
+from app.games.negotiation.rules import NEGOTIATION
 from app.web.words import FROM_BELOW, read_catalog, script_words
 from scripts.translations import extracted, unfinished
 

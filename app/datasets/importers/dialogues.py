@@ -15,8 +15,8 @@ from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, rea
 from app.datasets.records import PERSON, ImportedMatch, Seat, closed, unreadable
 from app.errors import Invalid
 from app.games.base import Event
-from app.games.contexts import Counts, three
-from app.games.negotiation import MOST_MOVES, NEGOTIATION
+from app.games.negotiation.contexts import Counts, three
+from app.games.negotiation.rules import MOST_MOVES, NEGOTIATION
 from app.matches import engine
 from app.matches.engine import readable
 from app.matches.events import LogEvent, Started

@@ -29,8 +29,8 @@ from app.datasets.lm_folder import (
 from app.datasets.records import MODEL, ImportedMatch, Seat, closed, packed, read_json, read_text, unreadable, whole
 from app.errors import Invalid, shown
 from app.games.base import JSON, Event, Violation
-from app.games.contexts import ITEMS
-from app.games.negotiation import NEGOTIATION
+from app.games.negotiation.contexts import ITEMS
+from app.games.negotiation.rules import NEGOTIATION
 from app.matches import engine
 from app.matches.engine import Match, readable
 from app.matches.events import LogEvent, Started, Violated

@@ -15,9 +15,9 @@ from app.datasets.records import MODEL, ImportedMatch, Seat, closed, packed
 from app.datasets.spag_episode import facts_of
 from app.errors import Invalid
 from app.games.base import JSON, Event
-from app.games.episodes import Episode, read_episode
-from app.games.taboo import TABOO, TIED, decision
-from app.games.words import RULES, judge
+from app.games.taboo.episodes import Episode, read_episode
+from app.games.taboo.judges import RULES, judge
+from app.games.taboo.rules import TABOO, TIED, decision
 from app.matches.engine import readable
 from app.matches.events import LogEvent, Started
 

@@ -12,7 +12,7 @@ from app.errors import AppError, Invalid
 from app.finetuning.config import LOCAL, read_config
 from app.games import find_game
 from app.games.base import JSON, whole_number
-from app.games.negotiation import PRESETS
+from app.games.negotiation.rules import PRESETS
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel
 from app.rounds import material

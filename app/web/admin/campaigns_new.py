@@ -14,7 +14,7 @@ from app.datasets.filters import FILTERS
 from app.errors import AppError
 from app.extensions import db, reading
 from app.games import find_game
-from app.games.taboo import target_words
+from app.games.taboo.rules import target_words
 from app.queues import call_to_campaign
 from app.registry import round_models
 from app.web.admin import campaigns_form

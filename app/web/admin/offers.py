@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.games.base import JSON, Event
-from app.games.contexts import ITEMS
+from app.games.negotiation.contexts import ITEMS
 from app.matches.events import Ended
 
 Share = Mapping[str, int]  # how many of each item

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Invalid, shown
 from app.games import find_game
 from app.games.base import JSON, whole_number
-from app.games.negotiation import MOST_MOVES, PRESETS
-from app.games.words import RULES
+from app.games.negotiation.rules import MOST_MOVES, PRESETS
+from app.games.taboo.judges import RULES
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.rounds import life, material, matrix

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, shown
 from app.extensions import reading
 from app.games import find_game
-from app.games.taboo import target_words
+from app.games.taboo.rules import target_words
 from app.models import LanguageModel, RoundRow
 from app.queues import call_to_round
 from app.registry import round_models

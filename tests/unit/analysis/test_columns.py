@@ -7,7 +7,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.columns import interval, number
 from app.analysis.matches import Row, of_rows
 from app.config import ROOT
-from app.games.taboo import ROLES
+from app.games.taboo.rules import ROLES
 
 DOCUMENTED = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "analysis.md").read_text()))
 TWO = of_rows([Row((7, 4), ("a", "b"), "deal", 6, agreed=True), Row((1, -1), ("a", "b"), "attacker wins", 4, winner=0)])

@@ -11,7 +11,7 @@ from app.datasets.exporters.spag import write_spag
 from app.datasets.importers.spag import Spag
 from app.datasets.records import ImportedMatch, check
 from app.errors import Invalid
-from app.games.episodes import judge_episodes
+from app.games.taboo.episodes import judge_episodes
 from app.matches import engine
 from app.matches.events import Ended, Event, from_json, to_json
 from tests.golden.record import scripted_log

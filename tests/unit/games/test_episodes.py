@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import Invalid
-from app.games.episodes import Judged, judge_episodes
+from app.games.taboo.episodes import Judged, judge_episodes
 
 REASONS = {"attacker wins", "defender wins", "attacker breaks the rules", "tied game"}
 

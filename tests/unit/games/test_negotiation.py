@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from app.errors import Invalid
 from app.games.base import Event, Violation
-from app.games.contexts import Context, generate_context, read_contexts
-from app.games.negotiation import (
+from app.games.negotiation.contexts import Context, generate_context, read_contexts
+from app.games.negotiation.rules import (
     NEGOTIATION,
     State,
     best_joint_score,

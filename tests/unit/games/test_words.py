@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.games.taboo import target_words
-from app.games.words import RULES, is_form_of, judge, released_plural
+from app.games.taboo.judges import RULES, is_form_of, judge, released_plural
+from app.games.taboo.rules import target_words
 from tests.effort import growth
 
 TABLE = Path(__file__).with_name("strict_cases.txt")
@@ -168,7 +168,8 @@ def test_the_released_judge_knows_the_plurals_of_the_published_code_and_no_other
 
 def test_the_released_judge_does_without_what_its_library_brings_along():
     code = (
-        "import sys; from app.games.words import judge; assert judge('released', 'gentleman', 'two gentlemen').said;"
+        "import sys; from app.games.taboo.judges import judge;"
+        " assert judge('released', 'gentleman', 'two gentlemen').said;"
         "heavy = {'nltk', 'numpy', 'textblob'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

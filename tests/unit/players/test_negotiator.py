@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.games.base import Violation
-from app.games.contexts import Context, generate_context, read_contexts
-from app.games.negotiation import NEGOTIATION
+from app.games.negotiation.contexts import Context, generate_context, read_contexts
+from app.games.negotiation.offers import Conversation
+from app.games.negotiation.rules import NEGOTIATION
 from app.matches.events import to_json
 from app.players import casual_wording, negotiator, wording
-from app.players.conversation import Conversation
 from tests.effort import growth
 from tests.golden.record import scripted_log
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.players.spoken import was_said
+from app.games.negotiation.spoken import was_said
 
 COUNTS = (1, 2, 3)
 

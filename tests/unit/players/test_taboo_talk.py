@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.games.base import Violation
-from app.games.taboo import TABOO, target_words
-from app.games.words import judge_strictly
+from app.games.taboo.judges import judge_strictly
+from app.games.taboo.rules import TABOO, target_words
 from app.players import clues, taboo_talk
 from tests.effort import growth
 

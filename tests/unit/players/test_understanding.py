@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.players import vocabulary
-from app.players.conversation import Conversation
-from app.players.understanding import LONGEST, read
+from app.games.negotiation import vocabulary
+from app.games.negotiation.offers import Conversation
+from app.games.negotiation.understanding import LONGEST, read
 
 COUNTS = (2, 1, 3)
 

@@ -10,7 +10,7 @@ word named and not denied ("it is not dog, it is cat"); what follows is not weig
 
 import re
 
-from app.games.spelling import SPELLED_OUT
+from app.games.taboo.spelling import SPELLED_OUT
 
 _ADVERBS = (
     "absolutely|actually|already|also|believe|certainly|definitely|do|finally|guess|have|i|just|now|really|"

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from app.games.contexts import Counts
-from app.players.conversation import Conversation
+from app.games.negotiation.contexts import Counts
+from app.games.negotiation.offers import Conversation
 
 
 def was_said(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.errors import Invalid
-from app.games.taboo import ROLES, TIED, decision
-from app.games.words import RULES, judge
+from app.games.taboo.judges import RULES, judge
+from app.games.taboo.rules import ROLES, TIED, decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.errors import Invalid, shown
 from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
-from app.games.contexts import ITEMS, Context, Counts, context_of, generate_context, three
+from app.games.negotiation.contexts import ITEMS, Context, Counts, context_of, generate_context, three
 
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
 MOST_MOVES = 50

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from app.games.contexts import POINTS, Counts
-from app.players.vocabulary import (
+from app.games.negotiation.contexts import POINTS, Counts
+from app.games.negotiation.vocabulary import (
     ARTICLES,
     ASIDE,
     EACH,

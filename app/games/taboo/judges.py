@@ -15,8 +15,8 @@ from importlib.metadata import distribution
 from types import ModuleType
 from typing import Any
 
-from app.games.declarations import declared_word
-from app.games.spelling import fold, readings, readings_of_word
+from app.games.taboo.declarations import declared_word
+from app.games.taboo.spelling import fold, readings, readings_of_word
 
 _LONGEST_ENDING = 5  # letters by which an inflection may be longer or shorter than its word
 # Singular and plural that neither library brings together, one of them seldom used. Not here: `die` for `dice`, which

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.games.contexts import Counts
-from app.players import vocabulary
-from app.players.hearing import Ear
+from app.games.negotiation import vocabulary
+from app.games.negotiation.claims import Ear
+from app.games.negotiation.contexts import Counts
 
 LONGEST = 600  # characters that are read; nobody bargains in more, and reading stays quick
 _NEGATED = 4  # words from a no on within which a yes is part of it: "not a deal"

@@ -14,14 +14,14 @@ from typing import Any
 
 from app.errors import Invalid
 from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
-from app.games.spelling import fold, is_blank
-from app.games.words import RULES, judge
+from app.games.taboo.judges import RULES, judge
+from app.games.taboo.spelling import fold, is_blank
 
 ATTACKER, DEFENDER = 0, 1
 ROLES = ("attacker", "defender")
 MOST_TURNS = 50
 LONGEST_WORD = 40
-WORD_LIST = Path(__file__).resolve().parents[2] / "data" / "taboo" / "words.txt"
+WORD_LIST = Path(__file__).resolve().parents[3] / "data" / "taboo" / "words.txt"
 
 ATTACKER_WINS = "attacker wins"
 DEFENDER_WINS = "defender wins"

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from app.games.contexts import Counts
-from app.players.understanding import Reading, Share, read
-from app.players.vocabulary import SPEAKER
+from app.games.negotiation.contexts import Counts
+from app.games.negotiation.understanding import Reading, Share, read
+from app.games.negotiation.vocabulary import SPEAKER
 
 Message = tuple[str, str | None]  # by you or partner, and the text
 Evidence = tuple[str, tuple[int, ...]]  # demand | refused: the partner's share; high | low: (item,); value: (item, n)
