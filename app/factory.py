@@ -9,7 +9,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, logs, schema
 from app.config import ROOT, Settings, load_settings
-from app.players.inference import engine
+from app.inference import scheduler
 from app.web import admin, api, auth, errors, language, moves, play, sockets, watch
 from app.web.connections import ConnectionLimits, library_logger
 from app.web.extensions import csrf, limiter, login, socketio
@@ -34,7 +34,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     """
     logs.set_up()
     settings = load_settings(overrides)
-    engine.set_cache_limit(settings.INFERENCE_CACHE_MB)
+    scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
     app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
     cli.register(app)  # before the extensions, which add commands of their own
     schema.bind(app, settings)

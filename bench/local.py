@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.games.negotiation.rules import NEGOTIATION
+from app.inference import scheduler
+from app.inference.requests import Ask, Checkpoint, Failure, Sampling
 from app.matches import engine as rules
 from app.matches.live import turn_rng
 from app.players import make_player, prompts
 from app.players.base import PlayerSpec
-from app.players.inference import engine
-from app.players.inference.asks import Ask, Checkpoint, Failure, Sampling
 from bench.processes import yardstick_ms
 
 GREEDY = Sampling(0, None, None)
@@ -97,7 +97,7 @@ async def play(checkpoint: Checkpoint, matches: Sequence[Sequence[Move]], at_onc
             said: tuple[list[str], list[str]] = [], []
             for move in match:
                 ask = Ask(move.after(said[move.seat]), GREEDY, move.tokens, None, loop, loop.create_future())
-                found = await engine.answer(checkpoint, ask, at_once)
+                found = await scheduler.answer(checkpoint, ask, at_once)
                 if isinstance(found, Failure):
                     raise AssertionError(found.what)
                 said[move.seat].append(found.text)
@@ -123,7 +123,7 @@ def baseline(model: Any, renderer: Any, moves: Sequence[Move]) -> Rate:
 
 def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     """All sides."""
-    engine.quiet()
+    scheduler.quiet()
     from training import checkpoints
     from training.rendering import Renderer
 

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import create_engine
 
 from app.config import Settings
+from app.inference import scheduler
 from app.matches.turns import Desk
-from app.players.inference import engine
 from app.queues import announcer
 from app.rounds.work import spare_the_collector
 from workers import heartbeat
@@ -26,7 +26,7 @@ _process = _Process()
 
 def open_desk(settings: Settings) -> None:
     """Set the process up. Called once, when the worker starts."""
-    engine.set_cache_limit(settings.INFERENCE_CACHE_MB)
+    scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
     loop = asyncio.new_event_loop()
     loop.call_soon(_beat_on, loop)
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.games.base import JSON, View
+from app.inference import scheduler
+from app.inference.requests import Ask, Checkpoint, Failure, Sampling
 from app.players import prompts
 from app.players.base import Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
-from app.players.inference import engine
-from app.players.inference.asks import Ask, Checkpoint, Failure, Sampling
 from app.players.local_options import Options, read_options
 
 
@@ -44,7 +44,7 @@ class LocalPlayer:
         loop = asyncio.get_running_loop()
         ask = Ask(messages, sampling, most, seed, loop, loop.create_future())
         checkpoint = Checkpoint(Path(options.path), options.sha256, options.device, options.dtype)
-        said = await engine.answer(checkpoint, ask, options.in_flight)
+        said = await scheduler.answer(checkpoint, ask, options.in_flight)
         settings: JSON = {name: value for name, value in sampling._asdict().items() if value is not None}
         if isinstance(said, Failure):
             what = f"{self.name}: {said.what}"

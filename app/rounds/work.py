@@ -21,11 +21,11 @@ from app import states
 from app.config import Settings
 from app.errors import AppError
 from app.extensions import reading, writing
+from app.inference import scheduler
 from app.matches import selfplay
 from app.matches.record import MODEL, Record, Seat, load
 from app.matches.selfplay import CannotGoOn, Chair, Patience, Table
 from app.models import GenerationRow, MatchRow, RoundRow
-from app.players.inference import engine
 from app.rounds import life, ranges
 from app.rounds.ledger import Account, DatabaseAway, Ledger
 from app.rounds.plan import Plan, Setup, setup
@@ -72,7 +72,7 @@ async def play_round(place: Workplace, round_id: int) -> bool:
         return False
     await worker.work()
     # Its matches are over, and what comes next in this process may need the memory.
-    await asyncio.to_thread(engine.release_caches)
+    await asyncio.to_thread(scheduler.release_caches)
     return True
 
 

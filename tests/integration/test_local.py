@@ -16,18 +16,18 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from app import states
 from app.config import ROOT, Settings
 from app.extensions import reading, writing
+from app.inference import runner as models
+from app.inference import scheduler as engines
+from app.inference.batch import Batch
+from app.inference.generate_batch import PlainBatch
+from app.inference.key_value_cache import Rows
+from app.inference.requests import Ask, Checkpoint, Failure, Said, Sampling
 from app.matches import engine as rules
 from app.matches import live
 from app.matches.record import Seat, load
 from app.matches.turns import Desk, play_turn
 from app.models import GenerationRow
 from app.players.base import BUSY, DENIED, REFUSED, PlayerFailed, PlayerSpec
-from app.players.inference import engine as engines
-from app.players.inference import model as models
-from app.players.inference.asks import Ask, Checkpoint, Failure, Said, Sampling
-from app.players.inference.batch import Batch
-from app.players.inference.plain import PlainBatch
-from app.players.inference.rows import Rows
 from app.players.local import LocalPlayer, make
 from app.players.prompts import default_prompt
 from app.registry import get_model, set_usable_in_rounds

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from app.players.inference.asks import Ask, Sampling
-from app.players.inference.drawing import draw
+from app.inference.requests import Ask, Sampling
+from app.inference.sampling import draw
 
 
 class PlainBatch:

@@ -14,21 +14,11 @@ from transformers import DynamicCache, GenerationConfig
 from transformers.cache_utils import DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
+from app.inference.batch import Batch
+from app.inference.generate_batch import PlainBatch
+from app.inference.key_value_cache import Rows
+from app.inference.requests import LENGTH, STOP, Ask, Checkpoint, Failure, OutOfMemory, Said, Unusable, is_out_of_memory
 from app.players.base import REFUSED
-from app.players.inference.asks import (
-    LENGTH,
-    STOP,
-    Ask,
-    Checkpoint,
-    Failure,
-    OutOfMemory,
-    Said,
-    Unusable,
-    is_out_of_memory,
-)
-from app.players.inference.batch import Batch
-from app.players.inference.plain import PlainBatch
-from app.players.inference.rows import Rows
 from training import checkpoints
 from training.errors import Refused, one_line
 from training.rendering import Renderer, control_tokens

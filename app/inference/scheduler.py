@@ -16,8 +16,8 @@ from typing import Any
 
 import structlog
 
+from app.inference.requests import Ask, Checkpoint, Failure, OutOfMemory, Said, Unusable, is_out_of_memory
 from app.players.base import BUSY
-from app.players.inference.asks import Ask, Checkpoint, Failure, OutOfMemory, Said, Unusable, is_out_of_memory
 
 MOST_ENGINES = 4  # of a process, beyond which an idle one goes
 # Read when torch is loaded. Threads that wait for the next operation in a loop would keep whoever else has work from
@@ -202,7 +202,7 @@ def _load(checkpoint: Checkpoint) -> Any:
     quiet()
     try:
         with _loading:
-            return import_module("app.players.inference.model").Speaker(checkpoint, cache_limit)
+            return import_module("app.inference.runner").Speaker(checkpoint, cache_limit)
     except ImportError as error:
         raise Unusable(
             f"expected torch and transformers where the workers run, got none ({error});"

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from app.players.inference.asks import Ask, Sampling
-from app.players.inference.drawing import draw
-from app.players.inference.kept import Kept
-from app.players.inference.rows import Rows, whole_columns
+from app.inference.key_value_cache import Rows, whole_columns
+from app.inference.prefix_cache import Kept
+from app.inference.requests import Ask, Sampling
+from app.inference.sampling import draw
 
 _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless one alone has more
 

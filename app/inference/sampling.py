@@ -6,7 +6,7 @@ Each row brings its own number, so what it draws depends on no other row of the 
 import torch
 from torch import Tensor
 
-from app.players.inference.asks import Sampling
+from app.inference.requests import Sampling
 
 
 def draw(logits: Tensor, sampling: Sampling, points: list[float]) -> Tensor:
