@@ -13,9 +13,11 @@ from app.config import ROOT, Settings
 from app.errors import Conflict, Invalid, NotFound, check_name, shown
 from app.games import GAMES, find_game
 from app.models import LanguageModel
-from app.players import api_options, local_options, make_player
+from app.players import make_player
+from app.players.api import options as api_options
+from app.players.api.addresses import check_host, check_key_variable, host_of
 from app.players.base import PlayerSpec
-from app.players.outgoing import check_host, check_key_variable, host_of
+from app.players.local import options as local_options
 from app.players.prompts import USUAL_STYLE, templates
 
 BASELINE = "scripted"

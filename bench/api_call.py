@@ -18,7 +18,8 @@ from openai import AsyncOpenAI
 
 from app.games import find_game
 from app.games.base import View
-from app.players import api, prompts
+from app.players import prompts
+from app.players.api import player as api_player
 from app.players.base import PlayerSpec
 from bench.stub import running
 
@@ -45,7 +46,7 @@ async def _measure(url: str, in_flight: int, calls: int) -> dict[str, tuple[floa
     view = _view()
     messages: Any = prompts.messages(view, _PROMPT)
     options = {"model": "m", "base_url": url, "key_env": "", "in_flight": in_flight}
-    player = api.make(PlayerSpec("api", "measured", options))
+    player = api_player.make(PlayerSpec("api", "measured", options))
     sdk = AsyncOpenAI(api_key="none", base_url=url)
     connector = aiohttp.TCPConnector(limit=0)
     async with sdk, aiohttp.ClientSession(connector=connector) as session:

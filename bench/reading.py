@@ -30,7 +30,7 @@ from app.games.negotiation.rules import NEGOTIATION
 from app.games.negotiation.vocabulary import ITEMS, NUMBERS
 from app.matches import engine
 from app.matches.events import Ended
-from app.players import negotiator
+from app.players.scripted.negotiation import negotiator
 
 TUNING, HELD_OUT = "tuning", "held out"
 _YOURS = re.compile(r"\byou (?:can |could )?(?:have|get|take|keep)\b")

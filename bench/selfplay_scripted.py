@@ -33,7 +33,7 @@ from app.matches import engine
 from app.matches.events import RESERVED, LogEvent, from_json, to_json
 from app.matches.live import turn_rng
 from app.models import EventRow, RoundRow
-from app.players.scripted import ScriptedPlayer
+from app.players.scripted.player import ScriptedPlayer
 from app.rounds import life
 from app.rounds.work import Workplace, play_round, spare_the_collector
 from app.schema import upgrade

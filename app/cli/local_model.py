@@ -14,7 +14,7 @@ from app.config import ROOT
 from app.errors import Invalid
 from app.extensions import writing
 from app.games import GAMES
-from app.players.local_options import resolve
+from app.players.local.options import resolve
 from app.registry import add_local_model
 
 _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")

@@ -17,9 +17,9 @@ from app.errors import AppError
 from app.extensions import reading
 from app.games import GAMES
 from app.models import LanguageModel
-from app.players import local_options
-from app.players.api_options import read_options
-from app.players.outgoing import check_host
+from app.players.api.addresses import check_host
+from app.players.api.options import read_options
+from app.players.local import options as local_options
 from app.registry import list_models
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from app.models import LanguageModel
-from app.players import api_options, local_options
+from app.players.api import options as api_options
+from app.players.local import options as local_options
 from app.registry import has_passed_test, needs_test, player_spec, read_options
 
 

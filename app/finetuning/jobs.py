@@ -19,7 +19,7 @@ from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import BACKENDS, LOCAL, TINY, check_model_name, read_config, read_method
 from app.finetuning.files import Files
 from app.models import Dataset, LanguageModel, TrainingJob
-from app.players.local_options import read_options, resolve
+from app.players.local.options import read_options, resolve
 from app.players.prompts import USUAL_STYLE
 from app.registry import PERSON, add_local_model, get_model
 

@@ -30,7 +30,7 @@ from app.finetuning.files import Files, Tail
 from app.finetuning.record import Lost, Record
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel
-from app.players.local_options import read_options
+from app.players.local.options import read_options
 
 TICK = 0.5  # seconds between two looks at what the training tells, and at whether the job is to be stopped
 PAUSE = 1.0  # seconds before a training is started again that was killed

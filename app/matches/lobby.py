@@ -20,7 +20,7 @@ from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.record import Record, Seat
 from app.models import LanguageModel, MatchRow
-from app.players import clues
+from app.players.scripted.taboo import clues
 from app.registry import PERSON, SHIPPED, find_partner
 
 LIVE = "live"

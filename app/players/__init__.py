@@ -5,9 +5,13 @@ from pathlib import Path
 
 from app.errors import Invalid
 from app.players.base import Generator, PlayerSpec, Scripted
-from app.players.local_options import located
+from app.players.local.options import located
 
-_MODULES = {"scripted": "app.players.scripted", "api": "app.players.api", "local": "app.players.local"}
+_MODULES = {
+    "scripted": "app.players.scripted.player",
+    "api": "app.players.api.player",
+    "local": "app.players.local.player",
+}
 
 
 def make_player(spec: PlayerSpec, home: Path | None = None) -> Scripted | Generator:

@@ -6,8 +6,8 @@ Loads no torch: how large a local model is stands at the head of its checkpoint'
 from functools import lru_cache
 from pathlib import Path
 
-from app.players import local_options
 from app.players.base import PlayerSpec
+from app.players.local import options as local_options
 
 PERSON, SCRIPTED, SMALL_MODEL, MODEL = "person", "scripted", "small_model", "model"
 KINDS = (PERSON, SCRIPTED, SMALL_MODEL, MODEL)

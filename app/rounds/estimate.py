@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.games.base import JSON
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
-from app.players import api_options
+from app.players.api import options as api_options
 from app.registry import player_spec, read_options
 from app.rounds.prices import Prices, prices_of_model
 

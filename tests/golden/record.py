@@ -8,7 +8,7 @@ from app.matches import engine
 from app.matches.events import LogEvent, to_json
 from app.matches.live import turn_rng
 from app.players.base import PlayerSpec
-from app.players.scripted import make
+from app.players.scripted.player import make
 
 HERE = Path(__file__).parent
 

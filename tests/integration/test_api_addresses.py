@@ -11,10 +11,11 @@ import pytest
 
 from app.errors import Invalid
 from app.games import find_game
-from app.players import api, completions
-from app.players.api_options import read_options
+from app.players.api import client as api_client
+from app.players.api import player as api_player
+from app.players.api.addresses import check_host, check_key_variable
+from app.players.api.options import read_options
 from app.players.base import DENIED, PlayerFailed, PlayerSpec
-from app.players.outgoing import check_host, check_key_variable
 from tests.stub_openai import KEY, Reply, StubServer
 
 PROMPT = {"style": "full", "template": "full-1"}
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("vendor_environment")
 
 def ask(**options: Any) -> str:
     """What came of one call: its text, or why there was none."""
-    player = api.make(PlayerSpec("api", "tested", {"model": "m", "retries": 2, **options}))
+    player = api_player.make(PlayerSpec("api", "tested", {"model": "m", "retries": 2, **options}))
     game = find_game("taboo")
     view = game.view(game.initial(game.config({"word": "cat"}), random.Random(1)), 0)
     try:
@@ -136,7 +137,7 @@ def test_other_variables_are_refused_with_the_setting_that_allows_them(variable:
 
 @pytest.mark.parametrize("status", [200, 400])
 def test_an_answer_without_end_is_not_read_to_its_end(stub: StubServer, status: int) -> None:
-    stub.script("m", Reply(status=status, body=b"[" + b" " * (completions.MOST_ANSWER + 100_000)))
+    stub.script("m", Reply(status=status, body=b"[" + b" " * (api_client.MOST_ANSWER + 100_000)))
     assert "expected an answer of at most 8 MB, got a longer one" in ask(base_url=stub.url)
     assert len(stub.requests) == 1  # and it is not asked for again
 

@@ -12,7 +12,8 @@ import pytest
 
 from app.games import find_game
 from app.games.base import View
-from app.players import api, completions
+from app.players.api import client as api_client
+from app.players.api import player as api_player
 from app.players.base import BUSY, DENIED, REFUSED, Generation, PlayerFailed, PlayerSpec
 from tests.stack import PATIENCE
 from tests.stub_openai import GARBAGE, HALF, Reply, Step, StubServer, hanging, rate_limited
@@ -28,8 +29,10 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-def player(stub: StubServer, model: str = "m", **options) -> api.ApiPlayer:
-    return api.make(PlayerSpec("api", "tested", {"model": model, "base_url": stub.url, "key_env": "", **options}))
+def player(stub: StubServer, model: str = "m", **options) -> api_player.ApiPlayer:
+    return api_player.make(
+        PlayerSpec("api", "tested", {"model": model, "base_url": stub.url, "key_env": "", **options})
+    )
 
 
 def view() -> View:
@@ -37,15 +40,15 @@ def view() -> View:
     return game.view(game.initial(game.config({"first": 0}), random.Random(1)), 0)
 
 
-async def together(asked: api.ApiPlayer, times: int) -> list[Generation]:
+async def together(asked: api_player.ApiPlayer, times: int) -> list[Generation]:
     return await asyncio.gather(*(asked.reply(view(), PROMPT) for _ in range(times)))
 
 
-def ask(asked: api.ApiPlayer) -> Generation:
+def ask(asked: api_player.ApiPlayer) -> Generation:
     return asyncio.run(asked.reply(view(), PROMPT))
 
 
-def failure(asked: api.ApiPlayer) -> PlayerFailed:
+def failure(asked: api_player.ApiPlayer) -> PlayerFailed:
     with pytest.raises(PlayerFailed) as caught:
         ask(asked)
     return caught.value
@@ -111,7 +114,7 @@ def test_a_missing_key_is_denied(stub: StubServer) -> None:
 
 def test_the_pause_is_by_chance_under_a_bound_that_doubles() -> None:
     for retries, most in enumerate((0.5, 1, 2, 4, 8, 8)):
-        pauses = [completions.pause(retries, random.Random(seed)) for seed in range(200)]
+        pauses = [api_client.pause(retries, random.Random(seed)) for seed in range(200)]
         assert 0 <= min(pauses) < 0.1 * most
         assert 0.9 * most < max(pauses) <= most
 
@@ -132,7 +135,7 @@ def test_the_pause_is_by_chance_under_a_bound_that_doubles() -> None:
     ],
 )
 def test_the_pause_that_a_server_orders(headers: dict[str, str], seconds: float | None) -> None:
-    assert completions.ordered_pause(headers, now=1000) == seconds
+    assert api_client.ordered_pause(headers, now=1000) == seconds
 
 
 @pytest.mark.parametrize("form", ["seconds", "milliseconds", "date"])
@@ -251,7 +254,9 @@ def test_a_reply_that_is_called_off_gives_its_place_away(stub: StubServer) -> No
 def test_a_proxy_of_the_environment_is_used(stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     stub.script("m", "[message] hi")
     monkeypatch.setenv("HTTP_PROXY", f"http://user:secret@127.0.0.1:{stub.port}")
-    asked = api.make(PlayerSpec("api", "x", {"model": "m", "base_url": "http://model.invalid/v1", "key_env": ""}))
+    asked = api_player.make(
+        PlayerSpec("api", "x", {"model": "m", "base_url": "http://model.invalid/v1", "key_env": ""})
+    )
     assert ask(asked).text == "[message] hi"
     assert stub.requests[0].path == "http://model.invalid/v1/chat/completions"
     assert stub.requests[0].headers["proxy-authorization"] == "Basic dXNlcjpzZWNyZXQ="

@@ -18,8 +18,10 @@ from app.errors import Invalid
 from app.games import find_game
 from app.games.base import View
 from app.matches import engine
-from app.players import api, completions, make_player, prompts
-from app.players.api_options import VENDOR_URL, read_options
+from app.players import make_player, prompts
+from app.players.api import client as api_client
+from app.players.api import player as api_player
+from app.players.api.options import VENDOR_URL, read_options
 from app.players.base import Generation, PlayerFailed, PlayerSpec
 from tests.stack import PATIENCE
 from tests.stub_openai import (
@@ -39,8 +41,8 @@ PROMPT = {"style": "full", "template": "full-1"}
 pytestmark = pytest.mark.usefixtures("vendor_environment")
 
 
-def player(stub: StubServer, model: str = "m", **options) -> api.ApiPlayer:
-    return api.make(PlayerSpec("api", "tested", {"model": model, "base_url": stub.url, **options}))
+def player(stub: StubServer, model: str = "m", **options) -> api_player.ApiPlayer:
+    return api_player.make(PlayerSpec("api", "tested", {"model": model, "base_url": stub.url, **options}))
 
 
 def view(game_name: str = "negotiation") -> View:
@@ -49,11 +51,11 @@ def view(game_name: str = "negotiation") -> View:
     return game.view(state, 0)
 
 
-def ask(asked: api.ApiPlayer, game: str = "negotiation", refused=()) -> Generation:
+def ask(asked: api_player.ApiPlayer, game: str = "negotiation", refused=()) -> Generation:
     return asyncio.run(asked.reply(view(game), PROMPT, refused))
 
 
-def failure(asked: api.ApiPlayer) -> PlayerFailed:
+def failure(asked: api_player.ApiPlayer) -> PlayerFailed:
     with pytest.raises(PlayerFailed) as caught:
         ask(asked)
     return caught.value
@@ -169,7 +171,7 @@ def test_a_lost_connection_is_tried_again(stub: StubServer) -> None:
     with StubServer() as gone:
         closed = gone.url
     assert url != closed
-    failed = failure(api.make(PlayerSpec("api", "x", {"model": "m", "base_url": closed, "retries": 1})))
+    failed = failure(api_player.make(PlayerSpec("api", "x", {"model": "m", "base_url": closed, "retries": 1})))
     assert "expected a connection" in failed.message
     assert failed.generation.retries == 1
 
@@ -221,7 +223,7 @@ def test_what_a_server_says_is_in_the_one_line_of_the_failure(stub: StubServer, 
 def test_a_long_vendor_error_is_shortened(stub: StubServer) -> None:
     stub.script("m", Reply("blah " * 1000, status=400))
     message = failure(player(stub)).message
-    assert len(message) == api.LONGEST_ERROR
+    assert len(message) == api_player.LONGEST_ERROR
     assert message.endswith("…")
 
 
@@ -261,7 +263,7 @@ def test_the_key_is_in_no_log_and_no_representation(stub: StubServer, caplog: py
     asked = player(stub)
     with caplog.at_level(logging.DEBUG):
         failed = failure(asked)
-    for shown in (caplog.text, repr(asked), repr(asked.options), repr(completions._clients), repr(failed), str(failed)):
+    for shown in (caplog.text, repr(asked), repr(asked.options), repr(api_client._clients), repr(failed), str(failed)):
         assert KEY not in shown
 
 
@@ -349,7 +351,7 @@ def test_the_base_url_comes_from_the_environment_when_the_row_has_none(monkeypat
 
 def test_options_are_checked_without_loading_what_makes_the_call() -> None:
     code = (
-        "import sys; import app.players.api_options, app.players.prompts;"
+        "import sys; import app.players.api.options, app.players.prompts;"
         " sys.exit(any(name in sys.modules for name in ('openai', 'aiohttp')))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
@@ -368,7 +370,7 @@ def test_fifty_replies_at_once_share_one_client(stub: StubServer) -> None:
     async def all_of_them() -> list[Generation]:
         replies = await asyncio.gather(*(asked.reply(view(), PROMPT) for asked in players))
         loop = asyncio.get_running_loop()
-        made.update(id(client) for (its, _), client in completions._clients.items() if its is loop)
+        made.update(id(client) for (its, _), client in api_client._clients.items() if its is loop)
         return replies
 
     replies = asyncio.run(all_of_them())
@@ -381,7 +383,7 @@ def test_clients_of_loops_that_are_gone_are_let_go(stub: StubServer) -> None:
     for _ in range(3):
         ask(player(stub))
     gc.collect()
-    assert len([loop for loop, _ in completions._clients if loop.is_closed()]) <= 1
+    assert len([loop for loop, _ in api_client._clients if loop.is_closed()]) <= 1
 
 
 # ---- The stub's own players ------------------------------------------------------------------
@@ -437,7 +439,7 @@ def test_the_stub_runs_as_a_program() -> None:
             url = process.stdout.readline().strip()
             assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/v1", url)
             options = {"model": "polite", "base_url": url, "key_env": ""}
-            assert ask(api.make(PlayerSpec("api", "x", options))).text == "[message] hello"
+            assert ask(api_player.make(PlayerSpec("api", "x", options))).text == "[message] hello"
         finally:
             process.terminate()
 

@@ -17,8 +17,8 @@ from app.matches.events import Violated
 from app.matches.lobby import Wish, person_in, start_guest_match
 from app.matches.record import Record, Seat, load, new_match_id
 from app.models import EventRow, MatchRow
-from app.players import clues
 from app.players.base import PlayerSpec
+from app.players.scripted.taboo import clues
 from app.registry import SHIPPED, ensure_baselines, find_model
 from app.web.writer import Writer
 from tests.stack import PATIENCE

@@ -28,7 +28,7 @@ from app.matches.record import Seat, load
 from app.matches.turns import Desk, play_turn
 from app.models import GenerationRow
 from app.players.base import BUSY, DENIED, REFUSED, PlayerFailed, PlayerSpec
-from app.players.local import LocalPlayer, make
+from app.players.local.player import LocalPlayer, make
 from app.players.prompts import default_prompt
 from app.registry import get_model, set_usable_in_rounds
 from app.rounds import life

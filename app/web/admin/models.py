@@ -16,9 +16,9 @@ from app.extensions import reading
 from app.games import GAMES
 from app.matches.trial import waits_for_test
 from app.models import LanguageModel, SeatRow
-from app.players import local_options
-from app.players.api_options import TOKEN_FIELDS
+from app.players.api.options import TOKEN_FIELDS
 from app.players.description import partner_kind
+from app.players.local import options as local_options
 from app.players.prompts import default_prompt, styles
 from app.queues import ask_for_test
 from app.registry import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.players.limits import Limits
+from app.players.api.limits import Limits
 
 
 class Clock(asyncio.SelectorEventLoop):

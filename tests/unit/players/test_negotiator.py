@@ -16,7 +16,7 @@ from app.games.negotiation.contexts import Context, generate_context, read_conte
 from app.games.negotiation.offers import Conversation
 from app.games.negotiation.rules import NEGOTIATION
 from app.matches.events import to_json
-from app.players import casual_wording, negotiator, wording
+from app.players.scripted.negotiation import casual_phrases, negotiator, phrases
 from tests.effort import growth
 from tests.golden.record import scripted_log
 
@@ -288,12 +288,12 @@ def test_the_effort_of_an_answer_grows_no_faster_than_the_message():
 
 
 def test_asking_for_everything_is_not_called_a_step_towards_the_partner():
-    said = {wording.counter(CONTEXT.counts, CONTEXT.counts, random.Random(seed), False) for seed in range(50)}
+    said = {phrases.counter(CONTEXT.counts, CONTEXT.counts, random.Random(seed), False) for seed in range(50)}
     assert len(said) > 1
     assert not [line for line in said if "half way" in line or "move a bit" in line or "what you are after" in line]
 
 
-@pytest.mark.parametrize("words", [wording, casual_wording], ids=["plain", "casual"])
+@pytest.mark.parametrize("words", [phrases, casual_phrases], ids=["plain", "casual"])
 @given(seed=st.integers(0, 100_000))
 def test_its_own_sentences_read_back_as_the_split_they_name(words, seed):
     rng = random.Random(seed)
@@ -312,7 +312,7 @@ def test_its_own_sentences_read_back_as_the_split_they_name(words, seed):
         conversation.hear("you", text)
         assert conversation.mine == share
     conversation = Conversation(context.counts)
-    conversation.hear("partner", wording.final(context.counts, context.counts, rng))
+    conversation.hear("partner", phrases.final(context.counts, context.counts, rng))
     conversation.hear("you", words.accept((0, 0, 0), context.counts, rng))
     assert conversation.agreed == (0, 0, 0)
 

@@ -8,8 +8,9 @@ import pytest
 
 from app.errors import Invalid
 from app.matches.engine import apply, replay, start, step
-from app.players import clues, make_player
+from app.players import make_player
 from app.players.base import PlayerSpec
+from app.players.scripted.taboo import clues
 
 SPEC = PlayerSpec("scripted", "baseline")
 

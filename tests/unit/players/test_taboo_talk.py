@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.games.base import Violation
 from app.games.taboo.judges import judge_strictly
 from app.games.taboo.rules import TABOO, target_words
-from app.players import clues, taboo_talk
+from app.players.scripted.taboo import clues, seats
 from tests.effort import growth
 
 
@@ -25,7 +25,7 @@ def moved(state, seat, text):
 
 
 def chosen(state, seat, seed=0):
-    chooser = taboo_talk.defend if seat else taboo_talk.attack
+    chooser = seats.defend if seat else seats.attack
     return chooser(TABOO.view(state, seat), random.Random(f"{seed}/{seat}/{state.ply}"))
 
 

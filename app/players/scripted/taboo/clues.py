@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import exp, log
 from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[2] / "data" / "taboo" / "clues.json"
+TABLE = Path(__file__).resolve().parents[4] / "data" / "taboo" / "clues.json"
 LONGEST = 2000  # characters of a text that are read
 
 _TERM = re.compile(r"[a-z]{2,}")

@@ -6,22 +6,23 @@ from functools import partial
 
 from app.errors import Invalid, shown
 from app.games.base import View
-from app.players import careless, casual_lures, casual_wording, negotiator, taboo_talk
 from app.players.base import PlayerSpec
+from app.players.scripted.negotiation import careless, casual_phrases, negotiator
+from app.players.scripted.taboo import casual_lures, seats
 
 _Chooser = Callable[[View, random.Random], str]
 _CHOOSERS: Mapping[tuple[str, str], _Chooser] = {
     ("negotiation", "negotiator"): negotiator.choose,
-    ("taboo", "attacker"): taboo_talk.attack,
-    ("taboo", "defender"): taboo_talk.defend,
+    ("taboo", "attacker"): seats.attack,
+    ("taboo", "defender"): seats.defend,
 }
 PLAIN = "plain"
 MANNERS: Mapping[str, Mapping[tuple[str, str], _Chooser]] = {
     PLAIN: _CHOOSERS,
     "casual": {
         **_CHOOSERS,
-        ("negotiation", "negotiator"): partial(negotiator.choose, words=casual_wording),
-        ("taboo", "attacker"): partial(taboo_talk.attack, lures=casual_lures.lures),
+        ("negotiation", "negotiator"): partial(negotiator.choose, words=casual_phrases),
+        ("taboo", "attacker"): partial(seats.attack, lures=casual_lures.lures),
     },
     "careless": {**_CHOOSERS, ("negotiation", "negotiator"): careless.choose},
 }

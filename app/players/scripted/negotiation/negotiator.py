@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from app.games.base import View
 from app.games.negotiation.contexts import ITEMS, POINTS, Counts
 from app.games.negotiation.offers import Evidence, follow
-from app.players import wording
+from app.players.scripted.negotiation import phrases
 
 Worths = tuple[float, float, float]
 _Slope = tuple[float, float, float, float]
@@ -47,7 +47,7 @@ class Words(Protocol):
     def final(self, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
 
 
-def choose(view: View, rng: random.Random, words: Words = wording) -> str:
+def choose(view: View, rng: random.Random, words: Words = phrases) -> str:
     """The next move of the seat that sees `view`: a message, or a proposal when it is time to close."""
     table = _Table(view, words)
     proposal = table.proposal()

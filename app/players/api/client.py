@@ -36,9 +36,9 @@ from app import __version__
 from app.config import load_settings
 from app.errors import Invalid
 from app.games.base import JSON
+from app.players.api.addresses import ForbiddenAddress, check_host, open_socket
+from app.players.api.limits import Limits
 from app.players.base import BUSY, DENIED, REFUSED, Kind
-from app.players.limits import Limits
-from app.players.outgoing import ForbiddenAddress, check_host, open_socket
 
 CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
 MOST_ANSWER = 8_000_000  # bytes, unpacked; the longest answers have some ten thousand

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from itertools import chain
 
-from app.players import clues
+from app.players.scripted.taboo import clues
 
 _CHATS = 0.3  # how often a turn gives no clue
 _HINTS = 0.35  # how often one that does is a whole question

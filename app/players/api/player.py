@@ -16,11 +16,11 @@ from aiohttp import ClientTimeout
 
 from app.games.base import JSON, View
 from app.players import prompts
-from app.players.api_options import Options, read_options
+from app.players.api.addresses import host_of
+from app.players.api.client import CONNECT_SECONDS, Answer, Call, Failure, client, count
+from app.players.api.options import Options, read_options
+from app.players.api.redaction import without_key
 from app.players.base import DENIED, Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
-from app.players.completions import CONNECT_SECONDS, Answer, Call, Failure, client, count
-from app.players.outgoing import host_of
-from app.players.redaction import without_key
 
 LONGEST_ERROR = 300  # characters
 _BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answer

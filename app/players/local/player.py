@@ -14,7 +14,7 @@ from app.inference import scheduler
 from app.inference.requests import Ask, Checkpoint, Failure, Sampling
 from app.players import prompts
 from app.players.base import Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
-from app.players.local_options import Options, read_options
+from app.players.local.options import Options, read_options
 
 
 @dataclass(frozen=True, slots=True)

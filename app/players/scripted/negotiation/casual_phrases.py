@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from app.games.negotiation.contexts import ITEMS, Counts
 from app.games.negotiation.understanding import read
-from app.players import wording
+from app.players.scripted.negotiation import phrases
 
 _TRIES = 8
 
@@ -26,7 +26,7 @@ def likes(values: Counts, counts: Counts, rng: random.Random) -> str:
     worst = min(range(3), key=lambda item: values[item])
     if values[best] == values[worst]:
         return ""
-    return rng.choice(_LIKES).format(best=wording.all_of(best, counts), worst=wording.all_of(worst, counts))
+    return rng.choice(_LIKES).format(best=phrases.all_of(best, counts), worst=phrases.all_of(worst, counts))
 
 
 def worths(values: Counts, counts: Counts) -> str:
@@ -51,7 +51,7 @@ def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str
 def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> str:
     """An answer to a wish for more of an item than there is."""
     count, name = counts[item], ITEMS[item]
-    there = f"there is only one {name}" if count == 1 else f"there are only {wording.NUMBERS[count]} {name}s"
+    there = f"there is only one {name}" if count == 1 else f"there are only {phrases.NUMBERS[count]} {name}s"
     return _with_split(there + ". {}", mine, counts, rng)
 
 
@@ -77,7 +77,7 @@ def _with_split(frame: str, mine: Counts, counts: Counts, rng: random.Random) ->
         named = rng.choice(_SHAPES)(mine, theirs, counts, rng)
         if named and _says(text := frame.format(named), mine, counts):
             return text
-    return wording.final(mine, counts, rng)
+    return phrases.final(mine, counts, rng)
 
 
 def _says(text: str, mine: Counts, counts: Counts) -> bool:
@@ -120,7 +120,7 @@ def _some(item: str, n: int, count: int, rng: random.Random) -> str:
         return rng.choice((f"the {item}", f"the {item}", f"1 {item}", item))
     if n == count:
         return rng.choice((f"the {item}s", f"all the {item}s", f"all {n} {item}s", f"{n} {item}s", f"the {n} {item}s"))
-    return f"{rng.choice((str(n), wording.NUMBERS[n]))} {item}{'s' if n > 1 else ''}"
+    return f"{rng.choice((str(n), phrases.NUMBERS[n]))} {item}{'s' if n > 1 else ''}"
 
 
 _SHAPES: Sequence[_Shape] = (_whole, _whole, _mine_alone, _mine_alone, _theirs_alone)

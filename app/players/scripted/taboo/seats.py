@@ -10,7 +10,7 @@ from itertools import chain
 
 from app.games.base import View
 from app.games.taboo.judges import judge_strictly
-from app.players import clues, small_talk
+from app.players.scripted.taboo import chitchat, clues
 
 _SURE = 0.8  # belief at which the defender may declare before its last turn
 _RATHER_SURE = 0.5  # belief at which it declares at its last turn: a wrong guess loses as much as a right one wins
@@ -88,7 +88,7 @@ def _answer(
         if not careful and rng.random() < _SLIPS:
             lines.append(_filled(_NAMING, [word], spoken, rng))
         lines.append(_filled(_CIRCLING, around, spoken, rng))
-    talk = small_talk.answers(heard[-1] if heard else "", spoken, rng)
+    talk = chitchat.answers(heard[-1] if heard else "", spoken, rng)
     lines.append(line for line in talk if not clues.terms(line) & likely)
     return next(chain(*lines, _LAST_RESORTS))
 
@@ -96,7 +96,7 @@ def _answer(
 def _filled(patterns: Sequence[str], words: Sequence[str], spoken: Sequence[str], rng: random.Random) -> Iterator[str]:
     """The patterns that were not used yet, in any order, with one of the words in each."""
     for pattern in rng.sample(patterns, len(patterns)):
-        if words and not small_talk.was_used(pattern, spoken):
+        if words and not chitchat.was_used(pattern, spoken):
             yield pattern.format(rng.choice(words))
 
 
