@@ -34,8 +34,8 @@ from app.matches.events import RESERVED, LogEvent, from_json, to_json
 from app.matches.live import turn_rng
 from app.models import EventRow, RoundRow
 from app.players.scripted.player import ScriptedPlayer
-from app.rounds import life
-from app.rounds.work import Workplace, play_round, spare_the_collector
+from app.rounds import lifecycle
+from app.rounds.runner import Workplace, play_round, spare_the_collector
 from app.schema import upgrade
 from bench.processes import usage, yardstick_ms
 
@@ -122,7 +122,9 @@ def committed(game: str, matches: int) -> dict[str, Any]:
 
 def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
     with writing() as session:
-        round_id = life.create(session, life.Wish(game, ("scripted", "scripted"), matches, 1), queued=False).id
+        round_id = lifecycle.create(
+            session, lifecycle.Wish(game, ("scripted", "scripted"), matches, 1), queued=False
+        ).id
     rss: dict[int, float] = {}
 
     def finished() -> int:

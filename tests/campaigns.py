@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine, select, update
 
-from app.campaigns import life
+from app.campaigns import lifecycle
 from app.campaigns.material import parted
 from app.campaigns.spec import read_spec
 from app.config import Settings
@@ -16,7 +16,7 @@ from app.games.base import JSON
 from app.games.negotiation.contexts import generate_context
 from app.models import CampaignIteration, Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
 from app.registry import add_local_model, get_model
-from app.rounds.life import Material
+from app.rounds.lifecycle import Material
 from app.rounds.material import items_of
 from tests.datasets import cut
 from tests.rounds import make_round, play
@@ -74,7 +74,7 @@ def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool =
     given = _contexts() if wanted.game == "negotiation" else None
     material = parted(wanted.game, given, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
-        return life.create(session, wanted, name, material, queued=queued).id
+        return lifecycle.create(session, wanted, name, material, queued=queued).id
 
 
 def _contexts() -> Material:

@@ -12,7 +12,7 @@ from app.datasets.records import check
 from app.datasets.spec import read_spec
 from app.extensions import reading, transact
 from app.games.base import Event
-from app.matches.record import load
+from app.matches.stored import load
 from app.models import Dataset, MatchRow
 
 

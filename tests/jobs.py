@@ -9,9 +9,10 @@ from sqlalchemy import Engine, func, insert, select
 
 from app.config import Settings
 from app.extensions import reading, writing
-from app.finetuning import jobs, listing
+from app.finetuning import lifecycle as jobs
+from app.finetuning import listing
 from app.finetuning.progress import line
-from app.finetuning.work import Workplace, run_job
+from app.finetuning.runner import Workplace, run_job
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
 from tests.datasets import cut

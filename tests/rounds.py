@@ -16,9 +16,9 @@ from app.extensions import reading, writing
 from app.matches.events import Aborted, Violated, from_json
 from app.models import EventRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.registry import add_api_model
-from app.rounds import life
-from app.rounds.life import Material, Wish
-from app.rounds.work import Workplace, play_round
+from app.rounds import lifecycle
+from app.rounds.lifecycle import Material, Wish
+from app.rounds.runner import Workplace, play_round
 from tests.stub_openai import Messages
 
 CONTEXTS = Material(
@@ -61,7 +61,7 @@ def make_round(engine: Engine, *models: str, game: str = "negotiation", queued: 
     wish.setdefault("material", CONTEXTS if game == "negotiation" else WORDS)
     wished = Wish(game, (models[0], models[-1]), wish.pop("matches", 30), wish.pop("seed", 7), **wish)
     with writing(engine) as session:
-        return life.create(session, wished, queued=queued).id
+        return lifecycle.create(session, wished, queued=queued).id
 
 
 def play(
@@ -84,7 +84,7 @@ def play(
 
 def row_of(engine: Engine, round_id: int) -> RoundRow:
     with reading(engine) as session:
-        return life.get_round(session, round_id)
+        return lifecycle.get_round(session, round_id)
 
 
 def facts(engine: Engine, round_id: int) -> dict[int, Any]:

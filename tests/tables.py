@@ -11,7 +11,7 @@ from app.extensions import writing
 from app.games.base import JSON
 from app.matches import live
 from app.matches.clocks import NO_CLOCKS, Clocks
-from app.matches.record import Seat
+from app.matches.stored import Seat
 from app.models import EventRow
 from app.registry import add_api_model
 from app.web import tickets

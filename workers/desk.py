@@ -12,7 +12,7 @@ from app.config import Settings
 from app.inference import scheduler
 from app.matches.turns import Desk
 from app.queues import announcer
-from app.rounds.work import spare_the_collector
+from app.rounds.runner import spare_the_collector
 from workers import heartbeat
 
 

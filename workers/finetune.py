@@ -6,7 +6,7 @@ import uuid
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from app.finetuning.work import Workplace, run_job
+from app.finetuning.runner import Workplace, run_job
 from app.queues import RUN_JOB
 from workers.desk import desk_for_a_turn
 

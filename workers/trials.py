@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.matches.trial import try_model
+from app.matches.test_call import try_model
 from app.queues import TEST_MODEL
 from workers.desk import desk_for_a_turn
 

@@ -18,17 +18,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import leases, logs, states
-from app.campaigns import life as campaigns
+from app.campaigns import lifecycle as campaigns
 from app.campaigns.steps import LEASE as CAMPAIGN_LEASE
 from app.config import Settings, load_settings
 from app.extensions import writing
-from app.finetuning import jobs
+from app.finetuning import lifecycle as jobs
 from app.matches import live
 from app.matches.sweep import UPKEEP, abandoned_matches, hold_lease, overdue_matches, take_forgotten_turns
-from app.matches.trial import forgotten_tests
+from app.matches.test_call import forgotten_tests
 from app.models import Campaign, MatchRow, RoundRange, RoundRow, TrainingJob
 from app.queues import announcer, ask_for_test, call_to_campaign, call_to_job, call_to_round, ring
-from app.rounds import life
+from app.rounds import lifecycle
 from workers import heartbeat
 
 log = structlog.get_logger()
@@ -72,9 +72,9 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         overdue = overdue_matches(session)
         untouched = abandoned_matches(session, before) if settings.OPEN_MATCH_HOURS else ()
         untried = forgotten_tests(session)
-        unplayed = life.take_forgotten(session)
-        for round_id in life.being_cancelled(session):
-            life.settle_cancelled(session, round_id)
+        unplayed = lifecycle.take_forgotten(session)
+        for round_id in lifecycle.being_cancelled(session):
+            lifecycle.settle_cancelled(session, round_id)
         idle = jobs.take_forgotten(session)
         jobs.settle_cancelled(session)
         open_campaigns = campaigns.take_forgotten(session)

@@ -14,7 +14,7 @@ from app.analysis.reading import matches_of
 from app.errors import NotFound
 from app.games import find_game
 from app.models import RoundRow
-from app.rounds import life
+from app.rounds import lifecycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def cross_play(session: Session, matrix_id: int) -> CrossPlay:
     matches = matches_of(session, [row.id for row in rows])
     first, second = find_game(rows[0].game).roles
     roles: Sequence[str | None] = (None,) if first == second else (first, second)
-    seated = [model.name for row in rows for model in life.seated(session, row)]
+    seated = [model.name for row in rows for model in lifecycle.seated(session, row)]
     players = tuple(dict.fromkeys(seated))
     return CrossPlay(
         matrix_id=matrix_id,

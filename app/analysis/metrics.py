@@ -12,7 +12,7 @@ from app.analysis.bootstrap import Figure, Floats, Statistic, figures
 from app.analysis.cells import Cells, Sums, gather, ratio
 from app.analysis.matches import NOBODY, Booleans, Matches
 from app.games.taboo.rules import ATTACKER, ATTACKER_WINS, DEFENDER, DEFENDER_WINS, RULES_BROKEN, TIED
-from app.rounds.above import above as strictly_above
+from app.rounds.above_average import above as strictly_above
 
 ABORTED = "aborted"
 

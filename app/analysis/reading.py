@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, aliased
 
 from app.analysis.matches import Columns, Matches, Row
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
-from app.rounds.life import MOST_MATCHES
+from app.rounds.lifecycle import MOST_MATCHES
 
 _AT_ONCE = 5_000  # rows in memory
 _PERSON = "person"

@@ -15,7 +15,7 @@ from app.errors import Invalid, shown
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import ROLES
 from app.models import RoundRow
-from app.rounds import life
+from app.rounds import lifecycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class RoundAnalysis:
 
 def analyse(session: Session, round_ids: Sequence[int]) -> list[RoundAnalysis]:
     """Each round once, in the order given. Raises NotFound, and Invalid for a game that has no figures."""
-    return [_analysed(session, life.get_round(session, number)) for number in dict.fromkeys(round_ids)]
+    return [_analysed(session, lifecycle.get_round(session, number)) for number in dict.fromkeys(round_ids)]
 
 
 def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
     matches = matches_of(session, [row.id])
-    models = tuple(dict.fromkeys(model.name for model in life.seated(session, row)))
+    models = tuple(dict.fromkeys(model.name for model in lifecycle.seated(session, row)))
     versus = paired(matches, models or matches.players, row.game)
     lam: float | None = None
     if row.game == "negotiation":
@@ -94,7 +94,7 @@ def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
         name=row.name,
         game=row.game,
         source=row.source,
-        state=life.state_of(session, row),
+        state=lifecycle.state_of(session, row),
         planned=row.matches,
         matches=len(matches),
         lam=lam,

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app import states
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
-from app.campaigns import life
+from app.campaigns import lifecycle
 from app.campaigns.spec import Evaluation, spec_of
 from app.campaigns.steps import JOB, ROUND, Part, state_of
 from app.games.base import JSON
@@ -99,7 +99,7 @@ def _open_evaluation(session: Session, row: Campaign, number: int) -> Evaluation
     """The first further evaluation of an iteration that has no figures yet."""
     over = {
         each.label
-        for each in life.evaluations(session, row.id)
+        for each in lifecycle.evaluations(session, row.id)
         if each.iteration == number and each.figures is not None
     }
     return next((each for each in spec_of(row.spec).further if each.label not in over), None)
@@ -131,12 +131,12 @@ def place_of(session: Session, *, round_id: int | None = None, job_id: int | Non
 
 def results(session: Session, campaign_id: int) -> list[Result]:
     """The iterations of a campaign as far as they were begun; the first one is the base."""
-    rows = life.iterations(session, campaign_id)
+    rows = lifecycle.iterations(session, campaign_id)
     datasets = select(Dataset).where(Dataset.id.in_([row.dataset_id for row in rows]))
     models = select(LanguageModel).where(LanguageModel.id.in_([row.model_id for row in rows]))
     cut = {each.id: each for each in session.scalars(datasets)}
     made = {each.id: each for each in session.scalars(models)}
-    further = life.evaluations(session, campaign_id)
+    further = lifecycle.evaluations(session, campaign_id)
     return [
         Result(
             row,
@@ -150,7 +150,7 @@ def results(session: Session, campaign_id: int) -> list[Result]:
 
 def figure_of(session: Session, campaign_id: int) -> Chart | None:
     """The figure of a campaign, as far as it has come; None before its base was evaluated."""
-    row = life.get_campaign(session, campaign_id)
+    row = lifecycle.get_campaign(session, campaign_id)
     points = [
         Point(each.row.number, each.model.name if each.model else "", each.row.figures, each.evaluations)
         for each in results(session, campaign_id)
@@ -167,7 +167,7 @@ def now_of(session: Session, row: Campaign) -> Now | None:
     """What a campaign is at, or has stopped at; None when it is done."""
     if row.status == states.DONE:
         return None
-    last = life.iterations(session, row.id)[-1]
+    last = lifecycle.iterations(session, row.id)[-1]
     if last.figures is not None and (further := _open_evaluation(session, row, last.number)) is not None:
         begun = session.get(CampaignEvaluation, (row.id, last.number, further.label))
         at = _round(session, last, EVALUATE, None if begun is None else begun.round_id)
@@ -205,8 +205,8 @@ def _job(session: Session, at: CampaignIteration) -> Now | None:
 def figures_of(session: Session, row: Campaign) -> JSON:
     """How far the step is that a campaign is at, as figures by name, for a line to its page."""
     now = now_of(session, row)
-    first = sum(each.figures is not None for each in life.iterations(session, row.id))
-    told = first + sum(each.figures is not None for each in life.evaluations(session, row.id))
+    first = sum(each.figures is not None for each in lifecycle.iterations(session, row.id))
+    told = first + sum(each.figures is not None for each in lifecycle.evaluations(session, row.id))
     at = (state_of(session, row), told, *(now[:3] if now else ()))
     return {
         "campaign": row.id,

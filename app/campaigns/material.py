@@ -8,7 +8,7 @@ from typing import Any
 from app.errors import Invalid
 from app.games.negotiation.contexts import generate_context
 from app.games.taboo.rules import target_words
-from app.rounds.life import Material
+from app.rounds.lifecycle import Material
 from app.rounds.material import items_of
 
 HELD_OUT = "held-out material"

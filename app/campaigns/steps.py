@@ -14,16 +14,16 @@ from sqlalchemy.orm import Session
 
 from app import leases, states
 from app.analysis.evaluations import figures_of_model
-from app.campaigns import life
+from app.campaigns import lifecycle
 from app.campaigns.spec import BASE, Evaluation, Spec, spec_of
 from app.datasets import build, register, store
 from app.datasets.spec import read_spec as read_dataset_spec
 from app.errors import AppError
 from app.extensions import reading, transact, writing
-from app.finetuning import jobs
+from app.finetuning import lifecycle as jobs
 from app.games.base import JSON
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, RoundRow, TrainingJob
-from app.rounds import life as rounds
+from app.rounds import lifecycle as rounds
 from app.rounds import ranges
 from app.rounds.plan import IN_ORDER, SHUFFLED, match_seed
 
@@ -72,31 +72,31 @@ def carry_on(bench: Bench, campaign_id: int) -> Part | None:
     goes wrong is written down on the campaign's row.
     """
     with writing(bench.database) as session:
-        if not life.take(session, campaign_id, bench.owner, LEASE):
+        if not lifecycle.take(session, campaign_id, bench.owner, LEASE):
             return None
     try:
         return _steps(bench, campaign_id)
     except AppError as error:
         with writing(bench.database) as session:
-            if (row := life.held(session, campaign_id, bench.owner)) is not None:
-                life.fail(row, error.message)
+            if (row := lifecycle.held(session, campaign_id, bench.owner)) is not None:
+                lifecycle.fail(row, error.message)
         return None
     finally:
         with writing(bench.database) as session:
-            life.leave(session, campaign_id, bench.owner)
+            lifecycle.leave(session, campaign_id, bench.owner)
 
 
 def _steps(bench: Bench, campaign_id: int) -> Part | None:
     while True:
         with writing(bench.database) as session:
-            row = life.held(session, campaign_id, bench.owner)
+            row = lifecycle.held(session, campaign_id, bench.owner)
             if row is None:
                 return None
             due = _next(session, row, bench.home)
             if due is None:
                 return None
             spec, name = spec_of(row.spec), row.name
-            life.take(session, campaign_id, bench.owner, LEASE)
+            lifecycle.take(session, campaign_id, bench.owner, LEASE)
         if isinstance(due, Part):
             return due
         if isinstance(due, _Analysis):
@@ -111,7 +111,7 @@ def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | _Anal
     """
     spec = spec_of(row.spec)
     while True:
-        done = life.iterations(session, row.id)
+        done = lifecycle.iterations(session, row.id)
         last = done[-1]
         due = _in_iteration(session, row, spec, last, done[-2] if len(done) > 1 else last, home)
         if due is not None:
@@ -119,7 +119,7 @@ def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | _Anal
         if row.status != states.RUNNING:
             return None
         if last.number == row.iterations:
-            life.finish(row)
+            lifecycle.finish(row)
             return None
         session.add(CampaignIteration(campaign_id=row.id, number=last.number + 1))
         session.flush()
@@ -146,7 +146,7 @@ def _in_iteration(
     if not _is_done(session, row, Part(ROUND, now.evaluation_id)):
         return _waiting(row, Part(ROUND, now.evaluation_id))
     if now.figures is None:
-        base = life.iterations(session, row.id)[0].evaluation_id
+        base = lifecycle.iterations(session, row.id)[0].evaluation_id
         return _Analysis(now.number, None, now.evaluation_id, base)
     session.flush()
     return _further(session, row, spec, now)
@@ -186,7 +186,7 @@ def _is_done(session: Session, row: Campaign, part: Part) -> bool:
     found = _row_of(session, part)
     if found.status in _OVER:
         why = found.error or f"it was {found.status}"
-        life.fail(row, f"{part.kind} {part.number}: {why}")
+        lifecycle.fail(row, f"{part.kind} {part.number}: {why}")
     return found.status == states.DONE
 
 
@@ -196,8 +196,8 @@ def _row_of(session: Session, part: Part) -> RoundRow | TrainingJob:
 
 def part_of(session: Session, campaign_id: int) -> Part | None:
     """What a campaign has begun and waits for, whatever became of it."""
-    last = life.iterations(session, campaign_id)[-1]
-    further = [each.round_id for each in life.evaluations(session, campaign_id) if each.iteration == last.number]
+    last = lifecycle.iterations(session, campaign_id)[-1]
+    further = [each.round_id for each in lifecycle.evaluations(session, campaign_id) if each.iteration == last.number]
     begun = [(ROUND, last.round_id), (JOB, last.job_id), *((ROUND, each) for each in (last.evaluation_id, *further))]
     parts = [Part(kind, number) for kind, number in begun if number is not None]
     return next((part for part in parts if _row_of(session, part).status != states.DONE), None)
@@ -256,9 +256,9 @@ def _filter(bench: Bench, campaign_id: int, due: _Filter, spec: Spec, name: str)
     with reading(bench.database) as session:
         found = build.prepare(session, wanted)
         draft = store.write(bench.home, found, build.cuts(session, found))
-    number = register.add(transact(bench.database), draft, life.model_name(name, due.number))
+    number = register.add(transact(bench.database), draft, lifecycle.model_name(name, due.number))
     with writing(bench.database) as session:
-        if life.held(session, campaign_id, bench.owner) is None:
+        if lifecycle.held(session, campaign_id, bench.owner) is None:
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
         row.dataset_id = register.publish(session, number).id
@@ -270,7 +270,7 @@ def _analyse(bench: Bench, campaign_id: int, due: _Analysis) -> None:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
         found = _figures(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
     with writing(bench.database) as session:
-        if life.held(session, campaign_id, bench.owner) is None:
+        if lifecycle.held(session, campaign_id, bench.owner) is None:
             return
         if due.label is None:
             session.get_one(CampaignIteration, (campaign_id, due.number)).figures = found
@@ -285,7 +285,7 @@ def _job(
     wish = jobs.Wish(
         method=spec.method,
         dataset=str(now.dataset_id),
-        name=life.model_name(row.name, now.number),
+        name=lifecycle.model_name(row.name, now.number),
         base=base.name,
         config={"seed": match_seed(spec.seed, now.number) % 2**32, **spec.training},
     )
@@ -297,7 +297,7 @@ def _job(
 
 def cancel(session: Session, campaign_id: int) -> Campaign:
     """Stop a campaign, and the round or the training that it waits for. Raises what `life.cancel` raises."""
-    row = life.cancel(session, campaign_id)
+    row = lifecycle.cancel(session, campaign_id)
     part = part_of(session, campaign_id)
     if part is not None and _row_of(session, part).status in states.OPEN:
         if part.kind == ROUND:
@@ -309,7 +309,7 @@ def cancel(session: Session, campaign_id: int) -> Campaign:
 
 def resume(session: Session, campaign_id: int, *, queued: bool) -> Campaign:
     """Let a campaign go on, with the round or the training that it waits for. Raises as their `resume`s do."""
-    row = life.resume(session, campaign_id, queued=queued)
+    row = lifecycle.resume(session, campaign_id, queued=queued)
     part = part_of(session, campaign_id)
     if part is not None:
         if part.kind == ROUND:

@@ -14,7 +14,7 @@ from app.analysis.campaign_charts import AS_PLAYED
 from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
-from app.campaigns import life, steps
+from app.campaigns import lifecycle, steps
 from app.campaigns.listing import evaluated, figure_of, results
 from app.campaigns.material import parted
 from app.campaigns.spec import METHODS, PARTNER, STARTS, read_spec
@@ -41,7 +41,7 @@ from app.extensions import db, reading, writing
 from app.matches.lobby import new_seed, read_seed
 from app.models import Campaign
 from app.queues import call_to_campaign
-from app.rounds.work import spare_the_collector
+from app.rounds.runner import spare_the_collector
 
 campaign = Group("campaign", help="Have a model learn from its own matches, again and again.")
 
@@ -109,7 +109,7 @@ def run(game: str, filter_: str, name: str | None, queue: bool, as_json: bool, *
     ensure_database()
     material = parted(wanted.game, items, wanted.evaluation, wanted.seed)
     with writing() as session:
-        campaign_id = life.create(session, wanted, name, material, queued=queue).id
+        campaign_id = lifecycle.create(session, wanted, name, material, queued=queue).id
     _go_on(campaign_id, queue, as_json)
 
 
@@ -153,7 +153,7 @@ def show(campaign_id: int, path: Path | None, theme: str, as_json: bool, as_csv:
     check_one_format(as_json, as_csv)
     ensure_database()
     with reading() as session:
-        described = _described(session, life.get_campaign(session, campaign_id))
+        described = _described(session, lifecycle.get_campaign(session, campaign_id))
         chart = figure_of(session, campaign_id)
     if path is not None:
         if chart is None:
@@ -209,7 +209,7 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
         click.echo(f"{part.kind} {part.number}", err=True)
         interrupted = asyncio.run(play_here(part.number)) if part.kind == steps.ROUND else train_here(part.number)
     with reading() as session:
-        described = _described(session, life.get_campaign(session, campaign_id))
+        described = _described(session, lifecycle.get_campaign(session, campaign_id))
     again = f"`flask campaign resume {campaign_id}` goes on"
     if interrupted:
         raise Interrupted(

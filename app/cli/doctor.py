@@ -11,7 +11,7 @@ from app.cli import checks, model_checks
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.checks import FAIL, OK, Finding
 from app.errors import AppError
-from app.matches.trial import Trial
+from app.matches.test_call import Trial
 from app.models import LanguageModel
 
 

@@ -17,8 +17,8 @@ from app.errors import Invalid
 from app.extensions import reading
 from app.files import pour, replace_file
 from app.matches import export as service
-from app.matches.choice import read_choice
-from app.rounds.life import get_round
+from app.matches.filter import read_choice
+from app.rounds.lifecycle import get_round
 
 STDOUT = "-"
 

@@ -26,9 +26,10 @@ from app.cli.base import (
     settings,
 )
 from app.extensions import db, reading, writing
-from app.finetuning import jobs, listing
+from app.finetuning import lifecycle as jobs
+from app.finetuning import listing
 from app.finetuning.config import BACKENDS, LOCAL
-from app.finetuning.work import Workplace, run_job
+from app.finetuning.runner import Workplace, run_job
 from app.models import TrainingJob
 from app.queues import call_to_job
 

@@ -23,7 +23,7 @@ from app.cli.model_words import described, in_full, in_words, next_steps
 from app.errors import Conflict, Invalid
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
-from app.matches.trial import Trial, keep_result
+from app.matches.test_call import Trial, keep_result
 from app.registry import (
     add_api_model,
     add_scripted_model,

@@ -23,7 +23,7 @@ from app.games import find_game
 from app.matches import live, terminal
 from app.matches.events import Aborted
 from app.matches.lobby import new_seed, person_seat, read_seed, with_context
-from app.matches.record import Record, Seat, load
+from app.matches.stored import Record, Seat, load
 from app.matches.turns import Desk, play_turn
 from app.registry import PERSON, find_model
 

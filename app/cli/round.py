@@ -30,10 +30,10 @@ from app.games import find_game
 from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
 from app.queues import call_to_round
-from app.rounds import life, material, matrix
+from app.rounds import lifecycle, material, matrix
 from app.rounds.listing import all_rounds, waits_behind
 from app.rounds.plan import IN_ORDER, PICKS, SHUFFLED
-from app.rounds.work import Workplace, play_round, spare_the_collector
+from app.rounds.runner import Workplace, play_round, spare_the_collector
 
 ABORTED = 3  # the exit code when a model could not go on with some of the matches
 WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
@@ -75,7 +75,7 @@ def run(game: str, models: Sequence[str], queue: bool, cross_play: bool, as_json
         if cross_play:
             ids = [row.id for row in matrix.create(session, wish, models, queued=queue)]
         else:
-            ids = [life.create(session, wish, queued=queue).id]
+            ids = [lifecycle.create(session, wish, queued=queue).id]
     if queue:
         _hand_over(ids, as_json)
     else:
@@ -98,7 +98,7 @@ def resume(round_id: int, queue: bool, whole: bool, as_json: bool) -> None:
             rows = matrix.resume(session, matrix.matrix_of(session, round_id), queued=queue)
             ids = [row.id for row in rows]
         else:
-            ids = [life.resume(session, round_id, queued=queue).id]
+            ids = [lifecycle.resume(session, round_id, queued=queue).id]
     if queue:
         _hand_over(ids, as_json)
     else:
@@ -114,7 +114,7 @@ def cancel(round_id: int, whole: bool, as_json: bool) -> None:
     ensure_database()
     with writing() as session:
         number = matrix.matrix_of(session, round_id) if whole else None
-        rows = [life.cancel(session, round_id)] if number is None else matrix.cancel(session, number)
+        rows = [lifecycle.cancel(session, round_id)] if number is None else matrix.cancel(session, number)
         found = [_described(session, row) for row in rows]
     described = found[0]
     if as_json:
@@ -138,7 +138,7 @@ def show(round_id: int, as_json: bool) -> None:
     """Show one round: what is played, and how far it is."""
     ensure_database()
     with reading() as session:
-        described = _described(session, life.get_round(session, round_id))
+        described = _described(session, lifecycle.get_round(session, round_id))
     if as_json:
         print_json(described)
         return
@@ -173,7 +173,7 @@ def list_(as_json: bool) -> None:
 # ---- Reading ------------------------------------------------------------------
 
 
-def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> life.Wish:
+def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.Wish:
     find_game(game)
     if not cross_play and len(models) > 2:
         raise Invalid(f"--models: expected one or two names, or --cross-play with more, got {len(models)}")
@@ -186,7 +186,7 @@ def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, A
         "max_tokens": _number(given["max_tokens"]),
     }
     default = IN_ORDER if game == "negotiation" else SHUFFLED
-    return life.Wish(
+    return lifecycle.Wish(
         game=game,
         models=(models[0], models[-1]),
         matches=_matches(given["matches"], given["swap_seats"], items if given["words"] else None),
@@ -200,7 +200,9 @@ def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, A
     )
 
 
-def material_of(game: str, contexts: str | None, words: str | None, config: Mapping[str, Any]) -> life.Material | None:
+def material_of(
+    game: str, contexts: str | None, words: str | None, config: Mapping[str, Any]
+) -> lifecycle.Material | None:
     """What `--contexts` or `--words` name. Raises Invalid for what the game does not take."""
     if contexts is not None and game != "negotiation":
         raise Invalid(f"--contexts: expected only with negotiation, got it with {game}")
@@ -213,7 +215,7 @@ def material_of(game: str, contexts: str | None, words: str | None, config: Mapp
     return None
 
 
-def _matches(given: str | None, swap_seats: bool, each_once: life.Material | None) -> Any:
+def _matches(given: str | None, swap_seats: bool, each_once: lifecycle.Material | None) -> Any:
     if given is not None:
         return _number(given)
     return 100 if each_once is None else len(each_once.items) * (2 if swap_seats else 1)
@@ -245,7 +247,7 @@ def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
         began = time.monotonic()
         interrupted = asyncio.run(play_here(round_id))
         with reading() as session:
-            described = _described(session, life.get_round(session, round_id))
+            described = _described(session, lifecycle.get_round(session, round_id))
         results.append({**described, "seconds": round(time.monotonic() - began, 3)})
         if interrupted:
             raise Interrupted(
@@ -304,8 +306,8 @@ def _described(session: Any, row: RoundRow) -> dict[str, Any]:
         "round_id": row.id,
         "name": row.name,
         "game": row.game,
-        "models": [model.name for model in life.seated(session, row)],
-        "status": life.state_of(session, row),
+        "models": [model.name for model in lifecycle.seated(session, row)],
+        "status": lifecycle.state_of(session, row),
         "error": row.error,
         "retry_at": None if row.retry_at is None else row.retry_at.isoformat(timespec="seconds"),
         "waits_behind": waits_behind(session, row),
@@ -319,7 +321,7 @@ def _described(session: Any, row: RoundRow) -> dict[str, Any]:
         "matches": row.matches,
         "finished": row.finished,
         "aborted": row.aborted,
-        "all_aborted": life.all_aborted(row),
+        "all_aborted": lifecycle.all_aborted(row),
         "moves": row.moves,
         "violations": row.violations,
         "calls": row.calls,

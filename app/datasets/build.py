@@ -23,11 +23,11 @@ from app.datasets.transcripts import Told, Wanted, transcripts
 from app.errors import Invalid
 from app.games import find_game
 from app.games.base import JSON
-from app.matches.choice import Choice, conditions
+from app.matches.filter import Choice, conditions
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import get_model
-from app.rounds.life import get_round
+from app.rounds.lifecycle import get_round
 
 AT_ONCE = 200  # matches in memory
 _SCORES_AT_ONCE = 5_000

@@ -5,7 +5,7 @@ Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872 (filtered behaviour cloning)
 
 import numpy as np
 
-from app.rounds.above import Booleans, Floats, above
+from app.rounds.above_average import Booleans, Floats, above
 
 ABOVE_AVG, NONZERO, ALL = "above_avg", "nonzero", "all"
 FILTERS = (ABOVE_AVG, NONZERO, ALL)

@@ -22,10 +22,10 @@ from app.extensions import Transact, in_turn
 from app.games.base import JSON, Event
 from app.matches import engine, store
 from app.matches.events import Aborted, Violated, from_json
-from app.matches.record import Logged, Record, new_match_id
-from app.matches.record import Seat as RecordSeat
+from app.matches.stored import Logged, Record, new_match_id
+from app.matches.stored import Seat as RecordSeat
 from app.models import EventRow, MatchRow, MatchSource, RoundRange, RoundRow
-from app.rounds import life, ranges
+from app.rounds import lifecycle, ranges
 from app.rounds.plan import IN_ORDER
 
 AT_ONCE = 200  # matches in memory, and in one transaction
@@ -103,7 +103,7 @@ def _begun(session: Session, wanted: Import, number: int, owner: str, now: datet
     row = RoundRow(
         name=engine.readable(wanted.path.resolve().name)[:120],
         game=wanted.game,
-        source=life.IMPORT,
+        source=lifecycle.IMPORT,
         status=states.RUNNING,
         config=wanted.config,
         matches=number,
@@ -156,7 +156,7 @@ def _ended(session: Session, round_id: int, path: Path) -> None:
 
 def _forgotten(session: Session) -> Sequence[int]:
     """Rounds whose import was broken off by a kill."""
-    left = select(RoundRow.id).where(RoundRow.source == life.IMPORT, RoundRow.status != states.DONE)
+    left = select(RoundRow.id).where(RoundRow.source == lifecycle.IMPORT, RoundRow.status != states.DONE)
     return [each for each in session.scalars(left) if not ranges.anybody_at(session, each)]
 
 
@@ -174,7 +174,8 @@ def _remove_some(session: Session, round_id: int) -> int:
 
 def _insert(session: Session, round_id: int, batch: Sequence[ImportedMatch], player: str, now: datetime) -> None:
     begun = [
-        store.Begun(_record(match, player, now), life.IMPORT, round_id, match.index, match.tokens) for match in batch
+        store.Begun(_record(match, player, now), lifecycle.IMPORT, round_id, match.index, match.tokens)
+        for match in batch
     ]
     store.insert_matches(session, begun)
     facts = [
@@ -204,7 +205,7 @@ def games_of(session: Session, round_id: int, game: str) -> tuple[int, Iterator[
     Raises NotFound for a round that there is not, Invalid for one of another game, and Conflict for one that is not
     over yet.
     """
-    row = life.get_round(session, round_id)
+    row = lifecycle.get_round(session, round_id)
     if row.game != game:
         raise Invalid(f"round {round_id}: expected one of {game}, got one of {row.game}")
     over = MatchRow.round_id == round_id, MatchRow.status == "over"

@@ -8,7 +8,7 @@ from typing import Any
 from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
 from app.errors import Invalid, shown
 from app.games.base import JSON, whole_number
-from app.matches.choice import read_choice
+from app.matches.filter import read_choice
 
 NO_REWARDS = "none"
 REWARDS = (NO_REWARDS,)

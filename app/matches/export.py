@@ -12,9 +12,9 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from app.csv_tables import ROWS_AT_ONCE, Column
-from app.matches.choice import EVERYTHING, Choice, conditions
 from app.matches.events import RESERVED
 from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, Table, player_of
+from app.matches.filter import EVERYTHING, Choice, conditions
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, SeatRow
 
 __all__ = ["EVENTS", "GENERATIONS", "MATCHES", "MOVES", "TABLES", "Table", "count", "rows"]

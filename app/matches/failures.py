@@ -10,8 +10,8 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from app import states
-from app.matches.choice import PEOPLES
 from app.matches.events import Aborted, from_json
+from app.matches.filter import PEOPLES
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
 
 LATELY = timedelta(days=7)  # by when a match began or a test call was made

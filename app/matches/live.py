@@ -21,8 +21,8 @@ from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
 from app.matches.events import LogEvent, Violated
-from app.matches.record import MODEL, Logged, Record, Seat, load, opened, turn_seed
 from app.matches.store import append, insert_match
+from app.matches.stored import MODEL, Logged, Record, Seat, load, opened, turn_seed
 from app.models import MatchRow
 from app.players import make_player
 from app.players.base import PlayerSpec, Scripted

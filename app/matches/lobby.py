@@ -18,7 +18,7 @@ from app.games.negotiation.contexts import Context, read_contexts
 from app.games.taboo.rules import target_words
 from app.matches import live
 from app.matches.clocks import Clocks
-from app.matches.record import Record, Seat
+from app.matches.stored import Record, Seat
 from app.models import LanguageModel, MatchRow
 from app.players.scripted.taboo import clues
 from app.registry import PERSON, SHIPPED, find_partner

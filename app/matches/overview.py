@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.matches.choice import PEOPLES, Choice, conditions
+from app.matches.filter import PEOPLES, Choice, conditions
 from app.matches.sweep import UPKEEP, held_until
 from app.models import LanguageModel, MatchRow, SeatRow
 

@@ -19,8 +19,8 @@ import structlog
 from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move
-from app.matches.record import Record, Seat, opened
 from app.matches.store import generation_row
+from app.matches.stored import Record, Seat, opened
 from app.players import make_player
 from app.players.base import BUSY, DENIED, Generation, Generator, PlayerFailed, Scripted
 

@@ -19,7 +19,7 @@ from app.games.negotiation.contexts import three
 from app.games.negotiation.spoken import was_said
 from app.matches.engine import readable
 from app.matches.events import Ended, kind_of, to_json
-from app.matches.record import Logged, Record
+from app.matches.stored import Logged, Record
 from app.models import EventRow, GenerationRow, MatchRow, SeatRow
 from app.players.base import Generation
 

@@ -24,8 +24,8 @@ from app.extensions import insist, reading, writing
 from app.matches import live
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
-from app.matches.record import Record, load
 from app.matches.store import generation_row, insert_generations
+from app.matches.stored import Record, load
 from app.matches.sweep import turn_is_free
 from app.models import MatchRow
 from app.players import make_player

@@ -14,7 +14,7 @@ from app.games import find_game
 from app.games.base import whole_number
 from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
 from app.registry import get_model
-from app.rounds import life, ranges
+from app.rounds import lifecycle, ranges
 
 PAGE = 25  # rounds on a page
 
@@ -70,7 +70,7 @@ class Line:
 
     @property
     def all_aborted(self) -> bool:
-        return all(life.all_aborted(row) for row in self.rows)
+        return all(lifecycle.all_aborted(row) for row in self.rows)
 
 
 class Score(NamedTuple):
@@ -183,7 +183,7 @@ def lines(session: Session, rows: Sequence[RoundRow]) -> list[Line]:
         Line(
             row,
             tuple(names[number] for number in (row.model_0_id, row.model_1_id) if number is not None),
-            life.state_of(session, row),
+            lifecycle.state_of(session, row),
         )
         for row in rows
     ]

@@ -9,7 +9,7 @@ from app.games import find_game
 from app.games.negotiation.contexts import Context, read_contexts
 from app.games.taboo.rules import target_words
 from app.matches.lobby import load_contexts
-from app.rounds.life import Material
+from app.rounds.lifecycle import Material
 
 ALL = "all"  # the target words that Parlor comes with
 MOST_WORDS = 100_000

@@ -11,8 +11,8 @@ from app import states
 from app.errors import Conflict, Invalid, NotFound
 from app.games import find_game
 from app.models import RoundRow
-from app.rounds import life
-from app.rounds.life import Wish
+from app.rounds import lifecycle
+from app.rounds.lifecycle import Wish
 
 MOST_MODELS = 20
 STOPPED = (states.CANCELLED, states.FAILED, states.INTERRUPTED)
@@ -33,7 +33,9 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
 
 def create(session: Session, wish: Wish, models: Sequence[str], *, queued: bool) -> list[RoundRow]:
     """A round for each pair, all on the same seeds. Raises what `life.create` raises."""
-    rows = life.create_all(session, [replace(wish, models=pair) for pair in pairs(wish.game, models)], queued=queued)
+    rows = lifecycle.create_all(
+        session, [replace(wish, models=pair) for pair in pairs(wish.game, models)], queued=queued
+    )
     for row in rows:
         row.matrix_id = rows[0].id
     session.flush()
@@ -51,7 +53,7 @@ def rounds_of(session: Session, matrix_id: int) -> list[RoundRow]:
 
 def matrix_of(session: Session, round_id: int) -> int:
     """The number of the cross-play that a round is part of. Raises NotFound, and Conflict if it is part of none."""
-    row = life.get_round(session, round_id)
+    row = lifecycle.get_round(session, round_id)
     if row.matrix_id is None:
         raise Conflict(f"round {round_id}: expected one of a cross-play, got one of none")
     return row.matrix_id
@@ -65,7 +67,7 @@ def cancel(session: Session, matrix_id: int) -> list[RoundRow]:
     rows = [row for row in rounds_of(session, matrix_id) if row.status in states.OPEN]
     if not rows:
         raise Conflict(f"cross-play {matrix_id}: expected one that is being played, got one whose rounds are over")
-    return [life.cancel(session, row.id) for row in rows]
+    return [lifecycle.cancel(session, row.id) for row in rows]
 
 
 def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
@@ -73,7 +75,7 @@ def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
 
     Raises NotFound, and Conflict when none was.
     """
-    rows = [row for row in rounds_of(session, matrix_id) if life.state_of(session, row) in STOPPED]
+    rows = [row for row in rounds_of(session, matrix_id) if lifecycle.state_of(session, row) in STOPPED]
     if not rows:
         raise Conflict(f"cross-play {matrix_id}: expected one with rounds that were stopped, got none of them")
-    return [life.resume(session, row.id, queued=queued) for row in rows]
+    return [lifecycle.resume(session, row.id, queued=queued) for row in rows]

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow
-from app.rounds import life
+from app.rounds import lifecycle
 
 _SAMPLE = 200  # matches of a round from which is taken who of two models uses how many of its tokens
 
@@ -26,7 +26,7 @@ def prices_of_model(model: LanguageModel) -> Prices | None:
 
 def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
     """What a token of a round costs on average; None where that of a model is unknown, and where nobody is paid."""
-    callers = {model.id: model for model in life.seated(session, row) if model.kind != "scripted"}
+    callers = {model.id: model for model in lifecycle.seated(session, row) if model.kind != "scripted"}
     prices = {number: prices_of_model(model) for number, model in callers.items()}
     known = {number: each for number, each in prices.items() if each is not None}
     if len(known) < len(prices) or all(model.kind != "api" for model in callers.values()):

@@ -16,7 +16,7 @@ from app.extensions import db, reading
 from app.games import GAMES, find_game
 from app.games.base import JSON
 from app.matches.lobby import Wish, person_in, start_guest_match
-from app.matches.record import load, move_times
+from app.matches.stored import load, move_times
 from app.matches.views import seat_view
 from app.models import MatchRow
 from app.players.description import partner_kind

@@ -24,7 +24,7 @@ from app.games.base import JSON, Event, Game
 from app.matches import engine
 from app.matches.clocks import next_deadline
 from app.matches.events import Ended
-from app.matches.record import Logged, Record, iso, load, load_log, move_times, turn_began
+from app.matches.stored import Logged, Record, iso, load, load_log, move_times, turn_began
 from app.matches.views import change, seat_view
 from app.models import MatchRow
 from app.players.description import partner_kind

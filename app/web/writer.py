@@ -22,7 +22,7 @@ from sqlalchemy.pool import StaticPool
 from app.errors import AppError, Unavailable
 from app.extensions import came_second, is_away, is_full, reason_of, writing
 from app.matches import live
-from app.matches.record import Record
+from app.matches.stored import Record
 
 _TOGETHER = 200  # most submissions in one transaction
 _REMEMBERED = 5000  # matches whose fold the writer keeps

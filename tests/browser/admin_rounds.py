@@ -18,9 +18,9 @@ from app.datasets import rounds as imported
 from app.extensions import reading, writing
 from app.models import RoundRange, RoundRow
 from app.registry import get_model, set_usable_in_rounds
-from app.rounds import life, material, matrix
+from app.rounds import lifecycle, material, matrix
 from app.rounds.plan import SHUFFLED
-from app.rounds.work import Workplace, play_round
+from app.rounds.runner import Workplace, play_round
 from tests.datasets import cut, take_in
 from tests.stack import Stack
 
@@ -29,7 +29,7 @@ FAILURE = (
     "harbour-7b gave no answer for 600 s, the last time with 401 Unauthorized: the key was refused; check the variable"
     " OPENAI_API_KEY of the workers, then resume the round"
 )
-TABLE = life.Material("a context in which harbour-7b can agree", [[[2, 1, 3], [1, 5, 1], [3, 1, 1]]])
+TABLE = lifecycle.Material("a context in which harbour-7b can agree", [[[2, 1, 3], [1, 5, 1], [3, 1, 1]]])
 WORDS = material.words("all")
 WAITS = "harbour-7b answers 429 Too Many Requests: tries again in 20 s"
 
@@ -74,7 +74,7 @@ def _made(
         hidden = [name for name in models if not get_model(session, name).usable_in_rounds]
         for name in hidden:
             set_usable_in_rounds(session, name, True)
-        row = life.create(session, life.Wish(game, models, seed=41, **wish), queued=False)
+        row = lifecycle.create(session, lifecycle.Wish(game, models, seed=41, **wish), queued=False)
         for name in hidden:
             set_usable_in_rounds(session, name, False)
         return row.id
@@ -85,7 +85,7 @@ def _cross(engine: Engine) -> int:
     with writing(engine) as session:
         set_usable_in_rounds(session, names[1], True)
         pair = SCRIPTED, SCRIPTED
-        wish = life.Wish("negotiation", pair, 16, 41, name="Everybody against everybody", material=TABLE)
+        wish = lifecycle.Wish("negotiation", pair, 16, 41, name="Everybody against everybody", material=TABLE)
         number = matrix.create(session, wish, names, queued=False)[0].id
         set_usable_in_rounds(session, names[1], False)
         return number

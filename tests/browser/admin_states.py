@@ -16,8 +16,8 @@ from app.extensions import reading, writing
 from app.factory import create_app
 from app.matches import live
 from app.matches.clocks import Clocks
-from app.matches.record import Record, Seat
-from app.matches.trial import try_model
+from app.matches.stored import Record, Seat
+from app.matches.test_call import try_model
 from app.matches.turns import Desk, play_turn
 from app.models import LanguageModel
 from app.registry import PERSON, add_api_model, get_model, set_usable_in_rounds

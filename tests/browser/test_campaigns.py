@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from app.extensions import writing
 from app.models import Campaign, RoundRow
-from app.rounds import life
+from app.rounds import lifecycle
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import sign_in
 from tests.browser.axe import faults_in_each_look, inspector
@@ -75,8 +75,8 @@ def test_a_page_follows_a_campaign_and_its_figure_appears_and_grows(
         def begun() -> tuple[int, int]:
             number = campaign_of(engine, base, "quartz-followed")
             with writing(engine) as session:
-                playing = life.Wish("negotiation", ("scripted", "scripted"), 40, 1)
-                played = life.create(session, playing, queued=False).id
+                playing = lifecycle.Wish("negotiation", ("scripted", "scripted"), 40, 1)
+                played = lifecycle.create(session, playing, queued=False).id
                 session.execute(update(Campaign).where(Campaign.id == number).values(status="running"))
             change(engine, number, 0, evaluation_id=played)
             return number, played

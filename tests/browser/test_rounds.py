@@ -12,7 +12,7 @@ from sqlalchemy import update
 from app.config import Settings
 from app.extensions import writing
 from app.models import RoundRow
-from app.rounds import life
+from app.rounds import lifecycle
 from tests.browser.admin_states import sign_in
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
@@ -132,7 +132,7 @@ def test_a_round_is_cancelled_and_played_on(parlor: Stack, admin: Page) -> None:
 def standing(parlor: Stack) -> int:
     """A round that seems to be played and that nobody touches."""
     with database(parlor) as engine, writing(engine) as session:
-        row = life.create(session, life.Wish("negotiation", ("scripted", "scripted"), 80, 1), queued=False)
+        row = lifecycle.create(session, lifecycle.Wish("negotiation", ("scripted", "scripted"), 80, 1), queued=False)
         return row.id
 
 
@@ -169,7 +169,9 @@ def test_the_list_moves_by_itself_and_compares_what_is_ticked(parlor: Stack, adm
     change(parlor, standing, finished=20)
     expect(row).to_contain_text("20 of 80")
     with database(parlor) as engine, writing(engine) as session:
-        other = life.create(session, life.Wish("negotiation", ("scripted", "scripted"), 8, 1), queued=False).id
+        other = lifecycle.create(
+            session, lifecycle.Wish("negotiation", ("scripted", "scripted"), 8, 1), queued=False
+        ).id
     admin.reload()
     for number in (standing, other):
         admin.get_by_label(f"Compare round {number}", exact=True).check()

@@ -16,7 +16,7 @@ from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import LATE, Clocks, Deadline, next_deadline
 from app.matches.events import Aborted, Ended, Started, TimedOut, Violated
-from app.matches.record import Logged, load_log
+from app.matches.stored import Logged, load_log
 from app.models import GenerationRow, LanguageModel, MatchRow, SeatRow
 from tests.chaos.killer import Blow
 from tests.chaos.player import TOLD_SECONDS, Sent, Story

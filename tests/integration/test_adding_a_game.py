@@ -15,7 +15,7 @@ from app import games
 from app.config import ROOT
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.record import Seat, load
+from app.matches.stored import Seat, load
 from app.players import prompts
 from app.players.base import PlayerSpec
 from app.registry import PERSON

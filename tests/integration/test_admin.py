@@ -16,7 +16,7 @@ from app.extensions import reading, writing
 from app.matches import export, live
 from app.matches.failures import LATELY, MOST
 from app.matches.overview import QUIET
-from app.matches.record import Record, Seat
+from app.matches.stored import Record, Seat
 from app.models import GenerationRow, LanguageModel, Lease, MatchRow
 from app.registry import PERSON, add_api_model, find_model, partners
 from tests.experimenter import signed_in

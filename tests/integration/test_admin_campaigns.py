@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select, update
 
 from app import states
-from app.campaigns import life, listing
+from app.campaigns import lifecycle, listing
 from app.config import Settings
 from app.extensions import reading, writing
 from app.models import Campaign, CampaignEvaluation, LanguageModel, RoundRow, TrainingJob
@@ -59,12 +59,12 @@ def form(game: str = "negotiation", **fields: Any) -> dict[str, Any]:
 
 def row_of(engine: Engine, number: int) -> Campaign:
     with reading(engine) as session:
-        return life.get_campaign(session, number)
+        return lifecycle.get_campaign(session, number)
 
 
 def material_of(engine: Engine, number: int) -> dict[str, list[Any]]:
     with reading(engine) as session:
-        return life.get_campaign(session, number).material
+        return lifecycle.get_campaign(session, number).material
 
 
 def text_of(page: str) -> str:
@@ -272,7 +272,7 @@ def test_its_lists_of_contexts_are_on_no_page(client: FlaskClient, engine: Engin
     """They are thousands, and a page that is watched is asked for often."""
     with reading(engine) as session:
         held = json.dumps(session.get_one(Campaign, half_done).material["held_out"][0])
-        told = [json.dumps(listing.figures_of(session, life.get_campaign(session, half_done)))]
+        told = [json.dumps(listing.figures_of(session, lifecycle.get_campaign(session, half_done)))]
     told += [client.get(f"/admin/campaigns{path}").text for path in ("", f"/{half_done}", f"/{half_done}/figure.json")]
     assert not any(held in page.replace(" ", "") or held in page for page in told)
     assert max(map(len, told)) < 30_000
@@ -327,8 +327,8 @@ def test_a_campaign_is_cancelled_with_its_round_and_resumed(
 
 def test_a_campaign_that_stopped_says_why(client: FlaskClient, engine: Engine, half_done: int) -> None:
     with writing(engine) as session:
-        row = life.get_campaign(session, half_done)
-        life.fail(row, "round 3: the model gave no answer")
+        row = lifecycle.get_campaign(session, half_done)
+        lifecycle.fail(row, "round 3: the model gave no answer")
     page = text_of(client.get(f"/admin/campaigns/{half_done}").text)
     assert "It stopped: round 3: the model gave no answer" in page
     assert "Resume" in page

@@ -18,7 +18,7 @@ from sqlalchemy import Engine, insert, text, update
 
 from app.extensions import writing
 from app.matches import live
-from app.matches.record import Seat
+from app.matches.stored import Seat
 from app.models import EventRow
 from app.registry import PERSON
 from tests.stack import PATIENCE, ROOT, free_port, wait_until

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, insert, select, update
 
 from app.extensions import reading, writing
 from app.matches import live, overview
-from app.matches.record import Record, Seat
+from app.matches.stored import Record, Seat
 from app.matches.turns import Desk, play_turn
 from app.models import EventRow, MatchRow, SeatRow
 from app.registry import PERSON, add_api_model, find_model

@@ -21,7 +21,7 @@ from sqlalchemy import Engine, select, update
 
 from app.config import load_settings
 from app.extensions import reading, writing
-from app.matches.trial import forgotten_tests, try_model
+from app.matches.test_call import forgotten_tests, try_model
 from app.matches.turns import Desk
 from app.models import LanguageModel, Lease
 from app.players import prompts

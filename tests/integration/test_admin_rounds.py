@@ -17,10 +17,10 @@ from sqlalchemy import Engine, func, select, update
 from app.config import Settings
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.record import Seat
+from app.matches.stored import Seat
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, add_scripted_model, find_model
-from app.rounds import life, listing, transcripts
+from app.rounds import lifecycle, listing, transcripts
 from app.web.admin import rounds, rounds_compare, rounds_form, rounds_new
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.rounds import make_round, play, row_of
@@ -505,7 +505,7 @@ def test_another_action_is_refused(client: FlaskClient, engine: Engine) -> None:
 def test_a_failed_round_says_why_on_its_page_and_on_the_overview(client: FlaskClient, engine: Engine) -> None:
     number = make_round(engine, "scripted", matches=2)
     with writing(engine) as session:
-        life.fail(session, number, "the model <b>never</b> answered")
+        lifecycle.fail(session, number, "the model <b>never</b> answered")
     for path in (f"/admin/rounds/{number}", "/admin/"):
         page = client.get(path).text
         assert "the model &lt;b&gt;never&lt;/b&gt; answered" in page

@@ -17,7 +17,7 @@ from app.errors import NotFound
 from app.extensions import reading, writing
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.rounds import matrix
-from app.rounds.life import Wish
+from app.rounds.lifecycle import Wish
 from tests.rounds import CONTEXTS, WORDS, add_models, haggler, make_round, play
 from tests.stub_openai import Messages, StubServer
 

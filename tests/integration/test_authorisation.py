@@ -34,7 +34,7 @@ from app.factory import create_app
 from app.matches import live
 from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, User, UserSession
 from app.registry import add_api_model
-from app.rounds import life, matrix
+from app.rounds import lifecycle, matrix
 from app.schema import upgrade
 from app.web import tickets, watch
 from app.web.extensions import socketio
@@ -212,7 +212,7 @@ class House:
             )
             row.offered_to_people = True
             self.model = row.id
-            wish = life.Wish("negotiation", ("scripted", "scripted"), 2, 1)
+            wish = lifecycle.Wish("negotiation", ("scripted", "scripted"), 2, 1)
             self.round = matrix.create(session, wish, ["scripted", MODEL], queued=False)[0].id
         with app.app_context():
             settings, played = app.config["SETTINGS"], make_round(db.engine, "scripted", matches=2)
@@ -626,7 +626,7 @@ WATCH = watch.NAMESPACE
 def round_id(parlor: Stack) -> int:
     """A round that nobody plays."""
     with database(parlor) as engine, writing(engine) as session:
-        return life.create(session, life.Wish("taboo", ("scripted", "scripted"), 7, 1), queued=False).id
+        return lifecycle.create(session, lifecycle.Wish("taboo", ("scripted", "scripted"), 7, 1), queued=False).id
 
 
 def test_rounds_are_shown_to_experimenters_alone(parlor: Stack, admin_cookie: str, round_id: int) -> None:

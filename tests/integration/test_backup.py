@@ -22,7 +22,7 @@ from app.config import load_settings
 from app.errors import AppError
 from app.extensions import db, reading, writing
 from app.matches import live
-from app.matches.record import Seat, load
+from app.matches.stored import Seat, load
 from app.models import Dataset, EventRow, LanguageModel, MatchRow
 from app.registry import add_local_model
 from app.schema import bare_app, upgrade

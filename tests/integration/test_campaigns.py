@@ -20,15 +20,15 @@ from sqlalchemy import Engine, create_engine, func, select
 from app import leases, states
 from app.analysis.bootstrap import Figure
 from app.analysis.evaluations import figures_of_model
-from app.campaigns import life, listing, steps
+from app.campaigns import lifecycle, listing, steps
 from app.campaigns.material import is_held_out, parted
 from app.campaigns.spec import Spec, read_spec
 from app.config import Settings
 from app.errors import AppError, Conflict, Invalid
 from app.extensions import reading, writing
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial, RoundRow, TrainingJob
-from app.rounds import life as rounds
-from app.rounds.life import Material
+from app.rounds import lifecycle as rounds
+from app.rounds.lifecycle import Material
 from app.schema import upgrade
 from tests import rounds as playing
 from tests.campaigns import add_local, round_of
@@ -54,7 +54,7 @@ def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: 
     wanted = spec(**fields)
     both = parted(wanted.game, material, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
-        return life.create(session, wanted, name, both, queued=queued).id
+        return lifecycle.create(session, wanted, name, both, queued=queued).id
 
 
 def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.Part | None:
@@ -63,7 +63,7 @@ def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.Part | 
 
 def row_of(engine: Engine, campaign_id: int) -> Campaign:
     with reading(engine) as session:
-        return life.get_campaign(session, campaign_id)
+        return lifecycle.get_campaign(session, campaign_id)
 
 
 def counted(engine: Engine) -> tuple[int, ...]:
@@ -135,7 +135,7 @@ def _anybody(engine: Engine) -> bool:
     """Whether a dead process is still thought to be at the campaign, or at what it waits for."""
     with reading(engine) as session:
         part = steps.part_of(session, 1)
-        if part is None or leases.is_held(life.get_campaign(session, 1)):
+        if part is None or leases.is_held(lifecycle.get_campaign(session, 1)):
             return part is not None
         if part.kind == steps.JOB:
             return leases.is_held(session.get_one(TrainingJob, part.number))
@@ -158,7 +158,7 @@ def test_what_a_campaign_waits_for_is_created_once_and_cancelled_and_resumed_wit
     assert first == go_on(engine, settings, number) == steps.Part(steps.ROUND, 1)
     assert counted(engine)[0] == 1
     with reading(engine) as session:
-        row = life.get_campaign(session, number)
+        row = lifecycle.get_campaign(session, number)
         assert steps.state_of(session, row) == states.RUNNING  # whoever did that is just about to play the round
         row.lease_until = datetime.now(UTC) - timedelta(seconds=9)
         assert steps.state_of(session, row) == states.INTERRUPTED
@@ -171,24 +171,24 @@ def test_what_a_campaign_waits_for_is_created_once_and_cancelled_and_resumed_wit
     assert playing.row_of(engine, 1).status == states.WAITING
     assert playing.row_of(engine, 1).queued
     with writing(engine) as session:
-        assert life.take_forgotten(session) == [number]
-        assert life.take_forgotten(session) == []  # it was just rung
+        assert lifecycle.take_forgotten(session) == [number]
+        assert lifecycle.take_forgotten(session) == []  # it was just rung
     assert go_on(engine, settings, number) == first
 
 
 def test_of_two_that_come_at_once_one_carries_a_campaign_on(engine: Engine, settings: Settings) -> None:
     number = make(engine)
     with writing(engine) as session:
-        assert life.take(session, number, "first", 60)
+        assert lifecycle.take(session, number, "first", 60)
     with writing(engine) as session:
-        assert not life.take(session, number, "second", 60)
+        assert not lifecycle.take(session, number, "second", 60)
     assert go_on(engine, settings, number) is None
     with pytest.raises(Conflict, match="expected one that nobody is at"), writing(engine) as session:
         steps.resume(session, number, queued=False)
     with writing(engine) as session:
         assert steps.cancel(session, number).status == states.CANCELLING
     with writing(engine) as session:
-        life.leave(session, number, "first")
+        lifecycle.leave(session, number, "first")
     assert row_of(engine, number).status == states.CANCELLED
 
 
@@ -252,7 +252,9 @@ def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settin
         mean = sum((second if index % 2 else first_) for index, first_, second in scores) / 4
         assert first.evaluations["against scripted"]["score_mean"]["value"] == pytest.approx(mean)  # its own
         assert waits == steps.Part(steps.ROUND, 4)
-        assert [listing.place_of(session, round_id=each) for each in (2, 3)] == [(life.get_campaign(session, 1), 0)] * 2
+        assert [listing.place_of(session, round_id=each) for each in (2, 3)] == [
+            (lifecycle.get_campaign(session, 1), 0)
+        ] * 2
 
 
 def test_a_campaign_of_before_goes_on_with_the_split_and_the_evaluation_that_it_was_started_with(
@@ -261,7 +263,7 @@ def test_a_campaign_of_before_goes_on_with_the_split_and_the_evaluation_that_it_
     number = make(engine, matches=4, evaluation=4)
     held, mirrored = [[1, 2, 2], [10, 0, 0], [0, 3, 2]], [[1, 2, 2], [0, 3, 2], [10, 0, 0]]
     with writing(engine) as session:
-        row = life.get_campaign(session, number)
+        row = lifecycle.get_campaign(session, number)
         row.spec = {name: row.spec[name] for name in row.spec if name not in ("evaluation_temperature", "partner")}
         row.material = {"play": [mirrored], "held_out": [held]}
     assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 1)
@@ -326,7 +328,7 @@ def test_names_that_its_models_would_share_are_refused(engine: Engine) -> None:
     with pytest.raises(Conflict, match="got 'loop', which campaign 1 has, and it is not over"):
         make(engine, "loop")
     with writing(engine) as session:
-        made = life.get_campaign(session, 1).created_at
+        made = lifecycle.get_campaign(session, 1).created_at
         row = LanguageModel(name="tiny-2", label="Another", kind="local", games=[], options={}, created_at=made)
         session.add(row)
     with pytest.raises(Conflict, match="got 'tiny', whose model tiny-2 is there already"):

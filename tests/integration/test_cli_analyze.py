@@ -19,7 +19,7 @@ from app.analysis.tables import analysis_columns
 from app.extensions import writing
 from app.registry import add_scripted_model
 from app.rounds import matrix
-from app.rounds.life import Wish
+from app.rounds.lifecycle import Wish
 from tests.rounds import CONTEXTS, add_models, make_round, play
 from tests.shell import Finished
 

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from app.extensions import writing
 from app.matches import live
-from app.matches.record import Seat
+from app.matches.stored import Seat
 from app.registry import PERSON
 from tests.shell import Finished
 from tests.stack import PATIENCE

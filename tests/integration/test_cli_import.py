@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from app.extensions import reading
-from app.matches.record import load
+from app.matches.stored import load
 from app.models import MatchRow, RoundRow, SeatRow
 from tests.shell import Finished
 from tests.unit.datasets import published

@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import Engine, select
 
 from app.extensions import reading
-from app.matches.trial import try_model
+from app.matches.test_call import try_model
 from app.matches.turns import Desk
 from app.models import LanguageModel
 from tests.checkpoints import bytes_model, register, word_model

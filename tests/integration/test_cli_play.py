@@ -15,7 +15,7 @@ from flask import Flask
 from sqlalchemy import Engine, select
 
 from app.extensions import reading, writing
-from app.matches.record import Record, load
+from app.matches.stored import Record, load
 from app.models import GenerationRow, MatchRow
 from app.registry import add_api_model
 from tests.stack import PATIENCE

@@ -14,7 +14,7 @@ from app.extensions import reading, writing
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.lobby import Wish, start_guest_match
-from app.matches.record import Record, Seat, load
+from app.matches.stored import Record, Seat, load
 from app.matches.sweep import overdue_matches
 from app.models import EventRow, MatchRow, RoundRange, RoundRow
 from tests.participant import Participant

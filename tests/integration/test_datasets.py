@@ -16,9 +16,9 @@ from app.datasets import store
 from app.errors import Invalid, NotFound
 from app.extensions import db, reading, writing
 from app.factory import create_app
-from app.matches import live, record
+from app.matches import live, stored
 from app.matches.events import Violated
-from app.matches.record import Seat, load
+from app.matches.stored import Seat, load
 from app.models import Dataset, DatasetRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.players.prompts import default_prompt, rules
 from app.registry import PERSON, add_api_model, get_model
@@ -194,7 +194,7 @@ def test_sqlite_and_postgresql_give_the_same_bytes(
     found = []
     for place, url in enumerate(("", service_database)):
         numbers = itertools.count()
-        monkeypatch.setattr(record, "new_match_id", lambda each=numbers: f"match-{next(each)}")
+        monkeypatch.setattr(stored, "new_match_id", lambda each=numbers: f"match-{next(each)}")
         app = create_app({"PARLOR_HOME": home / str(place), "DATABASE_URL": url})
         upgrade(app)
         with app.app_context():

@@ -12,7 +12,7 @@ from app import states
 from app.config import load_settings
 from app.extensions import writing
 from app.factory import create_app
-from app.finetuning import jobs
+from app.finetuning import lifecycle as jobs
 from app.queues import call_to_round
 from app.schema import upgrade
 from tests.experimenter import signed_in

@@ -18,9 +18,9 @@ from app.csv_tables import to_csv
 from app.errors import Invalid, NotFound
 from app.extensions import reading, writing
 from app.matches import export, live
-from app.matches.choice import NAMES, read_choice
 from app.matches.events import from_json
-from app.matches.record import Record, Seat
+from app.matches.filter import NAMES, read_choice
+from app.matches.stored import Record, Seat
 from app.models import GenerationRow, MatchRow, SeatRow
 from app.registry import PERSON, find_model
 from tests.rounds import add_models, make_round

@@ -16,7 +16,8 @@ from app import states
 from app.config import Settings
 from app.errors import AppError, Conflict
 from app.extensions import reading, writing
-from app.finetuning import child, jobs, listing, work
+from app.finetuning import lifecycle as jobs
+from app.finetuning import listing, process, runner
 from app.finetuning.files import Files
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
@@ -217,9 +218,9 @@ def test_a_checkpoint_of_somebody_else_is_left_alone(engine: Engine, settings: S
 def test_a_training_that_is_killed_again_and_again_is_given_up(
     engine: Engine, settings: Settings, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "PROGRAM", ("/bin/sh", "-c", "echo here; kill -9 $$"))
-    monkeypatch.setattr(work, "PAUSE", 0.0)
-    monkeypatch.setattr(work, "TICK", 0.05)
+    monkeypatch.setattr(process, "PROGRAM", ("/bin/sh", "-c", "echo here; kill -9 $$"))
+    monkeypatch.setattr(runner, "PAUSE", 0.0)
+    monkeypatch.setattr(runner, "TICK", 0.05)
     job_id = make_job(engine, dataset)
     run(engine, settings, job_id)
     row = row_of(engine, job_id)
@@ -248,7 +249,7 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
     with writing(engine) as session:
         jobs.resume(session, job_id, queued=False)
     with monkeypatch.context() as patch:
-        patch.setattr(work, "Child", killed)
+        patch.setattr(runner, "Child", killed)
         assert run(engine, settings, job_id)
         assert not run(engine, settings, job_id)
     row, model = row_of(engine, job_id), model_of(engine, "small")
@@ -284,7 +285,7 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
 def test_a_cancelled_training_ends_before_its_last_step_and_goes_on_from_its_checkpoint(
     engine: Engine, settings: Settings, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "TICK", 0.1)
+    monkeypatch.setattr(runner, "TICK", 0.1)
     job_id = make_job(engine, dataset, max_steps=160, save_every=1000)
     cancelled: list[int] = []
 
@@ -339,7 +340,7 @@ def test_a_training_that_fails_is_one_line_on_its_job_and_registers_nothing(
         with writing(engine) as session:
             base = add_local_model(session, "base", None, [], {"path": "checkpoints/base", "sha256": HASH}).name
     if name == "small-disk":
-        monkeypatch.setattr(child, "PROGRAM", SMALL_DISK)
+        monkeypatch.setattr(process, "PROGRAM", SMALL_DISK)
     before = models(engine)
     job_id = make_job(engine, dataset, name, base=base, **config)
     run(engine, settings, job_id)

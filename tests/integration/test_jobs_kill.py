@@ -14,7 +14,7 @@ from sqlalchemy import Engine, create_engine
 
 from app import states
 from app.config import load_settings
-from app.finetuning import jobs
+from app.finetuning import lifecycle as jobs
 from app.queues import call_to_job
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
 from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until

@@ -13,7 +13,7 @@ from app.config import known_languages, load_settings
 from app.errors import Invalid
 from app.extensions import db, writing
 from app.matches import live
-from app.matches.record import load
+from app.matches.stored import load
 from app.registry import add_api_model
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in

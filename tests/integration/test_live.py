@@ -15,7 +15,7 @@ from app.games.taboo.rules import target_words
 from app.matches import live
 from app.matches.events import Violated
 from app.matches.lobby import Wish, person_in, start_guest_match
-from app.matches.record import Record, Seat, load, new_match_id
+from app.matches.stored import Record, Seat, load, new_match_id
 from app.models import EventRow, MatchRow
 from app.players.base import PlayerSpec
 from app.players.scripted.taboo import clues

@@ -24,14 +24,14 @@ from app.inference.key_value_cache import Rows
 from app.inference.requests import Ask, Checkpoint, Failure, Said, Sampling
 from app.matches import engine as rules
 from app.matches import live
-from app.matches.record import Seat, load
+from app.matches.stored import Seat, load
 from app.matches.turns import Desk, play_turn
 from app.models import GenerationRow
 from app.players.base import BUSY, DENIED, REFUSED, PlayerFailed, PlayerSpec
 from app.players.local.player import LocalPlayer, make
 from app.players.prompts import default_prompt
 from app.registry import get_model, set_usable_in_rounds
-from app.rounds import life
+from app.rounds import lifecycle
 from tests.checkpoints import bytes_model, register, word_model
 from tests.datasets import cut, rows_of
 from tests.participant import Participant
@@ -378,7 +378,7 @@ def test_a_round_whose_checkpoint_was_changed_stops_and_can_be_resumed(
     assert (row.status, "it was changed" in (row.error or "")) == (states.FAILED, True), row.error
     (folder / "extra.txt").unlink()
     with writing(engine) as session:
-        life.resume(session, number, queued=False)
+        lifecycle.resume(session, number, queued=False)
     play(engine, settings, number)
     check(engine, number, 4)
 

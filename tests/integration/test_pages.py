@@ -22,7 +22,7 @@ from app.games.negotiation.contexts import generate_context
 from app.games.taboo.rules import target_words
 from app.matches import engine as matches
 from app.matches import live
-from app.matches.record import Logged, Record, Seat
+from app.matches.stored import Logged, Record, Seat
 from app.models import MatchRow
 from app.players.base import PlayerSpec
 from app.registry import add_api_model, add_local_model, get_model

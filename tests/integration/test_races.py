@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.record import Record, Seat, load
+from app.matches.stored import Record, Seat, load
 from app.registry import find_model
 from tests.stack import PATIENCE
 

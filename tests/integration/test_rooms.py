@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from app.extensions import writing
 from app.games.base import JSON
 from app.matches import live
-from app.matches.record import Record, Seat
+from app.matches.stored import Record, Seat
 from app.registry import find_model
 from app.web import rooms, sockets, tickets
 from app.web.rooms import Rooms

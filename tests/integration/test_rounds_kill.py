@@ -20,7 +20,7 @@ from app import states
 from app.extensions import reading, writing
 from app.models import RoundRange, RoundRow
 from app.queues import call_to_round
-from app.rounds import life
+from app.rounds import lifecycle
 from tests.conftest import service
 from tests.rounds import add_models, check, facts, haggler, make_round, row_of
 from tests.services import emptied_redis, new_database, redis_of
@@ -158,7 +158,7 @@ def test_rounds_whose_models_are_away_keep_no_worker_from_a_healthy_one(running:
             row = row_of(engine, number)
             assert (row.status in states.OPEN, row.aborted) == (True, 0)
             with writing(engine) as session:
-                life.cancel(session, number)
+                lifecycle.cancel(session, number)
 
 
 def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubServer) -> None:

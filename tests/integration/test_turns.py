@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select, update
 from app.extensions import reading, writing
 from app.matches import live
 from app.matches.events import Aborted
-from app.matches.record import Record, Seat, load
+from app.matches.stored import Record, Seat, load
 from app.matches.sweep import hold_lease, take_forgotten_turns
 from app.matches.turns import MOST_LEASES, play_turn, reading_delay
 from app.models import EventRow, GenerationRow, MatchRow

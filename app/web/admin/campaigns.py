@@ -10,7 +10,7 @@ from flask_babel import lazy_gettext
 from app import states
 from app.analysis.campaigns import COLUMNS
 from app.analysis.themes import LIGHT
-from app.campaigns import life, listing, steps
+from app.campaigns import lifecycle, listing, steps
 from app.campaigns.listing import Result
 from app.campaigns.spec import spec_of
 from app.errors import Conflict, Invalid, NotFound, shown
@@ -93,7 +93,7 @@ def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
 
 def _page(campaign_id: int, refused: str | None = None) -> str:
     with reading() as session:
-        row = life.get_campaign(session, campaign_id)
+        row = lifecycle.get_campaign(session, campaign_id)
         line, results = listing.lines(session, [row])[0], listing.results(session, campaign_id)
         labels: Mapping[str, Any] = TABOO if row.game == "taboo" else SCORES | _MORE
         return render_template(

@@ -16,7 +16,7 @@ from app.games.negotiation.rules import PRESETS
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel
 from app.rounds import material
-from app.rounds.life import Material
+from app.rounds.lifecycle import Material
 from app.web.admin.rounds_form import (
     GENERATED,
     LIST,

@@ -7,7 +7,7 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.campaigns import life
+from app.campaigns import lifecycle
 from app.campaigns.material import parted
 from app.campaigns.spec import STARTS
 from app.datasets.filters import FILTERS
@@ -47,7 +47,7 @@ def start_campaign() -> ResponseReturnValue:
         spec = asked.spec
         # Contexts are drawn for half a second, during which others play.
         material = in_thread(db.engine, lambda _own: parted(spec.game, asked.material, spec.evaluation, spec.seed))
-        number = write(lambda session: life.create(session, spec, asked.name, material, queued=True).id)
+        number = write(lambda session: lifecycle.create(session, spec, asked.name, material, queued=True).id)
     except (Refused, AppError) as error:
         field = error.field if isinstance(error, Refused) else campaigns_form.field_of(error.message, game)
         status = error.status if isinstance(error, AppError) else 400

@@ -14,8 +14,8 @@ from app.disk import low_disk
 from app.errors import NotFound
 from app.extensions import db, reading
 from app.matches import export
-from app.matches.choice import Choice, check_player, read_choice
 from app.matches.failures import last_failures
+from app.matches.filter import Choice, check_player, read_choice
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds

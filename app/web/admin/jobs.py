@@ -12,7 +12,7 @@ from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.errors import Conflict, Invalid, shown
 from app.extensions import reading
-from app.finetuning import jobs as life
+from app.finetuning import lifecycle as life
 from app.finetuning import listing
 from app.games.base import JSON, whole_number
 from app.models import TrainingJob

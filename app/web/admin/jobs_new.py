@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.datasets import store
 from app.errors import AppError, Invalid, shown
 from app.extensions import reading
-from app.finetuning import jobs as life
+from app.finetuning import lifecycle as life
 from app.finetuning.config import COMMON, LOCAL, METHODS, OF_TINY, SFT, TINY
 from app.models import LanguageModel, TrainingJob
 from app.queues import call_to_job

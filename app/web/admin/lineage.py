@@ -4,7 +4,7 @@ from flask import render_template
 from sqlalchemy.orm import Session
 
 from app.extensions import db
-from app.finetuning.jobs import state_of
+from app.finetuning.lifecycle import state_of
 from app.lineage import Made, Offspring, ancestors, descendants
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import off_the_loop

@@ -15,11 +15,11 @@ from app.datasets.store import datasets_of_match
 from app.errors import Invalid, NotFound, shown
 from app.extensions import reading
 from app.games.base import JSON, Event
-from app.matches.choice import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, check_player, read_choice
 from app.matches.events import Violated
+from app.matches.filter import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, check_player, read_choice
 from app.matches.overview import Place, chosen_matches, reasons
-from app.matches.record import Record, load
-from app.matches.story import Step, steps, views_after
+from app.matches.stored import Record, load
+from app.matches.timeline import Step, steps, views_after
 from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
 from app.extensions import reading
 from app.games import GAMES
-from app.matches.trial import waits_for_test
+from app.matches.test_call import waits_for_test
 from app.models import LanguageModel, SeatRow
 from app.players.api.options import TOKEN_FIELDS
 from app.players.description import partner_kind

@@ -18,7 +18,7 @@ from app.extensions import db, reading
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.queues import call_to_round
 from app.registry import list_models
-from app.rounds import life, transcripts
+from app.rounds import lifecycle, transcripts
 from app.rounds.failures import Broken, last_broken
 from app.rounds.listing import NAMES as FILTERS
 from app.rounds.listing import Line, chosen_rounds, lines, read_before, read_chosen, waits_behind
@@ -103,7 +103,7 @@ def round_page(round_id: int) -> ResponseReturnValue:
 def round_latest(round_id: int) -> str:
     """The part of a round's page that holds its latest transcripts and what went wrong."""
     with reading() as session:
-        row = life.get_round(session, round_id)
+        row = lifecycle.get_round(session, round_id)
         return render_template("admin/round-latest.html", round=row, **_latest(session, row))
 
 
@@ -111,7 +111,7 @@ def round_latest(round_id: int) -> str:
 def round_chart(round_id: int, name: str) -> ResponseReturnValue:
     """A chart of a round as a Vega-Lite spec, in the colours of `theme`: light or dark."""
     with reading() as session:
-        row = life.get_round(session, round_id)
+        row = lifecycle.get_round(session, round_id)
         found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id])}
     if name not in found:
         raise NotFound(f"chart: expected {', '.join(found) or 'none yet'}, got {shown(name)}")
@@ -124,9 +124,9 @@ def act_on_round(round_id: int) -> ResponseReturnValue:
     action = request.form.get("action")
     try:
         if action == "cancel":
-            write(lambda session: life.cancel(session, round_id))
+            write(lambda session: lifecycle.cancel(session, round_id))
         elif action == "resume":
-            write(lambda session: life.resume(session, round_id, queued=True))
+            write(lambda session: lifecycle.resume(session, round_id, queued=True))
         else:
             raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
@@ -139,7 +139,7 @@ def act_on_round(round_id: int) -> ResponseReturnValue:
 def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int]:
     now = datetime.now(UTC)
     with reading() as session:
-        row = life.get_round(session, round_id)
+        row = lifecycle.get_round(session, round_id)
         line = lines(session, [row])[0]
         material = session.get(RoundMaterial, round_id)
         part = _PARTS[tab](session, row)
@@ -150,7 +150,7 @@ def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int
             state=line.state,
             all_aborted=line.all_aborted,
             title=game_titles().get(row.game, row.game),
-            models=life.seated(session, row),
+            models=lifecycle.seated(session, row),
             figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
             live=_open(row),
             can_cancel=row.status in states.OPEN,
@@ -186,7 +186,7 @@ def _settings(session: Session, row: RoundRow) -> dict[str, Any]:
 
 
 def _can_resume(row: RoundRow, state: str) -> bool:
-    return row.source == life.SELFPLAY and state in (states.CANCELLED, states.FAILED, states.INTERRUPTED)
+    return row.source == lifecycle.SELFPLAY and state in (states.CANCELLED, states.FAILED, states.INTERRUPTED)
 
 
 def _latest(session: Session, row: RoundRow) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from app.extensions import reading
 from app.games.base import whole_number
 from app.models import RoundRow
 from app.queues import call_to_round
-from app.rounds import life, matrix
+from app.rounds import lifecycle, matrix
 from app.rounds.listing import cross_play_line, lines
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
@@ -63,7 +63,7 @@ def _wanted(session: Session, given: Sequence[str]) -> list[RoundRow]:
         raise Invalid(
             f"round: expected 2 to {MOST} different ones to compare, got {len(numbers)}; tick them in the list"
         )
-    rows = [life.get_round(session, number) for number in numbers]
+    rows = [lifecycle.get_round(session, number) for number in numbers]
     games = sorted({row.game for row in rows})
     if len(games) > 1:
         raise Invalid(f"round: expected rounds of one game, got {' and '.join(games)}")

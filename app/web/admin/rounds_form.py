@@ -14,7 +14,7 @@ from app.games.negotiation.rules import MOST_MOVES, PRESETS
 from app.games.taboo.judges import RULES
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
-from app.rounds import life, material, matrix
+from app.rounds import lifecycle, material, matrix
 from app.rounds.plan import IN_ORDER, RANDOM, SHUFFLED
 
 MOST_UPLOADED = 400_000  # characters of a file of contexts or words
@@ -27,7 +27,7 @@ EACH_ONCE, DRAWN = "each", "random"
 class Asked:
     """What the form asks for: a round of each pair of models, all with the same wish."""
 
-    wish: life.Wish
+    wish: lifecycle.Wish
     models: Sequence[str]  # of a cross-play; else the two of the wish
     cross: bool
 
@@ -63,7 +63,7 @@ def defaults(game: str, models: Sequence[LanguageModel]) -> JSON:
 
 def like(session: Session, row: RoundRow, models: Sequence[LanguageModel]) -> JSON:
     """The form filled in as it was for a round."""
-    seats = [model.name for model in life.seated(session, row)]
+    seats = [model.name for model in lifecycle.seated(session, row)]
     found = defaults(row.game, models) | {
         "model_0": seats[0] if seats else "", "model_1": seats[-1] if seats else "", "matches": str(row.matches),
         "swap_seats": "1" if row.swap_seats else "", "seed": str(row.seed), "name": row.name, "like": str(row.id),
@@ -127,10 +127,10 @@ def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> Aske
     if cross:
         matrix.pairs(game, models)
     items = _material(session, game, form, contexts_file)
-    wish = life.Wish(
+    wish = lifecycle.Wish(
         game=game,
         models=(models[0], models[-1]),
-        matches=whole_number(form["matches"] or _each_once(form, items), "matches", 1, life.MOST_MATCHES),
+        matches=whole_number(form["matches"] or _each_once(form, items), "matches", 1, lifecycle.MOST_MATCHES),
         seed=read_seed(form["seed"]) if form["seed"] else new_seed(),
         config=_config(game, form),
         swap_seats=bool(form["swap_seats"]),
@@ -142,7 +142,7 @@ def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> Aske
     return Asked(wish, models, cross)
 
 
-def _each_once(form: Mapping[str, Any], items: life.Material | None) -> int | str:
+def _each_once(form: Mapping[str, Any], items: lifecycle.Material | None) -> int | str:
     """How many matches play each context or word once; nothing where there is no list of them."""
     return "" if items is None else len(items.items) * (2 if form["swap_seats"] else 1)
 
@@ -191,13 +191,13 @@ def _pick(game: str, form: Mapping[str, Any]) -> str:
     return SHUFFLED if game == "taboo" else IN_ORDER
 
 
-def _material(session: Session, game: str, form: Mapping[str, Any], contexts_file: str) -> life.Material | None:
+def _material(session: Session, game: str, form: Mapping[str, Any], contexts_file: str) -> lifecycle.Material | None:
     if game == "negotiation":
         source = one_of("contexts", form, (GENERATED, SERVER, UPLOAD, AGAIN))
         if source == SERVER:
             if not contexts_file:
                 raise Invalid("contexts: expected a file in the setting CONTEXTS_FILE, got none; upload one instead")
-            served: life.Material = about("contexts", lambda: material.contexts(contexts_file))
+            served: lifecycle.Material = about("contexts", lambda: material.contexts(contexts_file))
             return served
         if source == UPLOAD:
             return uploaded("contexts", form, material.contexts_in)
@@ -210,7 +210,7 @@ def _material(session: Session, game: str, form: Mapping[str, Any], contexts_fil
     return None
 
 
-def uploaded(name: str, form: Mapping[str, Any], read_text: Any) -> life.Material:
+def uploaded(name: str, form: Mapping[str, Any], read_text: Any) -> lifecycle.Material:
     """Material that was uploaded or typed, read by `read_text`. Raises Invalid and Refused."""
     text = form[f"{name}_text"]
     if not text.strip():
@@ -221,7 +221,7 @@ def uploaded(name: str, form: Mapping[str, Any], read_text: Any) -> life.Materia
             f" the command line takes longer files by --{name} FILE"
         )
     source = form.get(f"{name}_name") or f"the {name} of the form"
-    found: life.Material = about(name, lambda: read_text(text, source))
+    found: lifecycle.Material = about(name, lambda: read_text(text, source))
     return found
 
 
@@ -233,12 +233,12 @@ def about(name: str, work: Any) -> Any:
         raise Refused(name, error.message) from None
 
 
-def _again(session: Session, form: Mapping[str, Any], game: str) -> life.Material:
-    row = life.get_round(session, whole_number(form["like"], "like", 1, 2**31 - 1))
+def _again(session: Session, form: Mapping[str, Any], game: str) -> lifecycle.Material:
+    row = lifecycle.get_round(session, whole_number(form["like"], "like", 1, 2**31 - 1))
     kept = session.get(RoundMaterial, row.id)
     if kept is None or row.game != game:
         raise Invalid(f"like: expected a round of {game} with contexts or words of its own, got round {row.id}")
-    return life.Material(kept.source, kept.items)
+    return lifecycle.Material(kept.source, kept.items)
 
 
 def one_of(name: str, form: Mapping[str, Any], known: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from app.games.taboo.rules import target_words
 from app.models import LanguageModel, RoundRow
 from app.queues import call_to_round
 from app.registry import round_models
-from app.rounds import estimate, life, matrix
+from app.rounds import estimate, lifecycle, matrix
 from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
@@ -31,7 +31,7 @@ def new_round() -> str:
     """The launch form of a game, or one that is filled in like a round that was."""
     with reading() as session:
         if number := request.args.get("like", ""):
-            row = life.get_round(session, int(number) if number.isdecimal() and len(number) < 10 else 0)
+            row = lifecycle.get_round(session, int(number) if number.isdecimal() and len(number) < 10 else 0)
             models = round_models(session, row.game)
             return _form(session, models, rounds_form.like(session, row, models))
         game = find_game(request.args.get("game") or _FIRST).name
@@ -106,7 +106,7 @@ def _create(session: Session, asked: Asked) -> tuple[list[int], int | None]:
     if asked.cross:
         rows = matrix.create(session, asked.wish, asked.models, queued=True)
         return [row.id for row in rows], rows[0].matrix_id
-    return [life.create(session, asked.wish, queued=True).id], None
+    return [lifecycle.create(session, asked.wish, queued=True).id], None
 
 
 def _estimated(models: Sequence[LanguageModel], asked: Asked) -> estimate.Estimate:

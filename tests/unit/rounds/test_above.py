@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.rounds.above import above_average
+from app.rounds.above_average import above_average
 
 
 def test_only_strict_competition_keeps_a_deal_of_nothing_to_nothing() -> None:

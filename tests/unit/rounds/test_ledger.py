@@ -4,7 +4,7 @@ import asyncio
 
 from sqlalchemy import create_engine
 
-from app.rounds.ledger import Ledger
+from app.rounds.writer import Ledger
 
 
 def test_a_wait_for_the_ledger_is_cancelled_even_in_the_moment_in_which_it_writes() -> None:

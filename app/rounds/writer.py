@@ -20,10 +20,10 @@ from app.extensions import insist
 from app.games.base import Event
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated
-from app.matches.record import Record
 from app.matches.selfplay import CannotGoOn, Table
+from app.matches.stored import Record
 from app.models import RoundRow
-from app.rounds import life, ranges
+from app.rounds import lifecycle, ranges
 
 MOST_WAITING = 200  # matches with something to write down, after which players wait for the database
 MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
@@ -196,12 +196,14 @@ class Ledger:
     def _store(self, session: Session, entries: Sequence[Entry], done: Sequence[int]) -> set[int]:
         """Write entries and mark ranges, as far as they are ours. Returns the ranges that are not."""
         # The round's row first, as everybody does who takes more than one lock.
-        life.lock(session, self._round_id)
+        lifecycle.lock(session, self._round_id)
         starts = {entry.start for entry in entries} | set(done)
         ours = set(ranges.hold(session, self._round_id, starts, self._owner, self._seconds, progress=True))
         entries = [entry for entry in entries if entry.start in ours]
         new = [
-            store.Begun(each.record, life.SELFPLAY, self._round_id, each.index) for each in entries if not each.stored
+            store.Begun(each.record, lifecycle.SELFPLAY, self._round_id, each.index)
+            for each in entries
+            if not each.stored
         ]
         if new:
             store.insert_matches(session, new)
@@ -212,7 +214,7 @@ class Ledger:
         session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**_counted(entries)))
         if finished := ours & set(done):
             ranges.finish(session, self._round_id, finished)
-            life.finish_if_done(session, self._round_id)
+            lifecycle.finish_if_done(session, self._round_id)
         return starts - ours
 
     def _insist(self, work: Callable[[Session], Any]) -> Any:

@@ -23,11 +23,11 @@ from app.disk import is_full, low_disk
 from app.errors import AppError, Conflict
 from app.extensions import reading, writing
 from app.files import replace_file
-from app.finetuning import jobs
-from app.finetuning.child import GRACE, Child, refuse_if_not_installed
+from app.finetuning import lifecycle
 from app.finetuning.config import AUTO
+from app.finetuning.event_writer import Lost, Record
 from app.finetuning.files import Files, Tail
-from app.finetuning.record import Lost, Record
+from app.finetuning.process import GRACE, Child, refuse_if_not_installed
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel
 from app.players.local.options import read_options
@@ -64,7 +64,7 @@ def run_job(place: Workplace, job_id: int) -> bool:
     """
     lease = place.settings.TRAIN_LEASE
     with writing(place.database) as session:
-        if not jobs.take(session, job_id, place.owner, lease):
+        if not lifecycle.take(session, job_id, place.owner, lease):
             return False
     try:
         record = Record(place.database, job_id, place.owner, lease, place.told)
@@ -90,7 +90,7 @@ class _Worker:
         error = None
         try:
             if self._until_made():
-                self._record.settle(lambda session: jobs.finish(session, self._files, self._place.owner))
+                self._record.settle(lambda session: lifecycle.finish(session, self._files, self._place.owner))
                 return
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)
@@ -100,12 +100,12 @@ class _Worker:
         except Exception as problem:
             log.exception("a worker at a training job broke", job=self._job_id)
             error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-        self._record.settle(lambda session: jobs.leave(session, self._job_id, self._place.owner, error))
+        self._record.settle(lambda session: lifecycle.leave(session, self._job_id, self._place.owner, error))
 
     def _until_made(self) -> bool:
         """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""
         with reading(self._place.database) as session:
-            row = jobs.get_job(session, self._job_id)
+            row = lifecycle.get_job(session, self._job_id)
             self._files = Files(self._place.settings.home, row.id, row.name)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
@@ -118,7 +118,7 @@ class _Worker:
         self._count = 0
         self._catch_up()
         while not self._files.output.exists():
-            if deaths >= jobs.MOST_DEATHS:
+            if deaths >= lifecycle.MOST_DEATHS:
                 raise Conflict(
                     f"the training or its worker was killed {deaths} times without a new step between, as for want of"
                     " memory; lower batch and raise accumulation by as much"
@@ -126,7 +126,7 @@ class _Worker:
             if deaths and self._place.stop.wait(PAUSE):
                 return False
             if not self._lives(method):
-                deaths = self._record.settle(lambda session: jobs.count_death(session, self._job_id))
+                deaths = self._record.settle(lambda session: lifecycle.count_death(session, self._job_id))
             if self._stopping_since is not None:
                 return False
         return True
@@ -202,13 +202,13 @@ def _event(text: str) -> JSON | None:
 
 def _write_config(session: Session, files: Files) -> None:
     """Write what the training is told. Raises NotFound for files that are gone, Invalid for one that was changed."""
-    home, row = files.home, jobs.get_job(session, files.job_id)
+    home, row = files.home, lifecycle.get_job(session, files.job_id)
     dataset = session.get_one(Dataset, row.dataset_id)
     for _ in store.content(home, dataset):  # its hash is looked at by the way
         pass
     told: dict[str, Any] = {"log_every": AUTO, **row.config, "data": str(store.path_of(home, dataset))}
     if row.base_id is not None:
         base = session.get_one(LanguageModel, row.base_id)
-        told |= {"base": str(jobs.base_folder(home, base)), "base_sha256": read_options(base.options).sha256}
+        told |= {"base": str(lifecycle.base_folder(home, base)), "base_sha256": read_options(base.options).sha256}
     told |= {"output": str(files.output), "run": str(files.run)}
     replace_file(files.config, [json.dumps(told, indent=2).encode()], private=True)

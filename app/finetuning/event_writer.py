@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app import states
 from app.extensions import insist, reading, writing
-from app.finetuning import jobs
+from app.finetuning import lifecycle
 from app.finetuning.progress import line
 from app.games.base import JSON
 from app.models import TrainingEvent, TrainingJob
@@ -47,7 +47,7 @@ class Record:
         self._renew_at = 0.0
         self._says_more = False
         with reading(database) as session:
-            row = jobs.get_job(session, job_id)
+            row = lifecycle.get_job(session, job_id)
             self._log = deque(row.log.splitlines(), _LINES)
             before = select(TrainingEvent).where(TrainingEvent.job_id == job_id).order_by(TrainingEvent.number)
             events = session.scalars(before).all()
@@ -104,7 +104,7 @@ class Record:
             values |= _values(event)
         if self._newest() > self._furthest:
             values["lease_count"] = 0
-        status = jobs.hold(session, self._job_id, self._owner, self._lease, **values)
+        status = lifecycle.hold(session, self._job_id, self._owner, self._lease, **values)
         if status is None:
             raise Lost
         if self._events:

@@ -23,14 +23,14 @@ from app.errors import AppError
 from app.extensions import reading, writing
 from app.inference import scheduler
 from app.matches import selfplay
-from app.matches.record import MODEL, Record, Seat, load
 from app.matches.selfplay import CannotGoOn, Chair, Patience, Table
+from app.matches.stored import MODEL, Record, Seat, load
 from app.models import GenerationRow, MatchRow, RoundRow
-from app.rounds import life, ranges
-from app.rounds.ledger import Account, DatabaseAway, Ledger
+from app.rounds import lifecycle, ranges
 from app.rounds.plan import Plan, Setup, setup
 from app.rounds.ranges import Range
 from app.rounds.sampling import spec_of
+from app.rounds.writer import Account, DatabaseAway, Ledger
 
 GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
 MOST_TABLES = 2048
@@ -78,14 +78,14 @@ async def play_round(place: Workplace, round_id: int) -> bool:
 
 def _prepared(place: Workplace, round_id: int) -> "_Worker | None":
     with writing(place.database) as session:
-        if not life.begin(session, round_id):
+        if not lifecycle.begin(session, round_id):
             return None
-        row = life.get_round(session, round_id)
-        plan = life.plan_of(session, row)
+        row = lifecycle.get_round(session, round_id)
+        plan = lifecycle.plan_of(session, row)
         try:
             chairs = _chairs(session, row, place.settings)
         except AppError as error:
-            life.fail(session, round_id, error.message)
+            lifecycle.fail(session, round_id, error.message)
             return None
         return _Worker(place, round_id, plan, chairs, gives_way=row.queued)
 
@@ -94,9 +94,9 @@ def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[Chair,
     """The models of a round, by its seats; one that plays against itself is waited for once."""
     patience: dict[int, Patience] = {}
     made = []
-    for model in life.seated(session, row):
+    for model in lifecycle.seated(session, row):
         rng = random.Random(f"{row.seed}/waits")
-        away = life.away_seconds(row, model.id)
+        away = lifecycle.away_seconds(row, model.id)
         waits = patience.setdefault(model.id, Patience(settings.ROUND_PATIENCE, rng, away))
         made.append(Chair.of(Seat(MODEL, model.id, spec_of(model, row.sampling)), waits, settings.home))
     return made[0], made[1]
@@ -161,17 +161,17 @@ class _Worker:
 
     def _leave(self, session: Session) -> None:
         """Give back what was not played. A queued round goes on by itself once the database takes something again."""
-        life.lock(session, self._round_id)
-        waits = self._database_away and life.get_round(session, self._round_id).queued
+        lifecycle.lock(session, self._round_id)
+        waits = self._database_away and lifecycle.get_round(session, self._round_id).queued
         if self._problem is not None and not waits:
-            life.fail(session, self._round_id, self._problem)
+            lifecycle.fail(session, self._round_id, self._problem)
         ranges.release(session, self._round_id, self._place.owner)
         if self._away is not None:
             patience, model_id = self._away.patience, self._away.seat.language_model_id
             # The last try comes when the patience has run out, and not a pause later.
             pause = min(RETRY_AFTER, patience.left)
-            life.give_way(session, self._round_id, model_id or 0, patience.away, pause, patience.waits_for or "")
-        life.settle_cancelled(session, self._round_id)
+            lifecycle.give_way(session, self._round_id, model_id or 0, patience.away, pause, patience.waits_for or "")
+        lifecycle.settle_cancelled(session, self._round_id)
 
     def _give_up(self) -> None:
         """Say why nothing could be written, if at least that can be."""
@@ -291,7 +291,7 @@ class _Worker:
             waits_for = next((chair.patience.waits_for for chair in self._chairs if chair.patience.waits_for), None)
             if row.status == states.RUNNING and row.error != waits_for:
                 with writing(self._place.database) as session:
-                    life.say_what_it_waits_for(session, self._round_id, waits_for)
+                    lifecycle.say_what_it_waits_for(session, self._round_id, waits_for)
         except OperationalError:
             return True  # the database is away; the ledger decides for how long that may be
         return row.status in states.OPEN

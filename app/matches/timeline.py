@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.games.base import JSON, Event
 from app.matches import engine
 from app.matches.events import Aborted, Violated, kind_of
-from app.matches.record import Logged, Record, move_times
+from app.matches.stored import Logged, Record, move_times
 from app.matches.views import seat_view
 from app.models import GenerationRow
 
