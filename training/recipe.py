@@ -14,10 +14,10 @@ from transformers.integrations.integration_utils import TensorBoardCallback
 from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
+from training.callbacks import Follower
 from training.config import Config
 from training.data import Conversation, Rows, file_hash, read_conversations, render_rows, split
 from training.errors import Refused
-from training.following import Follower
 from training.progress import Progress, Stop
 from training.rendering import Renderer
 from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from app.campaigns.steps import Bench, carry_on
 from app.queues import CARRY_ON
-from workers.desk import desk_for_a_turn
+from workers.context import desk_for_a_turn
 
 
 @shared_task(name=CARRY_ON, ignore_result=True)  # type: ignore[untyped-decorator]

@@ -16,12 +16,12 @@ from celery.signals import setup_logging, worker_init
 from app import logs
 from app.config import load_settings
 from app.queues import BATCH, TRAIN, TRANSPORT, TURNS
-from workers import desk
+from workers import context
 
 settings = load_settings()
 
 TASKS = {
-    TURNS: ("workers.turns", "workers.trials"),
+    TURNS: ("workers.turns", "workers.test_calls"),
     BATCH: ("workers.rounds", "workers.campaigns"),
     TRAIN: ("workers.finetune",),
 }
@@ -54,4 +54,4 @@ def _open_desk(**_: Any) -> None:
     for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
         for module in TASKS[name]:
             import_module(module)
-    desk.open_desk(settings)
+    context.open_desk(settings)

@@ -8,7 +8,7 @@ from celery.signals import worker_shutting_down
 
 from app.finetuning.runner import Workplace, run_job
 from app.queues import RUN_JOB
-from workers.desk import desk_for_a_turn
+from workers.context import desk_for_a_turn
 
 _going_home = threading.Event()
 

@@ -9,7 +9,7 @@ from celery.signals import worker_shutting_down
 
 from app.queues import PLAY_ROUND
 from app.rounds.runner import Workplace, play_round
-from workers.desk import desk_for_a_turn
+from workers.context import desk_for_a_turn
 
 _here: dict[int, asyncio.Event] = {}  # the rounds that this process plays, and how to stop
 _lock = threading.Lock()

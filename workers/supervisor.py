@@ -27,7 +27,7 @@ from app.config import ROOT, Settings, load_settings
 from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid
 from workers import broker
-from workers.child import Child, Program, end_leftover, end_with
+from workers.managed_process import Child, Program, end_leftover, end_with
 
 TICK = 0.1  # seconds between two looks at the children
 START_SECONDS = 60.0

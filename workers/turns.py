@@ -4,7 +4,7 @@ from celery import shared_task
 
 from app.matches.turns import play_turn
 from app.queues import PLAY_TURN
-from workers.desk import desk_for_a_turn
+from workers.context import desk_for_a_turn
 
 
 @shared_task(name=PLAY_TURN, ignore_result=True)  # type: ignore[untyped-decorator]

@@ -12,7 +12,6 @@ from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app import states
-from app.cli.bar import Climbing
 from app.cli.base import (
     Command,
     Group,
@@ -25,6 +24,7 @@ from app.cli.base import (
     read_pairs,
     settings,
 )
+from app.cli.progress_bar import Climbing
 from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing

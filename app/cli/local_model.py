@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from app.cli.base import Command, Several, ensure_database, print_json, read_value, settings
-from app.cli.model_words import described, next_steps
+from app.cli.model_format import described, next_steps
 from app.config import ROOT
 from app.errors import Invalid
 from app.extensions import writing

@@ -19,7 +19,7 @@ from app.cli.base import (
 )
 from app.cli.lineage import lineage
 from app.cli.local_model import add_local
-from app.cli.model_words import described, in_full, in_words, next_steps
+from app.cli.model_format import described, in_full, in_words, next_steps
 from app.errors import Conflict, Invalid
 from app.extensions import reading, writing
 from app.games import GAMES, find_game

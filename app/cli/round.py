@@ -11,7 +11,6 @@ import click
 from sqlalchemy import select
 
 from app import states
-from app.cli.bar import rising
 from app.cli.base import (
     Group,
     Interrupted,
@@ -24,6 +23,7 @@ from app.cli.base import (
     read_value,
     settings,
 )
+from app.cli.progress_bar import rising
 from app.errors import Invalid
 from app.extensions import db, reading, writing
 from app.games import find_game

@@ -10,9 +10,9 @@ from app.matches.lobby import Wish, person_in, start_guest_match
 from app.queues import ring
 from app.web import tickets
 from app.web.extensions import limiter
+from app.web.form_writes import write
 from app.web.limits import check_guest_config, guest_limit
 from app.web.seats import settings
-from app.web.writes import write
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 _FIELDS = {"game", "config", "opponent", "role"}

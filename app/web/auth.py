@@ -23,10 +23,10 @@ from app.extensions import reading
 from app.models import User
 from app.web import passwords
 from app.web.extensions import limiter, login
+from app.web.form_writes import write
 from app.web.headers import never_stored
 from app.web.language import own_path
 from app.web.seats import settings
-from app.web.writes import write
 
 blueprint = Blueprint("auth", __name__)
 blueprint.after_request(never_stored)

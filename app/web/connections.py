@@ -22,8 +22,8 @@ import structlog
 from app.config import Settings
 from app.games.base import JSON
 from app.web.limits import Bucket
-from app.web.line import Line, LineLimits
 from app.web.packets import BadPacket, check
+from app.web.websocket import Line, LineLimits
 
 MORE_THAN_MOVES = 10.0  # packets a second beyond MOVES_PER_SECOND: signs of life, typing, and asking for the view
 JOIN_SECONDS = 30.0  # after which a connection that is in no namespace is closed

@@ -24,10 +24,10 @@ from app.queues import ring
 from app.registry import partners, player_spec
 from app.web import tickets
 from app.web.extensions import limiter
+from app.web.form_writes import write
 from app.web.headers import never_stored
 from app.web.limits import check_guest_config, guest_limit
 from app.web.seats import held, hold, seat_in, settings
-from app.web.writes import write
 
 blueprint = Blueprint("play", __name__)
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")

@@ -29,8 +29,8 @@ from app.queues import CHANNEL, read_notice, ring
 from app.web import tickets
 from app.web.extensions import socketio
 from app.web.limits import Bucket
+from app.web.move_writer import Writer
 from app.web.rooms import Rooms, sender
-from app.web.writer import Writer
 
 NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64

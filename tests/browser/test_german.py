@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.web.words import read_catalog
+from app.web.translations import read_catalog
 from tests.browser.axe import inspector, violations
 from tests.browser.conftest import LABELS
 from tests.browser.steps import (

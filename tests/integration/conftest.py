@@ -18,7 +18,7 @@ from app.factory import create_app
 from app.matches.turns import Desk
 from app.registry import ensure_baselines
 from app.schema import upgrade
-from app.web import writes
+from app.web import form_writes
 from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, Stack, new_home, running_parlor
 from tests.stub_openai import KEY, StubServer
@@ -78,7 +78,7 @@ def make_app(
 ) -> Iterator[Callable[..., Flask]]:
     """Builds apps on the same migrated database, with settings of the test's own."""
     apps: list[Flask] = []
-    monkeypatch.setattr(writes, "PATIENCE", PATIENCE)  # a busy machine fails no test
+    monkeypatch.setattr(form_writes, "PATIENCE", PATIENCE)  # a busy machine fails no test
 
     def make(**overrides: Any) -> Flask:
         own = {"PARLOR_HOME": home, "DATABASE_URL": database_url, "READING_WORDS_PER_MINUTE": 0}
@@ -96,7 +96,7 @@ def make_app(
     yield make
     for app in apps:
         with app.app_context():
-            writes.close()
+            form_writes.close()
             db.engine.dispose()
 
 

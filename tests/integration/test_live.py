@@ -20,7 +20,7 @@ from app.models import EventRow, MatchRow
 from app.players.base import PlayerSpec
 from app.players.scripted.taboo import clues
 from app.registry import SHIPPED, ensure_baselines, find_model
-from app.web.writer import Writer
+from app.web.move_writer import Writer
 from tests.stack import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("app")

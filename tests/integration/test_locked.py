@@ -32,7 +32,7 @@ from app.models import (
     User,
 )
 from app.rounds import lifecycle
-from app.web import writes
+from app.web import form_writes
 from tests.datasets import cut, take_in
 from tests.experimenter import signed_in
 from tests.participant import Participant, request
@@ -79,7 +79,7 @@ def test_whoever_sends_a_form_to_a_locked_database_is_told_when_to_come_back(
 ) -> None:
     admin, link = signed_in(app), new_admin_link(app).rpartition("/")[2]
     with locked(other), monkeypatch.context() as sooner:
-        sooner.setattr(writes, "PATIENCE", 0.1)
+        sooner.setattr(form_writes, "PATIENCE", 0.1)
         for path, sent in FORMS:
             answer = admin.post(path.replace("LINK", link), **sent)  # type: ignore[arg-type]
             assert (path, answer.status_code, answer.headers.get("Retry-After")) == (path, 503, "2")
@@ -98,7 +98,7 @@ def test_whoever_sends_a_form_to_a_locked_database_is_told_when_to_come_back(
 
 
 def test_the_event_loop_goes_on_while_a_form_waits(app: Flask, other: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "PATIENCE", 1.0)
+    monkeypatch.setattr(form_writes, "PATIENCE", 1.0)
     ticks = []
 
     def tick() -> None:
@@ -108,19 +108,19 @@ def test_the_event_loop_goes_on_while_a_form_waits(app: Flask, other: Engine, mo
 
     ticking = gevent.spawn(tick)
     with locked(other), pytest.raises(Unavailable):
-        writes.write(lambda session: session.execute(text("UPDATE language_model SET enabled = true")))
+        form_writes.write(lambda session: session.execute(text("UPDATE language_model SET enabled = true")))
     ticking.kill()
     assert len(ticks) > 2
 
 
 def test_what_was_given_up_is_not_done_later(app: Flask, other: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "PATIENCE", 0.1)
+    monkeypatch.setattr(form_writes, "PATIENCE", 0.1)
     done: list[int] = []
 
     def tried(number: int) -> str:
         with app.app_context():
             try:
-                writes.write(lambda session: _rename(session, number, done))
+                form_writes.write(lambda session: _rename(session, number, done))
             except Unavailable:
                 return "unavailable"
         return "done"
@@ -129,7 +129,7 @@ def test_what_was_given_up_is_not_done_later(app: Flask, other: Engine, monkeypa
         waiting = [gevent.spawn(tried, number) for number in range(5)]
         gevent.joinall(waiting)
     assert [each.value for each in waiting] == ["unavailable"] * 5
-    monkeypatch.setattr(writes, "PATIENCE", 10)
+    monkeypatch.setattr(form_writes, "PATIENCE", 10)
     assert tried(7) == "done"
     assert done[-1] == 7
     with reading() as session:

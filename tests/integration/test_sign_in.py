@@ -18,7 +18,7 @@ from sqlalchemy import func, select, update
 from app import accounts
 from app.extensions import reading, writing
 from app.models import LoginLink, User, UserSession
-from app.web import passwords, writes
+from app.web import form_writes, passwords
 from app.web.extensions import limiter
 from tests.experimenter import signed_in
 from workers.prepare import new_admin_link
@@ -180,7 +180,7 @@ def test_hashing_holds_up_neither_the_event_loop_nor_whoever_writes(app: Flask) 
     hashing = [gevent.spawn(sign_in) for _ in range(3)]
     gevent.sleep(0.01)
     with app.app_context():
-        assert writes.write(lambda _session: "written") == "written"
+        assert form_writes.write(lambda _session: "written") == "written"
     assert not any(each.ready() for each in hashing)
     hold.set()
     gevent.joinall(hashing)

@@ -18,8 +18,8 @@ from app.cli.checks import OK
 from app.errors import Conflict
 from tests.stack import PATIENCE, ROOT, Stack, alive, running_parlor, wait_until
 from tests.tables import database, settings_of
-from workers import child as children
-from workers.child import Child, Program, end_leftover
+from workers import managed_process as children
+from workers.managed_process import Child, Program, end_leftover
 
 CHILDREN = ("broker", "web", "turns", "batch", "train", "upkeep")
 

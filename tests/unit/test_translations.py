@@ -11,7 +11,7 @@ from app.config import ENGLISH, ROOT, known_languages
 from app.games import GAMES
 from app.games.base import Violation
 from app.games.negotiation.rules import NEGOTIATION
-from app.web.words import FROM_BELOW, read_catalog, script_words
+from app.web.translations import FROM_BELOW, read_catalog, script_words
 from scripts.translations import extracted, unfinished
 
 LANGUAGES = [language for language in known_languages() if language != ENGLISH]

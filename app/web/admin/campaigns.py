@@ -19,9 +19,9 @@ from app.games.base import whole_number
 from app.queues import call_to_campaign
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import MORE, SCORES, TABOO
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.words import game_titles
-from app.web.writes import write
+from app.web.translations import game_titles
 
 _MORE = {"unspoken_rate": MORE["unspoken_rate"], "score_ratio": lazy_gettext("Score ÷ the base’s")}
 # What is shown of the further evaluations, beside which figures of the first one.

@@ -21,9 +21,9 @@ from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_form import Refused
 from app.web.admin.rounds_scores import in_thread
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.words import game_titles
-from app.web.writes import write
+from app.web.translations import game_titles
 
 _FIRST = "negotiation"
 

@@ -19,9 +19,9 @@ from app.players.prompts import styles
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.words import game_titles
-from app.web.writes import write
+from app.web.translations import game_titles
 
 MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
 _DEFAULTS = {

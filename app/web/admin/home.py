@@ -20,9 +20,9 @@ from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
-from app.web.admin.lines import shown_line
+from app.web.admin.match_items import shown_line
 from app.web.seats import settings
-from app.web.words import game_titles
+from app.web.translations import game_titles
 
 log = structlog.get_logger()
 

@@ -18,8 +18,8 @@ from app.games.base import JSON, whole_number
 from app.models import TrainingJob
 from app.queues import call_to_job
 from app.web.admin.blueprint import blueprint
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.writes import write
 
 
 @blueprint.get("/jobs")

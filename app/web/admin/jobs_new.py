@@ -18,8 +18,8 @@ from app.queues import call_to_job
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_form import Refused
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.writes import write
 
 _OWN = ("epochs", "learning_rate", "batch", "seed", "eval_share")  # fields with a box of their own
 _FIELDS = ("dataset", "method", "base", "name", *_OWN, "further")

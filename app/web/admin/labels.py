@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from flask_babel import gettext
 
 from app.web.admin.blueprint import blueprint
-from app.web.words import N_
+from app.web.translations import N_
 
 LABELS: Mapping[str, str] = {
     "base": N_("Base"), "base_url": N_("Address"), "batch": N_("Batch"), "contexts": N_("Contexts"),

@@ -23,9 +23,9 @@ from app.matches.timeline import Step, steps, views_after
 from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.lines import shown_line
-from app.web.admin.offers import asked_for, offers_of, shares
-from app.web.words import game_titles
+from app.web.admin.match_items import shown_line
+from app.web.admin.proposals import asked_for, offers_of, shares
+from app.web.translations import game_titles
 
 _SEATS = (lazy_gettext("First"), lazy_gettext("Second"))
 _NAMES = ("first", "second")

@@ -33,9 +33,9 @@ from app.registry import (
     set_usable_in_rounds,
 )
 from app.web.admin.blueprint import blueprint
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.words import game_titles
-from app.web.writes import write
+from app.web.translations import game_titles
 
 _GREATEST = 2**31 - 1  # number of a row that the database can look for
 _SWITCHES: Mapping[str, Callable[[Session, str], None]] = {

@@ -28,9 +28,9 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import PARTS, analysis_of, table, tiles
 from app.web.admin.rounds_result import result_of
 from app.web.admin.rounds_scores import Shown, scores
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.words import game_titles
-from app.web.writes import write
+from app.web.translations import game_titles
 
 TABS = ("summary", "charts", "transcripts", "settings", "log")
 _FIRST_CHARTS = 2  # of a round's charts are in its summary

@@ -33,9 +33,9 @@ from app.web.admin.rounds_analysis import (
     with_specs,
 )
 from app.web.admin.rounds_result import result_of
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.words import game_titles
-from app.web.writes import write
+from app.web.translations import game_titles
 
 MOST = 20  # rounds side by side
 _CHARTS = {

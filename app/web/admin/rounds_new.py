@@ -19,9 +19,9 @@ from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
 from app.web.admin.rounds_form import Asked, Refused
+from app.web.form_writes import write
 from app.web.seats import settings
-from app.web.words import game_titles
-from app.web.writes import write
+from app.web.translations import game_titles
 
 _FIRST = "negotiation"
 

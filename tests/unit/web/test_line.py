@@ -11,10 +11,10 @@ from gevent import socket
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Ping, Pong, Request, TextMessage
 
-from app.web import line as lines
+from app.web import websocket as lines
 from app.web.limits import Bucket
-from app.web.line import Line, LineLimits
 from app.web.packets import check
+from app.web.websocket import Line, LineLimits
 from tests.stack import PATIENCE
 
 LONGEST = 1000

@@ -1,7 +1,7 @@
 """How pages and the API write: in a real thread, so that a busy database never stalls the event loop.
 
 Whoever asks waits `PATIENCE` seconds at most for the transaction to begin, and is told to come back after that; then
-nothing of it has been done, and nothing will be. Moves have a writer of their own (`app/web/writer.py`), which waits.
+nothing of it has been done, and nothing will be. Moves wait for as long as it takes (`app/web/move_writer.py`).
 """
 
 import time

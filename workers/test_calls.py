@@ -4,7 +4,7 @@ from celery import shared_task
 
 from app.matches.test_call import try_model
 from app.queues import TEST_MODEL
-from workers.desk import desk_for_a_turn
+from workers.context import desk_for_a_turn
 
 
 @shared_task(name=TEST_MODEL, ignore_result=True)  # type: ignore[untyped-decorator]
