@@ -219,14 +219,16 @@ def player_spec(row: LanguageModel) -> PlayerSpec:
     return PlayerSpec(row.kind, row.name, row.options, row.prompt_style)
 
 
-def read_options(spec: PlayerSpec) -> api_options.Options | local_options.Options | None:
+def read_options(spec: PlayerSpec) -> api_options.ApiOptions | local_options.LocalOptions | None:
     """What a model is called with; None for one that is not called. Raises Invalid."""
     if spec.kind == "scripted":
         return None
     return local_options.read_options(spec.options) if spec.kind == "local" else api_options.read_options(spec.options)
 
 
-def _check_options(options: dict[str, Any], hosts: Sequence[str], key_variables: Sequence[str]) -> api_options.Options:
+def _check_options(
+    options: dict[str, Any], hosts: Sequence[str], key_variables: Sequence[str]
+) -> api_options.ApiOptions:
     """Refuse what the model could not be called with, and what it may not be."""
     read = api_options.read_options(options)
     if "key_host" in options:
@@ -238,7 +240,7 @@ def _check_options(options: dict[str, Any], hosts: Sequence[str], key_variables:
     return read
 
 
-def _check_binding(session: Session, new: api_options.Options) -> None:
+def _check_binding(session: Session, new: api_options.ApiOptions) -> None:
     """A key goes to one host: refuse another one for a variable that a model has already."""
     if not new.key_env:
         return

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from app.games.negotiation.rules import NEGOTIATION
 from app.inference import scheduler
-from app.inference.requests import Ask, Checkpoint, Failure, Sampling
+from app.inference.requests import Checkpoint, GenerationFailure, GenerationRequest, Sampling
 from app.matches import engine as rules
 from app.matches.live import turn_rng
 from app.players import make_player, prompts
@@ -96,9 +96,11 @@ async def play(checkpoint: Checkpoint, matches: Sequence[Sequence[Move]], at_onc
         for match in begun:
             said: tuple[list[str], list[str]] = [], []
             for move in match:
-                ask = Ask(move.after(said[move.seat]), GREEDY, move.tokens, None, loop, loop.create_future())
+                ask = GenerationRequest(
+                    move.after(said[move.seat]), GREEDY, move.tokens, None, loop, loop.create_future()
+                )
                 found = await scheduler.answer(checkpoint, ask, at_once)
-                if isinstance(found, Failure):
+                if isinstance(found, GenerationFailure):
                     raise AssertionError(found.what)
                 said[move.seat].append(found.text)
 

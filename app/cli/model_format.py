@@ -19,11 +19,11 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
         "test_call": test_call(row), "prompt_style": row.prompt_style, "options": row.options,
     }  # fmt: skip
     match read_options(player_spec(row)):
-        case api_options.Options() as options:
+        case api_options.ApiOptions() as options:
             key = options.key_env
             key_set = bool(os.environ.get(key, "").strip()) if key else None
             found |= {"model": options.model, "base_url": options.base_url, "key_env": key, "key_set": key_set}
-        case local_options.Options() as options:
+        case local_options.LocalOptions() as options:
             folder = local_options.resolve(home, options.path)
             found |= {"folder": str(folder), "parameters": local_options.parameters(folder)}
     return found

@@ -38,7 +38,7 @@ class Violation:
     reason: str
 
 
-class Entry(NamedTuple):
+class TranscriptEntry(NamedTuple):
     """One line of the transcript as one seat sees it; `text` is None while it is hidden from that seat."""
 
     ply: int
@@ -56,7 +56,7 @@ class View:
     seat: int
     ply: int
     to_move: str | None  # you | partner | None when over
-    transcript: tuple[Entry, ...]
+    transcript: tuple[TranscriptEntry, ...]
     facts: JSON
     secret: JSON
     may: tuple[JSON, ...]
@@ -137,14 +137,14 @@ class Game(Protocol[S]):
         ...
 
 
-def transcript(events: Sequence[Event], seat: int, hidden: frozenset[str] = frozenset()) -> tuple[Entry, ...]:
+def transcript(events: Sequence[Event], seat: int, hidden: frozenset[str] = frozenset()) -> tuple[TranscriptEntry, ...]:
     """The accepted moves as `seat` sees them; the partner's moves of a `hidden` kind have no text."""
     new = tuple.__new__  # each move makes all of them anew, and the constructor of a NamedTuple takes twice as long
     return tuple(
         [
-            new(Entry, (ply, "you", event.kind, event.text))
+            new(TranscriptEntry, (ply, "you", event.kind, event.text))
             if event.seat == seat
-            else new(Entry, (ply, "partner", event.kind, None if event.kind in hidden else event.text))
+            else new(TranscriptEntry, (ply, "partner", event.kind, None if event.kind in hidden else event.text))
             for ply, event in enumerate(events)
         ]
     )

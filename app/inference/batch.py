@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from app.inference.key_value_cache import Rows, whole_columns
-from app.inference.prefix_cache import Kept
-from app.inference.requests import Ask, Sampling
+from app.inference.key_value_cache import KeyValueCache, whole_columns
+from app.inference.prefix_cache import PrefixCache
+from app.inference.requests import GenerationRequest, Sampling
 from app.inference.sampling import draw
 
 _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless one alone has more
@@ -29,18 +29,18 @@ class Batch:
         self._silent = silent
         self._memory = memory
         self._bytes_a_token = bytes_a_token
-        self._rows = Rows(model)
-        self._kept = Kept()
-        self._asks: list[Ask] = []  # by row
+        self._rows = KeyValueCache(model)
+        self._kept = PrefixCache()
+        self._asks: list[GenerationRequest] = []  # by row
         self._lengths: list[int] = []  # of what the rows hold
-        self._over: list[Ask] = []
+        self._over: list[GenerationRequest] = []
 
     def __len__(self) -> int:
         return len(self._asks)
 
-    def join(self, waiting: deque[Ask], most: int) -> None:
+    def join(self, waiting: deque[GenerationRequest], most: int) -> None:
         """Take in from the left what there is room for, up to `most` answers in all, and draw a first token of each."""
-        new: list[tuple[Ask, Tensor | None]] = []
+        new: list[tuple[GenerationRequest, Tensor | None]] = []
         while waiting and len(self._asks) + len(new) < most and self._fits([ask for ask, _ in new], waiting[0]):
             ask = waiting.popleft()
             new.append((ask, self._kept.take(ask.prompt)))
@@ -63,7 +63,7 @@ class Batch:
             self._go_on(begin, [self._asks[row].prompt[self._lengths[row] :] for row in range(begin, end)])
             begin = end
 
-    def step(self) -> list[Ask]:
+    def step(self) -> list[GenerationRequest]:
         """Draw a token of each answer. Returns those that are over, or given up, which leave."""
         self._let_go()
         if self._asks:
@@ -72,7 +72,7 @@ class Batch:
         over, self._over = self._over, []
         return over
 
-    def leave(self) -> list[Ask]:
+    def leave(self) -> list[GenerationRequest]:
         """Forget everything. Returns the answers that were being made."""
         asks = self._asks + self._over
         self._asks, self._lengths, self._over = [], [], []
@@ -86,7 +86,7 @@ class Batch:
             self._rows.clear()
         self._kept.shrink(self._memory() - self._rows.nbytes)
 
-    def _fits(self, others: list[Ask], ask: Ask) -> bool:
+    def _fits(self, others: list[GenerationRequest], ask: GenerationRequest) -> bool:
         rows = [*self._asks, *others, ask]
         return len(rows) == 1 or self._allowed(len(rows), _longest(rows))
 
@@ -140,7 +140,7 @@ class Batch:
             self._over.append(ask)
 
 
-def _longest(asks: list[Ask]) -> int:
+def _longest(asks: list[GenerationRequest]) -> int:
     """The columns that an answer may come to have."""
     return max(len(ask.prompt) + ask.most for ask in asks)
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from app.inference.requests import Ask, Sampling
+from app.inference.requests import GenerationRequest, Sampling
 from app.inference.sampling import draw
 
 
-class PlainBatch:
+class GenerateBatch:
     """As `batch.Batch`; `padding` is a token that fills up."""
 
     def __init__(self, model: Any, ends: frozenset[int], silent: Tensor, padding: int) -> None:
@@ -22,17 +22,17 @@ class PlainBatch:
         self._ends = ends
         self._silent = silent
         self._padding = padding
-        self._asks: list[Ask] = []
+        self._asks: list[GenerationRequest] = []
 
     def __len__(self) -> int:
         return len(self._asks)
 
-    def join(self, waiting: deque[Ask], most: int) -> None:
+    def join(self, waiting: deque[GenerationRequest], most: int) -> None:
         """Take in from the left what is sampled alike, up to `most` answers in all."""
         while waiting and len(self._asks) < most and waiting[0].sampling == (self._asks or waiting)[0].sampling:
             self._asks.append(waiting.popleft())
 
-    def step(self) -> list[Ask]:
+    def step(self) -> list[GenerationRequest]:
         """Make all answers, to their ends."""
         if not self._asks:
             return []
@@ -50,7 +50,7 @@ class PlainBatch:
                 eos_token_id=sorted(self._ends) or None,
                 pad_token_id=self._padding,
             ),
-            logits_processor=LogitsProcessorList([_Drawn(self._asks, self._silent)]),
+            logits_processor=LogitsProcessorList([_SampledTokens(self._asks, self._silent)]),
         )
         for ask, row in zip(self._asks, found[:, longest:].tolist(), strict=True):
             end = next((at for at, token in enumerate(row, 1) if token in self._ends), len(row))
@@ -60,16 +60,16 @@ class PlainBatch:
     def shrink(self) -> None:
         """Nothing is kept from one answer to the next."""
 
-    def leave(self) -> list[Ask]:
+    def leave(self) -> list[GenerationRequest]:
         """Forget everything. Returns the answers that were being made."""
         asks, self._asks = self._asks, []
         return asks
 
 
-class _Drawn(LogitsProcessor):
+class _SampledTokens(LogitsProcessor):
     """Leaves the library no choice but the token that each answer draws."""
 
-    def __init__(self, asks: list[Ask], silent: Tensor) -> None:
+    def __init__(self, asks: list[GenerationRequest], silent: Tensor) -> None:
         self._rngs = [ask.rng for ask in asks]
         self._sampling: Sampling = asks[0].sampling
         self._silent = silent

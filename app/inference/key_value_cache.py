@@ -20,7 +20,7 @@ def whole_columns(columns: int) -> int:
     return -(-columns // _COLUMNS) * _COLUMNS
 
 
-class Rows(Cache):
+class KeyValueCache(Cache):
     """Storage of each layer is (keys and values, row, head, column, width). The first `number` rows are in use."""
 
     def __init__(self, model: Any) -> None:

@@ -10,18 +10,18 @@ from typing import NamedTuple
 from torch import Tensor
 
 
-class _Entry(NamedTuple):
+class _CachedPrefix(NamedTuple):
     ids: Sequence[int]
     held: Tensor  # (layers, 2, heads, length, width)
     marks: tuple[int, int]  # at the end of the prompt, and of all
 
 
-class Kept:
+class PrefixCache:
     """What is kept, and by how many bytes; whoever keeps says how many there may be."""
 
     def __init__(self) -> None:
         self._bytes = 0
-        self._entries: dict[int, _Entry] = {}  # by the mark of all, the oldest first
+        self._entries: dict[int, _CachedPrefix] = {}  # by the mark of all, the oldest first
         self._found: dict[int, tuple[int, int]] = {}  # mark → how far, and the mark of all
 
     def keep(self, ids: Sequence[int], prompt: int, held: Tensor, most: int) -> None:
@@ -29,7 +29,7 @@ class Kept:
         marks = list(_marks(ids))
         whole = marks[-1]
         self._drop(whole)
-        self._entries[whole] = _Entry(ids, held, (marks[prompt - 1], whole))
+        self._entries[whole] = _CachedPrefix(ids, held, (marks[prompt - 1], whole))
         self._found[marks[prompt - 1]] = prompt, whole
         self._found[whole] = len(ids), whole
         self._bytes += held.nbytes

@@ -29,7 +29,7 @@ class Sampling(NamedTuple):
     top_p: float | None
 
 
-class Failure(NamedTuple):
+class GenerationFailure(NamedTuple):
     """Why there is no answer, in one line, and what may help."""
 
     what: str
@@ -37,7 +37,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Completion:
     """An answer: its text, the tokens that were drawn (the one that ended it last), and how it came about."""
 
     text: str
@@ -52,7 +52,7 @@ class Said:
 
 
 @dataclass(slots=True, eq=False)
-class Ask:
+class GenerationRequest:
     """A chat that is to go on, and all that is known of it meanwhile. `seed` decides what is drawn; None: nothing."""
 
     messages: list[dict[str, str]]
@@ -60,8 +60,8 @@ class Ask:
     most: int  # tokens of the answer
     seed: str | None
     loop: asyncio.AbstractEventLoop
-    future: "asyncio.Future[Said | Failure]"
-    result: Said | Failure | Exception | None = None
+    future: "asyncio.Future[Completion | GenerationFailure]"
+    result: Completion | GenerationFailure | Exception | None = None
 
     prompt: list[int] = field(default_factory=list)
     drawn: list[int] = field(default_factory=list)
@@ -88,21 +88,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-class Unusable(Exception):
+class UnusableCheckpoint(Exception):
     """The checkpoint cannot be played with, or not just now. The message is one line."""
 
     def __init__(self, what: str, kind: Kind = DENIED) -> None:
         super().__init__(what)
-        self.failure = Failure(what, kind)
+        self.failure = GenerationFailure(what, kind)
 
 
 class OutOfMemory(Exception):
     """There is no memory for so many answers at once. `asks` are those that were being made."""
 
-    def __init__(self, what: str, asks: list[Ask]) -> None:
+    def __init__(self, what: str, asks: list[GenerationRequest]) -> None:
         super().__init__(what)
         self.asks = asks
 
     @property
-    def failure(self) -> Failure:
-        return Failure(str(self), BUSY)
+    def failure(self) -> GenerationFailure:
+        return GenerationFailure(str(self), BUSY)

@@ -15,9 +15,19 @@ from transformers.cache_utils import DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
 from app.inference.batch import Batch
-from app.inference.generate_batch import PlainBatch
-from app.inference.key_value_cache import Rows
-from app.inference.requests import LENGTH, STOP, Ask, Checkpoint, Failure, OutOfMemory, Said, Unusable, is_out_of_memory
+from app.inference.generate_batch import GenerateBatch
+from app.inference.key_value_cache import KeyValueCache
+from app.inference.requests import (
+    LENGTH,
+    STOP,
+    Checkpoint,
+    Completion,
+    GenerationFailure,
+    GenerationRequest,
+    OutOfMemory,
+    UnusableCheckpoint,
+    is_out_of_memory,
+)
 from app.players.base import REFUSED
 from training import checkpoints
 from training.errors import Refused, one_line
@@ -31,7 +41,7 @@ _LARGE = 256 << 10  # bytes
 _ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
 
 
-class Speaker:
+class ModelRunner:
     """A model with all that is needed to have it answer. Belongs to one thread."""
 
     def __init__(self, checkpoint: Checkpoint, cache_limit: Callable[[], int]) -> None:
@@ -46,7 +56,7 @@ class Speaker:
             model, self._tokenizer = checkpoints.load(checkpoint.folder, checkpoint.sha256, dtype)
             self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model))
         except Refused as error:
-            raise Unusable(str(error)) from None
+            raise UnusableCheckpoint(str(error)) from None
         self.dtype = str(dtype).removeprefix("torch.")
         if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
@@ -57,23 +67,23 @@ class Speaker:
         bytes_a_token = _bytes_in_rows(self._model)
         if bytes_a_token is not None:
             memory = cache_limit if self.device == "cpu" else partial(int, torch.cuda.mem_get_info()[0] * _SHARE)
-            self.batch: Batch | PlainBatch = Batch(self._model, self._ends, silent, memory, bytes_a_token)
+            self.batch: Batch | GenerateBatch = Batch(self._model, self._ends, silent, memory, bytes_a_token)
         else:
             padding = next((token for token in (self._tokenizer.pad_token_id, *self._ends) if token is not None), 0)
-            self.batch = PlainBatch(self._model, self._ends, silent, padding)
+            self.batch = GenerateBatch(self._model, self._ends, silent, padding)
 
-    def prepare(self, ask: Ask) -> bool:
+    def prepare(self, ask: GenerationRequest) -> bool:
         """Make tokens of a chat. False, and a result, where it cannot be one."""
         try:
             ask.prompt = self._renderer.prompt(ask.messages, ask.most)
         except Refused as error:
-            ask.result = Failure(str(error), REFUSED)
+            ask.result = GenerationFailure(str(error), REFUSED)
             return False
         ask.most = min(ask.most, self._renderer.longest - len(ask.prompt))
         ask.begin()
         return True
 
-    def go_on(self, waiting: deque[Ask], most: int) -> list[Ask]:
+    def go_on(self, waiting: deque[GenerationRequest], most: int) -> list[GenerationRequest]:
         """Take in what waits, as far as there is room, and make a step. Returns the asks that have a result now.
 
         Raises OutOfMemory, which leaves nothing under way.
@@ -103,10 +113,10 @@ class Speaker:
         self.batch.leave()
         _give_memory_back()
 
-    def _said(self, ask: Ask) -> Said:
+    def _said(self, ask: GenerationRequest) -> Completion:
         ended = bool(ask.drawn) and ask.drawn[-1] in self._ends
         words = ask.drawn[:-1] if ended else ask.drawn
-        return Said(
+        return Completion(
             text=self._tokenizer.decode(words, skip_special_tokens=True).strip(),
             ids=ask.drawn,
             prompt_tokens=len(ask.prompt),
@@ -145,7 +155,9 @@ def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     """Where it computes, and in which numbers. Raises Unusable for a GPU that is not there."""
     there = torch.cuda.is_available()
     if checkpoint.device == "cuda" and not there:
-        raise Unusable("device: expected a GPU, got none that torch can use; set the model's device to auto or cpu")
+        raise UnusableCheckpoint(
+            "device: expected a GPU, got none that torch can use; set the model's device to auto or cpu"
+        )
     device = "cuda" if there and checkpoint.device != "cpu" else "cpu"
     if checkpoint.dtype == "auto":
         return device, torch.bfloat16 if device == "cuda" else torch.float32
@@ -162,7 +174,7 @@ def _bytes_in_rows(model: Any) -> int | None:
         return None
     ids = [(7919 * at + 13) % min(1000, model.get_input_embeddings().num_embeddings) for at in range(12)]
     parts = [torch.tensor([part], device=model.device) for part in (ids, ids[:7])]
-    rows = Rows(model)
+    rows = KeyValueCache(model)
     try:
         with torch.inference_mode():
             alone = torch.cat([model(input_ids=part).logits[:, -1] for part in parts]).float()

@@ -16,7 +16,15 @@ from typing import Any
 
 import structlog
 
-from app.inference.requests import Ask, Checkpoint, Failure, OutOfMemory, Said, Unusable, is_out_of_memory
+from app.inference.requests import (
+    Checkpoint,
+    Completion,
+    GenerationFailure,
+    GenerationRequest,
+    OutOfMemory,
+    UnusableCheckpoint,
+    is_out_of_memory,
+)
 from app.players.base import BUSY
 
 MOST_ENGINES = 4  # of a process, beyond which an idle one goes
@@ -46,7 +54,7 @@ class Engine:
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
-        self._inbox: queue.SimpleQueue[Ask | _Signal | threading.Event] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[GenerationRequest | _Signal | threading.Event] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._under_way = 0
         self._closed = False
@@ -54,7 +62,7 @@ class Engine:
         self._most = 1  # answers at once
         self._thread = threading.Thread(target=self._run, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
-    def put(self, ask: Ask, most: int) -> bool:
+    def put(self, ask: GenerationRequest, most: int) -> bool:
         """Have an answer made, together with up to `most` in all. False if the engine has ended."""
         with self._lock:
             if self._closed:
@@ -95,22 +103,22 @@ class Engine:
     # ---- The thread ------------------------------------------------------------
 
     def _run(self) -> None:
-        waiting: deque[Ask] = deque()
+        waiting: deque[GenerationRequest] = deque()
         speaker: Any = None
         try:
             speaker = _load(self._checkpoint)
             self._serve(speaker, waiting)
-        except Unusable as error:
+        except UnusableCheckpoint as error:
             self._end(waiting, error.failure)
         except Exception as error:
             log.exception("a local model broke", folder=str(self._checkpoint.folder))
             self._end([*waiting, *(speaker.batch.leave() if speaker else ())], error)
 
-    def _serve(self, speaker: Any, waiting: deque[Ask]) -> None:
+    def _serve(self, speaker: Any, waiting: deque[GenerationRequest]) -> None:
         """Make answers until the engine is closed."""
         limit: int | None = None  # what memory was found to allow
         while self._take(speaker, waiting, block=not (waiting or len(speaker.batch))):
-            ready = deque[Ask]()
+            ready = deque[GenerationRequest]()
             for ask in waiting:
                 if not ask.prompt and not speaker.prepare(ask):
                     self._deliver([ask])
@@ -123,7 +131,7 @@ class Engine:
             except OutOfMemory as error:
                 limit = self._halve(error, waiting)
 
-    def _take(self, speaker: Any, waiting: deque[Ask], block: bool) -> bool:
+    def _take(self, speaker: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
         """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
         try:
             while True:
@@ -148,7 +156,7 @@ class Engine:
         except queue.Empty:
             return True
 
-    def _halve(self, error: OutOfMemory, waiting: deque[Ask]) -> int:
+    def _halve(self, error: OutOfMemory, waiting: deque[GenerationRequest]) -> int:
         """Begin again with half as many at once; a single one that does not fit is told so."""
         limit = len(error.asks) // 2
         log.warning("a local model is out of memory", folder=str(self._checkpoint.folder), at_once=len(error.asks))
@@ -162,8 +170,8 @@ class Engine:
             self._deliver(error.asks)
         return max(1, limit)
 
-    def _deliver(self, asks: Iterable[Ask]) -> None:
-        loops: dict[asyncio.AbstractEventLoop, list[Ask]] = {}
+    def _deliver(self, asks: Iterable[GenerationRequest]) -> None:
+        loops: dict[asyncio.AbstractEventLoop, list[GenerationRequest]] = {}
         for ask in asks:
             loops.setdefault(ask.loop, []).append(ask)
         with self._lock:
@@ -174,7 +182,7 @@ class Engine:
             except RuntimeError:  # its process, or its test, has ended
                 continue
 
-    def _end(self, waiting: Iterable[Ask], result: Failure | Exception) -> None:
+    def _end(self, waiting: Iterable[GenerationRequest], result: GenerationFailure | Exception) -> None:
         """Tell everybody why there will be no answer, and answer nobody any more."""
         with self._lock:
             self._closed = True
@@ -182,7 +190,7 @@ class Engine:
         asks = list(waiting)
         while not self._inbox.empty():
             ask = self._inbox.get()
-            if isinstance(ask, Ask):
+            if isinstance(ask, GenerationRequest):
                 asks.append(ask)
             elif isinstance(ask, threading.Event):
                 ask.set()
@@ -204,17 +212,17 @@ def _load(checkpoint: Checkpoint) -> Any:
         with _loading:
             return import_module("app.inference.runner").Speaker(checkpoint, cache_limit)
     except ImportError as error:
-        raise Unusable(
+        raise UnusableCheckpoint(
             f"expected torch and transformers where the workers run, got none ({error});"
             " install them with pip install -c constraints.txt -e '.[training]'"
         ) from None
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        raise Unusable(f"{checkpoint.folder}: out of memory while it was loaded", BUSY) from None
+        raise UnusableCheckpoint(f"{checkpoint.folder}: out of memory while it was loaded", BUSY) from None
 
 
-def _tell(asks: Iterable[Ask]) -> None:
+def _tell(asks: Iterable[GenerationRequest]) -> None:
     """On the event loop of those who asked."""
     for ask in asks:
         if ask.future.done():
@@ -256,7 +264,7 @@ def release_caches() -> None:
             each.wait()
 
 
-async def answer(checkpoint: Checkpoint, ask: Ask, most: int) -> Said | Failure:
+async def answer(checkpoint: Checkpoint, ask: GenerationRequest, most: int) -> Completion | GenerationFailure:
     """What the checkpoint's model answers, made together with up to `most` in all.
 
     Raises whatever broke the engine, which is begun anew when it is asked next.

@@ -25,7 +25,7 @@ from app.matches.store import append, insert_match
 from app.matches.stored import MODEL, Logged, Record, Seat, load, opened, turn_seed
 from app.models import MatchRow
 from app.players import make_player
-from app.players.base import PlayerSpec, Scripted
+from app.players.base import InstantPlayer, PlayerSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +207,9 @@ def turn_rng(seed: int, seat: int, ply: int, attempt: int) -> random.Random:
 
 
 @lru_cache(maxsize=8)
-def _scripted(name: str, manner: str | None) -> Scripted:
+def _scripted(name: str, manner: str | None) -> InstantPlayer:
     options = {} if manner is None else {"manner": manner}
-    return cast(Scripted, make_player(PlayerSpec("scripted", name, options)))
+    return cast(InstantPlayer, make_player(PlayerSpec("scripted", name, options)))
 
 
 def scripted_text(record: Record) -> str:

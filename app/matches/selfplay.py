@@ -22,7 +22,7 @@ from app.matches.live import scripted_move
 from app.matches.store import generation_row
 from app.matches.stored import Record, Seat, opened
 from app.players import make_player
-from app.players.base import BUSY, DENIED, Generation, Generator, PlayerFailed, Scripted
+from app.players.base import BUSY, DENIED, Generation, InstantPlayer, ModelPlayer, PlayerFailed
 
 log = structlog.get_logger()
 
@@ -76,7 +76,7 @@ class Chair:
     """A model at the tables of a round: who it is, how it plays, and how long is waited for it."""
 
     seat: Seat
-    player: Scripted | Generator
+    player: InstantPlayer | ModelPlayer
     patience: Patience
     scripted: bool
 
@@ -90,7 +90,7 @@ class Chair:
     @property
     def at_once(self) -> int:
         """How many calls of the model may be in flight."""
-        return 1 if self.scripted else cast(Generator, self.player).at_once
+        return 1 if self.scripted else cast(ModelPlayer, self.player).at_once
 
 
 @dataclass(slots=True, eq=False)
@@ -133,7 +133,7 @@ async def _ask(table: Table, seat: int, chair: Chair, tell: Callable[[Table], Aw
     while not table.closed:
         match = table.record.match
         refused = [(violated.text, violated.reason) for violated in match.refused]
-        player = cast(Generator, chair.player)
+        player = cast(ModelPlayer, chair.player)
         try:
             generation = await player.reply(
                 match.view(seat), match.prompts[seat] or {}, refused, table.record.turn_seed

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.games import find_game
-from app.games.base import JSON, Entry, View
+from app.games.base import JSON, TranscriptEntry, View
 from app.games.negotiation.contexts import ITEMS
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import TABOO
@@ -36,7 +36,7 @@ class _Words:
     commands: tuple[tuple[str, str], ...]
     compose: Callable[[View, str], Typed]
     opening: Callable[[View], list[str]]
-    said: Callable[[Entry], str]
+    said: Callable[[TranscriptEntry], str]
     endings: dict[str, str]
 
 
@@ -81,7 +81,7 @@ def opening_lines(view: View) -> list[str]:
     return [f"{find_game(view.game).title}. You are the {view.role}.", *_words(view).opening(view)]
 
 
-def entry_line(view: View, entry: Entry) -> str:
+def entry_line(view: View, entry: TranscriptEntry) -> str:
     """One line of the conversation; later lines of a text are set in below its first."""
     who = "     you" if entry.by == "you" else " partner"
     said = "made an offer; you will see it when yours is made" if entry.text is None else _words(view).said(entry)
@@ -159,7 +159,7 @@ def _objective(lam: float) -> str:
     return f"Your score is your points and {lam:g} times your partner’s."
 
 
-def _said_in_negotiation(entry: Entry) -> str:
+def _said_in_negotiation(entry: TranscriptEntry) -> str:
     body = _PREFIX.sub("", entry.text or "", count=1)
     return f"takes {body}" if entry.kind == "proposal" else body
 

@@ -22,7 +22,7 @@ from app.matches.sweep import PATIENCE, hold_lease
 from app.matches.turns import Desk
 from app.models import LanguageModel, Lease
 from app.players import make_player
-from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
+from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
 from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import player_spec
 
@@ -74,7 +74,7 @@ class Trial(NamedTuple):
 
     def reply(self, home: Path) -> Coroutine[Any, Any, Generation]:
         """The call, to be awaited; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be called."""
-        player = cast(Generator, make_player(self.spec, home))
+        player = cast(ModelPlayer, make_player(self.spec, home))
         return player.reply(self.match.view(cast(int, self.match.to_move)), self.prompt, seed=str(SEED))
 
     def result(self, call: Callable[[], Generation], seconds: float) -> JSON:

@@ -29,7 +29,7 @@ from app.matches.stored import Record, load
 from app.matches.sweep import turn_is_free
 from app.models import MatchRow
 from app.players import make_player
-from app.players.base import Generation, Generator, PlayerFailed, PlayerSpec
+from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
 
 MOST_LEASES = 5  # a turn whose worker died this often is not tried again
 
@@ -109,7 +109,7 @@ def _play_once(desk: Desk, record: Record) -> Record:
 
 def _ask(desk: Desk, record: Record, seat: int, spec: PlayerSpec) -> Generation:
     """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
-    player = cast(Generator, make_player(spec, desk.settings.home))
+    player = cast(ModelPlayer, make_player(spec, desk.settings.home))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
     call = desk.call(player.reply(record.match.view(seat), prompt, refused, record.turn_seed))

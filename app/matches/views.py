@@ -6,7 +6,7 @@ know, so nothing private can leak by a slip further out.
 
 from collections.abc import Sequence
 
-from app.games.base import JSON, Entry
+from app.games.base import JSON, TranscriptEntry
 from app.matches.engine import Match
 
 _ALWAYS = ("match", "ply")
@@ -60,7 +60,7 @@ def change(before: JSON, after: JSON) -> JSON:
     return fields
 
 
-def _entry(entry: Entry, times: Sequence[str]) -> JSON:
+def _entry(entry: TranscriptEntry, times: Sequence[str]) -> JSON:
     return {"ply": entry.ply, "by": entry.by, "kind": entry.kind, "text": entry.text, "at": times[entry.ply]}
 
 

@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 
 from app.errors import Invalid
-from app.players.base import Generator, PlayerSpec, Scripted
+from app.players.base import InstantPlayer, ModelPlayer, PlayerSpec
 from app.players.local.options import located
 
 _MODULES = {
@@ -14,7 +14,7 @@ _MODULES = {
 }
 
 
-def make_player(spec: PlayerSpec, home: Path | None = None) -> Scripted | Generator:
+def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | ModelPlayer:
     """Build the player that a spec describes; `home` is PARLOR_HOME, in which the path of a local model may begin.
 
     Raises Invalid for a kind or an option that does not exist.
@@ -23,5 +23,5 @@ def make_player(spec: PlayerSpec, home: Path | None = None) -> Scripted | Genera
         raise Invalid(f"kind of player: expected {' or '.join(_MODULES)}, got {spec.kind!r}")
     if spec.kind == "local" and home is not None:
         spec = located(spec, home)
-    player: Scripted | Generator = importlib.import_module(_MODULES[spec.kind]).make(spec)
+    player: InstantPlayer | ModelPlayer = importlib.import_module(_MODULES[spec.kind]).make(spec)
     return player

@@ -68,7 +68,7 @@ class PlayerFailed(AppError):
         self.kind = kind
 
 
-class Scripted(Protocol):
+class InstantPlayer(Protocol):
     """A player that answers at once and always the same for the same view and generator."""
 
     def choose(self, view: View, rng: random.Random) -> str:
@@ -76,7 +76,7 @@ class Scripted(Protocol):
         ...
 
 
-class Generator(Protocol):
+class ModelPlayer(Protocol):
     """A player that calls a model."""
 
     @property

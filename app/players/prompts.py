@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from app.config import ROOT
 from app.errors import Invalid, NotFound
-from app.games.base import JSON, Entry, View
+from app.games.base import JSON, TranscriptEntry, View
 from app.players.base import Refused
 
 FOLDER = ROOT / "data" / "prompts"
@@ -88,7 +88,7 @@ def _assistant(content: str) -> Message:
     return {"role": "assistant", "content": content}
 
 
-def _partners(move: Entry, words: Mapping[str, str]) -> str:
+def _partners(move: TranscriptEntry, words: Mapping[str, str]) -> str:
     """A partner's move as it was first seen: a kind that has its own section was hidden, and stays so."""
     return words.get(f"partner {move.kind}") or move.text or ""
 

@@ -139,7 +139,7 @@ def channel_of(model: LanguageModel) -> Channel:
     options = read_options(player_spec(model))
     if options is None:
         return Channel(True, 1, None, prices_of_model(model))
-    a_minute = options.tokens_per_minute if isinstance(options, api_options.Options) else None
+    a_minute = options.tokens_per_minute if isinstance(options, api_options.ApiOptions) else None
     return Channel(False, options.in_flight, a_minute, prices_of_model(model))
 
 

@@ -19,9 +19,9 @@ from app.extensions import reading, writing
 from app.inference import runner as models
 from app.inference import scheduler as engines
 from app.inference.batch import Batch
-from app.inference.generate_batch import PlainBatch
-from app.inference.key_value_cache import Rows
-from app.inference.requests import Ask, Checkpoint, Failure, Said, Sampling
+from app.inference.generate_batch import GenerateBatch
+from app.inference.key_value_cache import KeyValueCache
+from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
 from app.matches import engine as rules
 from app.matches import live
 from app.matches.stored import Seat, load
@@ -69,32 +69,32 @@ def opening(number: int) -> Messages:
 
 async def said(
     checkpoint: Checkpoint, messages: Messages, sampling: Sampling = GREEDY, seed: str | None = None, most: int = 9
-) -> Said | Failure:
+) -> Completion | GenerationFailure:
     loop = asyncio.get_running_loop()
-    ask = Ask(messages, sampling, most, seed, loop, loop.create_future())
+    ask = GenerationRequest(messages, sampling, most, seed, loop, loop.create_future())
     return await engines.answer(checkpoint, ask, 8)
 
 
-async def talk(checkpoint: Checkpoint, number: int, turns: int = 3) -> list[Said]:
+async def talk(checkpoint: Checkpoint, number: int, turns: int = 3) -> list[Completion]:
     """A conversation in which each prompt goes on from the last one and its answer."""
     messages, found = opening(number), []
     for turn in range(turns):
         answer = await said(checkpoint, messages)
-        assert isinstance(answer, Said)
+        assert isinstance(answer, Completion)
         found.append(answer)
         told = {"role": "user", "content": SAID[(number + turn) % len(SAID)]}
         messages = [*messages, {"role": "assistant", "content": answer.text or "-"}, told]
     return found
 
 
-def together(checkpoint: Checkpoint, numbers: Sequence[int]) -> list[list[Said]]:
-    async def everybody() -> list[list[Said]]:
+def together(checkpoint: Checkpoint, numbers: Sequence[int]) -> list[list[Completion]]:
+    async def everybody() -> list[list[Completion]]:
         return list(await asyncio.gather(*(talk(checkpoint, number) for number in numbers)))
 
     return asyncio.run(everybody())
 
 
-def by_hand(checkpoint: Checkpoint, number: int, answers: Sequence[Said]) -> list[list[int]]:
+def by_hand(checkpoint: Checkpoint, number: int, answers: Sequence[Completion]) -> list[list[int]]:
     """The same conversation, each token from a forward pass over everything before it, alone."""
     model = AutoModelForCausalLM.from_pretrained(checkpoint.folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder)
@@ -118,12 +118,12 @@ def by_hand(checkpoint: Checkpoint, number: int, answers: Sequence[Said]) -> lis
 # ---- Answers --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "way"), [("words", Batch), ("gpt2", Batch), ("mistral", PlainBatch)])
+@pytest.mark.parametrize(("kind", "way"), [("words", Batch), ("gpt2", Batch), ("mistral", GenerateBatch)])
 def test_what_a_greedy_model_says_does_not_depend_on_what_it_is_batched_with(
     checkpoints: dict[str, Checkpoint], kind: str, way: type
 ) -> None:
     checkpoint = checkpoints[kind]
-    assert isinstance(models.Speaker(checkpoint, engines.cache_limit).batch, way)
+    assert isinstance(models.ModelRunner(checkpoint, engines.cache_limit).batch, way)
     batched = together(checkpoint, range(20))
     for number in (0, 7, 19):
         [alone] = together(checkpoint, [number])
@@ -138,7 +138,7 @@ def test_a_seed_decides_what_is_drawn_and_nothing_else_does(checkpoints: dict[st
 
     async def drawn(*seeds: str) -> list[list[int]]:
         answers = await asyncio.gather(*(said(checkpoints["words"], opening(3), sampling, seed) for seed in seeds))
-        return [answer.ids for answer in answers if isinstance(answer, Said)]
+        return [answer.ids for answer in answers if isinstance(answer, Completion)]
 
     [alone] = asyncio.run(drawn("7/0/2/0"))
     many = asyncio.run(drawn("1/0/0/0", "7/0/2/0", *map(str, range(30)), "7/0/2/0"))
@@ -169,7 +169,7 @@ def test_an_answer_says_how_it_came_about(checkpoints: dict[str, Checkpoint]) ->
 def test_a_model_can_compute_in_half_the_numbers(checkpoints: dict[str, Checkpoint]) -> None:
     for kind in ("words", "mistral"):
         answer = asyncio.run(said(checkpoints[kind]._replace(dtype="bfloat16"), opening(2)))
-        assert isinstance(answer, Said)
+        assert isinstance(answer, Completion)
         assert answer.dtype == "bfloat16"
         assert answer.ids
 
@@ -177,21 +177,21 @@ def test_a_model_can_compute_in_half_the_numbers(checkpoints: dict[str, Checkpoi
 def test_with_too_little_memory_answers_are_made_a_few_at_a_time(
     checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, most = Rows.forward, 3
+    whole, most = KeyValueCache.forward, 3
     expected = together(checkpoints["words"], range(10))
 
-    def forward(self: Rows, begin: int, pieces: Any, starts: Any) -> Any:
+    def forward(self: KeyValueCache, begin: int, pieces: Any, starts: Any) -> Any:
         if begin + len(pieces) > most:
             raise torch.OutOfMemoryError("no more")
         return whole(self, begin, pieces, starts)
 
-    monkeypatch.setattr(Rows, "forward", forward)
+    monkeypatch.setattr(KeyValueCache, "forward", forward)
     monkeypatch.setattr(engines, "_engines", type(engines._engines)())
     found = together(checkpoints["words"], range(10))
     assert [[each.ids for each in talks] for talks in found] == [[each.ids for each in talks] for talks in expected]
     most = 0
     failed = asyncio.run(said(checkpoints["words"], opening(1)))
-    assert isinstance(failed, Failure)
+    assert isinstance(failed, GenerationFailure)
     assert (failed.kind, "out of memory" in failed.what) == (BUSY, True)
 
 
@@ -203,7 +203,7 @@ def test_keys_and_values_take_no_more_memory_than_they_may_and_the_answers_are_t
     taken, rows = [], []
     whole = Batch.step
 
-    def step(self: Batch) -> list[Ask]:
+    def step(self: Batch) -> list[GenerationRequest]:
         rows.append(len(self))
         found = whole(self)
         taken.append(self._rows.nbytes + self._kept._bytes)
@@ -229,7 +229,7 @@ def test_models_share_the_memory_and_let_go_of_it_when_nobody_will_go_on(
     let_go = []
     whole_leave = Batch.leave
 
-    def leave(self: Batch) -> list[Ask]:
+    def leave(self: Batch) -> list[GenerationRequest]:
         before = self._kept._bytes + self._rows.nbytes
         asks = whole_leave(self)
         let_go.append((before, self._kept._bytes + self._rows.nbytes))
@@ -252,9 +252,9 @@ def test_an_idle_model_makes_room_for_another_and_one_in_use_does_not(
     async def both() -> None:
         long = asyncio.create_task(said(checkpoints["gpt2"], opening(1), Sampling(1, None, None), "x", 900))
         await asyncio.sleep(0)
-        assert isinstance(await said(checkpoints["words"], opening(1)), Said)
+        assert isinstance(await said(checkpoints["words"], opening(1)), Completion)
         assert list(engines._engines) == [checkpoints["gpt2"], checkpoints["words"]]
-        assert isinstance(await long, Said)
+        assert isinstance(await long, Completion)
         await said(checkpoints["words"], opening(2))
         assert list(engines._engines) == [checkpoints["words"]]
 
@@ -303,7 +303,7 @@ def test_a_checkpoint_that_cannot_be_used_is_said_to_be_so_and_works_again_when_
     shutil.rmtree(folder, ignore_errors=True)
     kept.rename(folder)
     checkpoint = Checkpoint(folder, sha256, "cpu", "auto")
-    assert isinstance(asyncio.run(said(checkpoint, opening(1))), Said)
+    assert isinstance(asyncio.run(said(checkpoint, opening(1))), Completion)
 
 
 def test_without_torch_the_line_says_what_to_install(
@@ -331,7 +331,7 @@ def test_a_prompt_that_cannot_fit_is_refused_and_others_go_on(checkpoints: dict[
     checkpoint = checkpoints["words"]  # takes 256 tokens, and the full rules have more
     failed = failure(player(checkpoint.folder, checkpoint.sha256))
     assert (failed.kind, "expected rules and last turn in" in failed.message) == (REFUSED, True), failed.message
-    assert isinstance(asyncio.run(said(checkpoint, opening(1))), Said)
+    assert isinstance(asyncio.run(said(checkpoint, opening(1))), Completion)
 
 
 def test_asking_a_local_model_loads_no_torch_where_it_is_asked(checkpoints: dict[str, Checkpoint]) -> None:

@@ -41,7 +41,7 @@ _TO_LISTENER = re.compile(r"\b(?:to|for) (?:you|u|ya)\b")
 _NOT_LITTLE = re.compile(r"\bnot? (?:be )?(?:without|just|only)\b")
 
 
-class Worth(NamedTuple):
+class StatedValue(NamedTuple):
     """What one clause says that things are worth: points by item, and items that are liked or, if `little`, are not."""
 
     values: tuple[tuple[int, int], ...]
@@ -49,7 +49,7 @@ class Worth(NamedTuple):
     little: bool
 
 
-class Ear:
+class ClaimParser:
     """What has been heard of one text. `heard` is the speaker's share, None where nothing was said."""
 
     def __init__(self, counts: Counts) -> None:
@@ -94,7 +94,7 @@ class Ear:
         self.values.update(prices)
         return True
 
-    def _hear_worths(self, worths: Sequence[Worth]) -> None:
+    def _hear_worths(self, worths: Sequence[StatedValue]) -> None:
         for worth in worths:
             self.values.update(worth.values)
             items = worth.items.difference(self.values)
@@ -348,7 +348,7 @@ class Ear:
 
 
 @lru_cache(maxsize=2048)  # there are few ways to say what one likes, and no other sentence takes as long to read
-def _taken_apart(sentence: str) -> tuple[Sequence[str], tuple[Worth, ...]]:
+def _taken_apart(sentence: str) -> tuple[Sequence[str], tuple[StatedValue, ...]]:
     """The words of a sentence that speaks of worth, without those that do, and what these say."""
     left, worths = [], []
     worth = False
@@ -363,10 +363,10 @@ def _taken_apart(sentence: str) -> tuple[Sequence[str], tuple[Worth, ...]]:
     return tuple(TOKEN.findall(" ".join(left))), tuple(worths)
 
 
-def _worth(clause: str, words: Sequence[str]) -> Worth:
+def _worth(clause: str, words: Sequence[str]) -> StatedValue:
     values = _VALUE.findall(clause)
     little = not LITTLE.isdisjoint(words) and not _NOT_LITTLE.search(clause)
-    return Worth(
+    return StatedValue(
         values=tuple((ITEMS[name][0], 0 if n == "nothing" else NUMBERS.get(n, 0)) for name, n in values),
         items=frozenset(ITEMS[word][0] for word in words if word in ITEMS),
         little=little,
@@ -381,31 +381,31 @@ _NOT_OF_ALL = frozenset(("rest", SPEAKER, LISTENER))  # "all the rest", "all I w
 _SPARED = frozenset(("negotiable", "day", "night"))  # "the rest is negotiable", "have a nice rest of the day"
 _BEGGING = frozenset(("let", "give", "leave", "gimme", "lemme"))
 _PEOPLE = frozenset((SPEAKER, LISTENER))
-_PARTS: Mapping[str, Callable[[Ear, str], None]] = {
-    SPEAKER: Ear._person,
-    LISTENER: Ear._person,
-    EACH: Ear._person,
-    "mine": Ear._possessive,
-    "yours": Ear._possessive,
-    "all": Ear._all,
-    "everything": Ear._everything,
-    "rest": Ear._rest,
-    "things": Ear._things,
-    "half": Ear._half,
-    "but": Ear._but,
-    "give": Ear._give,
-    "want": Ear._want,
-    "take": Ear._take,
-    "not": Ear._not,
-    "no": Ear._no,
-    "for": Ear._for,
-    "without": Ear._without,
-    "or": Ear._or,
-    "stop": Ear._stop,
-    "comma": Ear._comma,
+_PARTS: Mapping[str, Callable[[ClaimParser, str], None]] = {
+    SPEAKER: ClaimParser._person,
+    LISTENER: ClaimParser._person,
+    EACH: ClaimParser._person,
+    "mine": ClaimParser._possessive,
+    "yours": ClaimParser._possessive,
+    "all": ClaimParser._all,
+    "everything": ClaimParser._everything,
+    "rest": ClaimParser._rest,
+    "things": ClaimParser._things,
+    "half": ClaimParser._half,
+    "but": ClaimParser._but,
+    "give": ClaimParser._give,
+    "want": ClaimParser._want,
+    "take": ClaimParser._take,
+    "not": ClaimParser._not,
+    "no": ClaimParser._no,
+    "for": ClaimParser._for,
+    "without": ClaimParser._without,
+    "or": ClaimParser._or,
+    "stop": ClaimParser._stop,
+    "comma": ClaimParser._comma,
 }
-_LEXICON: Mapping[str, Callable[[Ear, str], None]] = {
+_LEXICON: Mapping[str, Callable[[ClaimParser, str], None]] = {
     **{word: _PARTS[part] for word, part in PART.items()},
-    **dict.fromkeys(NUMBERS, Ear._counted),
-    **dict.fromkeys(ITEMS, Ear._item),
+    **dict.fromkeys(NUMBERS, ClaimParser._counted),
+    **dict.fromkeys(ITEMS, ClaimParser._item),
 }

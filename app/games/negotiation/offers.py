@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from app.games.negotiation.contexts import Counts
-from app.games.negotiation.understanding import Reading, Share, read
+from app.games.negotiation.understanding import Share, Utterance, read
 from app.games.negotiation.vocabulary import SPEAKER
 
 Message = tuple[str, str | None]  # by you or partner, and the text
@@ -27,7 +27,7 @@ _COURTESIES = re.compile(
 
 
 @dataclass(slots=True)
-class Conversation:
+class OfferHistory:
     """Offers and likings voiced so far. Every allocation is *mine*, whoever named it; the partner gets the rest."""
 
     counts: Counts
@@ -37,16 +37,16 @@ class Conversation:
     table_by: str | None = None  # you | partner
     agreed: Counts | None = None  # the last split that both have voiced, until somebody takes it back
     own_messages: int = 0
-    last: Reading = field(default_factory=Reading)  # the partner's last message
+    last: Utterance = field(default_factory=Utterance)  # the partner's last message
     idle: bool = False  # whether that told nothing about books, hats and balls
     greeted: bool = False  # whether it held a greeting
     excess: int | None = None  # the thing of which it asked for more than there is
     pressed: int = 0  # the partner's messages since my first offer that were not idle and not impossible
     evidence: tuple[Evidence, ...] = ()
 
-    def copy(self) -> "Conversation":
+    def copy(self) -> "OfferHistory":
         """The same again, to be carried on from here. Written out because this is done at every move."""
-        return Conversation(
+        return OfferHistory(
             self.counts,
             self.mine,
             self.theirs,
@@ -96,7 +96,7 @@ class Conversation:
             self.theirs = share
             self.evidence += (("demand", self.complement(share)),)
 
-    def _answered(self, by: str, reading: Reading) -> None:
+    def _answered(self, by: str, reading: Utterance) -> None:
         if reading.answer is True and self.table is not None:
             if self.table_by != by:
                 self.agreed = self.table
@@ -105,13 +105,13 @@ class Conversation:
                 self.evidence += (("refused", self.complement(self.mine)),)
             self.agreed = None
 
-    def _learn(self, reading: Reading) -> None:
+    def _learn(self, reading: Utterance) -> None:
         if reading.high or reading.low or reading.values:
             self.evidence += tuple(("high", (item,)) for item in reading.high)
             self.evidence += tuple(("low", (item,)) for item in reading.low)
             self.evidence += tuple(("value", pair) for pair in reading.values)
 
-    def _whole(self, by: str, reading: Reading) -> Counts | None:
+    def _whole(self, by: str, reading: Utterance) -> Counts | None:
         """The whole split that a message means, what it leaves open filled from what was said before."""
         if not reading.names_a_split:
             return None
@@ -130,14 +130,14 @@ class Conversation:
         """My share, given the speaker's; and the other way round."""
         return share if by == "you" else self.complement(share)
 
-    def _confirms(self, by: str, reading: Reading) -> bool:
+    def _confirms(self, by: str, reading: Utterance) -> bool:
         """Whether a message names only what the other side's split on the table holds already."""
         if reading.rest is not None or reading.answer is False or self.table is None:
             return False
         (a, b, c), (x, y, z) = reading.share, self._as_mine(by, self.table)
         return (a is None or a == x) and (b is None or b == y) and (c is None or c == z)
 
-    def _is_about_the_other(self, by: str, reading: Reading) -> bool:
+    def _is_about_the_other(self, by: str, reading: Utterance) -> bool:
         """Whether "how about one hat?" haggles over the other side's demand, not over the speaker's own."""
         if reading.owned or not (reading.asks or reading.answer) or reading.rest is not None:
             return False
@@ -148,7 +148,7 @@ class Conversation:
             return False
         return _within(reading.share, self.complement(self._as_mine(by, other)))
 
-    def _echoes(self, by: str, reading: Reading) -> bool:
+    def _echoes(self, by: str, reading: Utterance) -> bool:
         """Whether "ok, the book and one hat" repeats what the other side has asked for."""
         if self.table is None or reading.owned or reading.answer is not True:
             return False
@@ -161,7 +161,7 @@ class Conversation:
         )
         return first, second, third
 
-    def _before(self, by: str, reading: Reading) -> Counts:
+    def _before(self, by: str, reading: Utterance) -> Counts:
         """The speaker's share of whatever the message does not name."""
         if reading.rest is not None and reading.share == _NOTHING and self.table is not None:
             # "I take the rest", of what the other side has just named
@@ -176,30 +176,30 @@ class Conversation:
         return self.counts if reading.gave and not reading.took else (0, 0, 0)
 
 
-def follow(counts: Counts, heard: tuple[Message, ...]) -> Conversation:
+def follow(counts: Counts, heard: tuple[Message, ...]) -> OfferHistory:
     """What has been said after all of `heard`. The result is shared: read it, never change it."""
     if len(heard) > _LONG:  # nobody talks so long in earnest, and each text before is remembered anyway
-        return _fold(Conversation(counts), heard)
+        return _fold(OfferHistory(counts), heard)
     return _follow(counts, heard)
 
 
 @lru_cache(maxsize=4096)
-def _follow(counts: Counts, heard: tuple[Message, ...]) -> Conversation:
+def _follow(counts: Counts, heard: tuple[Message, ...]) -> OfferHistory:
     if not heard:
-        return Conversation(counts)
+        return OfferHistory(counts)
     # What this seat worked out at its last turn, and what has been said since: its own message, perhaps an answer.
     since = 1 if heard[-1][0] == "you" else 2
     return _fold(_follow(counts, heard[:-since]).copy(), heard[-since:])
 
 
-def _fold(conversation: Conversation, heard: tuple[Message, ...]) -> Conversation:
+def _fold(conversation: OfferHistory, heard: tuple[Message, ...]) -> OfferHistory:
     for by, text in heard:
         conversation.hear(by, text or "")
     return conversation
 
 
 @lru_cache(maxsize=4096)
-def _listen(text: str, counts: Counts) -> tuple[Reading, bool]:
+def _listen(text: str, counts: Counts) -> tuple[Utterance, bool]:
     """What the partner's text says, and whether it held a greeting."""
     # "I'm good, thanks" is no yes to what is on the table.
     plain, courtesies = _COURTESIES.subn(" ", text.replace("’", "'"))
@@ -207,7 +207,7 @@ def _listen(text: str, counts: Counts) -> tuple[Reading, bool]:
     return reading, courtesies > 0
 
 
-def _is_idle(reading: Reading) -> bool:
+def _is_idle(reading: Utterance) -> bool:
     told = reading.answer is not None or reading.high or reading.low or reading.values
     return not (told or reading.names_a_split or reading.share != _NOTHING)
 

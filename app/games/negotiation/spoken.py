@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.games.negotiation.contexts import Counts
-from app.games.negotiation.offers import Conversation
+from app.games.negotiation.offers import OfferHistory
 
 
 def was_said(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts) -> bool:
@@ -17,7 +17,7 @@ def was_said(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts)
 
 def _heard(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts, seat: int) -> bool:
     """Whether `seat` hears the split named."""
-    talk = Conversation(counts)
+    talk = OfferHistory(counts)
     mine = share if seat == 0 else talk.complement(share)
     for by, text in messages:
         talk.hear("you" if by == seat else "partner", text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.games.negotiation import vocabulary
-from app.games.negotiation.claims import Ear
+from app.games.negotiation.claims import ClaimParser
 from app.games.negotiation.contexts import Counts
 
 LONGEST = 600  # characters that are read; nobody bargains in more, and reading stays quick
@@ -21,7 +21,7 @@ Share = tuple[int | None, int | None, int | None]  # what the speaker is to get,
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Utterance:
     """What a text says. `share` is the speaker's; `answer` is True for yes, False for no, None for neither.
 
     `rest` names who gets what was not named (speaker or listener), if the text says so; `took` and `gave` tell
@@ -50,20 +50,20 @@ class Reading:
         return self.rest is not None or self.took or self.gave
 
 
-def read(text: str, counts: Counts) -> Reading:
+def read(text: str, counts: Counts) -> Utterance:
     """Read one message, with or without its prefix, about a table of `counts` books, hats and balls."""
     return _read(text[:LONGEST], counts)
 
 
 @lru_cache(maxsize=16384)
-def _read(text: str, counts: Counts) -> Reading:
+def _read(text: str, counts: Counts) -> Utterance:
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     plain = plain.lower().replace("’", "'").replace("`", "'").removeprefix("[message]").strip()
     words = vocabulary.TOKEN.findall(plain)
-    ear = Ear(counts)
+    ear = ClaimParser(counts)
     ear.hear(plain, words)
     first, second, third = ear.heard
-    return Reading(
+    return Utterance(
         share=(first, second, third),
         rest=ear.rest,
         took=ear.took or (ear.kept and not ear.gave),

@@ -37,7 +37,7 @@ from app.config import load_settings
 from app.errors import Invalid
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_host, open_socket
-from app.players.api.limits import Limits
+from app.players.api.limits import RateLimits
 from app.players.base import BUSY, DENIED, REFUSED, Kind
 
 CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
@@ -59,7 +59,7 @@ _HEADERS = {"Accept": "application/json", "Content-Type": "application/json", "U
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ChatRequest:
     """A request, ready to be sent as often as it takes. `tokens` is what it may cost, `timeout` is of each attempt."""
 
     body: bytes
@@ -69,7 +69,7 @@ class Call:
     retries: int
 
 
-class Answer(NamedTuple):
+class ChatResponse(NamedTuple):
     """A chat completion as the server sent it: an object with a list of choices."""
 
     body: JSON
@@ -77,7 +77,7 @@ class Answer(NamedTuple):
     latency: float  # seconds from the first request on, retries included
 
 
-class Failure(NamedTuple):
+class ChatFailure(NamedTuple):
     """Why there is none. `what` may quote the server, and with it the key."""
 
     what: str
@@ -86,7 +86,7 @@ class Failure(NamedTuple):
     latency: float = 0.0
 
 
-class _Miss(NamedTuple):
+class _FailedAttempt(NamedTuple):
     """An attempt that brought nothing."""
 
     what: str
@@ -97,31 +97,31 @@ class _Miss(NamedTuple):
     used: int | None = None  # tokens
 
 
-class Client:
+class ChatClient:
     """One address, for one event loop. The connections are as many as the limits of its models let through."""
 
     def __init__(self, base_url: str, rng: random.Random | None = None) -> None:
         self._url = f"{base_url}/chat/completions"
         self._rng = rng or random.Random()
-        self._limits: dict[object, Limits] = {}
+        self._limits: dict[object, RateLimits] = {}
         # A generator, because the end of a loop closes those that are open: asyncio.run does, and whoever runs a
         # loop in another way calls loop.shutdown_asyncgens().
         self._life = _session(base_url)
         self._session: ClientSession | None = None
         self._refusal = _refused_address(base_url)
 
-    def limits(self, model: object, in_flight: int, tokens_per_minute: int | None) -> Limits:
+    def limits(self, model: object, in_flight: int, tokens_per_minute: int | None) -> RateLimits:
         """What all players of a model share."""
         limits = self._limits.get(model)
         if limits is None:
-            limits = self._limits[model] = Limits(in_flight, tokens_per_minute)
+            limits = self._limits[model] = RateLimits(in_flight, tokens_per_minute)
         limits.narrow(in_flight, tokens_per_minute)
         return limits
 
-    async def complete(self, call: Call, limits: Limits) -> Answer | Failure:
+    async def complete(self, call: ChatRequest, limits: RateLimits) -> ChatResponse | ChatFailure:
         """Send a request until it is answered, refused, or out of retries."""
         if self._refusal is not None:
-            return Failure(self._refusal, DENIED)
+            return ChatFailure(self._refusal, DENIED)
         session = self._session
         if session is None:
             session = self._session = await anext(self._life)
@@ -132,21 +132,21 @@ class Client:
             try:
                 began = began or time.perf_counter()
                 found = await self._attempt(session, call)
-                if not isinstance(found, _Miss):
+                if not isinstance(found, _FailedAttempt):
                     used = _tokens(found)
-                    return Answer(found, retries, time.perf_counter() - began)
+                    return ChatResponse(found, retries, time.perf_counter() - began)
                 used = found.used
                 if found.for_all and found.wait is not None:
                     limits.hold(min(found.wait, LONGEST_PAUSE))  # before the next one takes the place
             finally:
                 limits.leave(call.tokens, used)
             if not found.again or retries >= call.retries:
-                return Failure(found.what, found.kind, retries, time.perf_counter() - began)
+                return ChatFailure(found.what, found.kind, retries, time.perf_counter() - began)
             if not found.for_all:  # else the limits make it wait, with everybody
                 await asyncio.sleep(pause(retries, self._rng) if found.wait is None else found.wait)
             retries += 1
 
-    async def _attempt(self, session: ClientSession, call: Call) -> JSON | _Miss:
+    async def _attempt(self, session: ClientSession, call: ChatRequest) -> JSON | _FailedAttempt:
         try:
             async with session.post(
                 self._url, data=call.body, headers=call.headers, timeout=call.timeout, allow_redirects=False
@@ -154,24 +154,26 @@ class Client:
                 raw = await _body(response)
                 status, headers = response.status, response.headers
         except ConnectionTimeoutError:
-            return _Miss(f"expected a connection within {call.timeout.sock_connect:g} s, got none", BUSY, True)
+            return _FailedAttempt(f"expected a connection within {call.timeout.sock_connect:g} s, got none", BUSY, True)
         except TimeoutError:
-            return _Miss(f"expected an answer within {call.timeout.total:g} s, got none", BUSY, True)
+            return _FailedAttempt(f"expected an answer within {call.timeout.total:g} s, got none", BUSY, True)
         except ClientConnectorCertificateError as error:
-            return _Miss(f"expected a certificate that can be trusted, got {error}", DENIED, False, used=0)
+            return _FailedAttempt(f"expected a certificate that can be trusted, got {error}", DENIED, False, used=0)
         except ClientConnectorError as error:
             if isinstance(error.os_error, ForbiddenAddress):
-                return _Miss(str(error.os_error), DENIED, False, used=0)
-            return _Miss(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
+                return _FailedAttempt(str(error.os_error), DENIED, False, used=0)
+            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
         except ClientHttpProxyError as error:
-            return _Miss(f"expected a way through the proxy, got HTTP {error.status}", *_verdict(error.status), used=0)
+            return _FailedAttempt(
+                f"expected a way through the proxy, got HTTP {error.status}", *_verdict(error.status), used=0
+            )
         except ClientPayloadError as error:
-            return _Miss(f"expected a whole answer, got {type(error).__name__}: {error}", BUSY, True)
+            return _FailedAttempt(f"expected a whole answer, got {type(error).__name__}: {error}", BUSY, True)
         except (ClientError, OSError) as error:
-            return _Miss(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
+            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
         if raw is None:
             what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
-            return _Miss(what, DENIED, False)
+            return _FailedAttempt(what, DENIED, False)
         return _read(raw) if 200 <= status < 300 else _refusal(raw, status, headers)
 
 
@@ -205,10 +207,10 @@ def ordered_pause(headers: Mapping[str, str], now: float) -> float | None:
 # ---- Sessions ------------------------------------------------------------------
 
 # Open connections belong to a loop.
-_clients: dict[tuple[asyncio.AbstractEventLoop, str], Client] = {}
+_clients: dict[tuple[asyncio.AbstractEventLoop, str], ChatClient] = {}
 
 
-def client(base_url: str) -> Client:
+def client(base_url: str) -> ChatClient:
     """The client of the running loop for an address."""
     loop = asyncio.get_running_loop()
     found = _clients.get((loop, base_url))
@@ -216,7 +218,7 @@ def client(base_url: str) -> Client:
         for known in list(_clients):
             if known[0].is_closed():
                 _clients.pop(known, None)
-        found = _clients[loop, base_url] = Client(base_url)
+        found = _clients[loop, base_url] = ChatClient(base_url)
     return found
 
 
@@ -264,18 +266,18 @@ async def _body(response: ClientResponse) -> bytes | None:
     return b"".join(pieces)
 
 
-def _read(raw: bytes) -> JSON | _Miss:
+def _read(raw: bytes) -> JSON | _FailedAttempt:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
-        return _Miss(f"expected a chat completion, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
+        return _FailedAttempt(f"expected a chat completion, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
     if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
         kind = DENIED if _code(body) in _DENIED_CODES else BUSY
-        return _Miss(f"expected a chat completion with choices, got {_words(body)}", kind, kind == BUSY)
+        return _FailedAttempt(f"expected a chat completion with choices, got {_words(body)}", kind, kind == BUSY)
     return body
 
 
-def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _Miss:
+def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _FailedAttempt:
     if 300 <= status < 400:
         try:
             host = urlsplit(headers.get("location", "")).hostname
@@ -283,7 +285,7 @@ def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _Miss:
             host = None
         elsewhere = f" that leads to {host}" if host else ""
         what = f"expected an answer, got a redirect (HTTP {status}){elsewhere}, and none is followed"
-        return _Miss(f"{what}; add the model with the address where it is", DENIED, False, used=0)
+        return _FailedAttempt(f"{what}; add the model with the address where it is", DENIED, False, used=0)
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
@@ -295,7 +297,7 @@ def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _Miss:
     elif (said := headers.get("x-should-retry")) in ("true", "false"):
         again = said == "true"
     for_all = status in (429, 503) and wait is not None and kind == BUSY
-    return _Miss(f"expected an answer, got HTTP {status}: {_words(body)}", kind, again, wait, for_all, used=0)
+    return _FailedAttempt(f"expected an answer, got HTTP {status}: {_words(body)}", kind, again, wait, for_all, used=0)
 
 
 def _verdict(status: int) -> tuple[Kind, bool]:

@@ -17,7 +17,7 @@ class _Waiter(NamedTuple):
     tokens: int
 
 
-class Limits:
+class RateLimits:
     """The limits of one model. `tokens_per_minute` None: any number."""
 
     def __init__(self, in_flight: int, tokens_per_minute: int | None = None) -> None:

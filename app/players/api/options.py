@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ApiOptions:
     """What a registry row may say about an API model. None of temperature, top_p and seed is not sent."""
 
     model: str
@@ -47,7 +47,7 @@ class Options:
     key_host: str | None  # the only host that the key is sent to; None: wherever the model is
 
 
-def read_options(raw: Mapping[str, Any]) -> Options:
+def read_options(raw: Mapping[str, Any]) -> ApiOptions:
     """Validate a row's options; numbers may have come as text. Raises Invalid, which never shows a key."""
     unknown = sorted(set(raw) - set(_OPTIONS))
     if unknown:
@@ -57,7 +57,7 @@ def read_options(raw: Mapping[str, Any]) -> Options:
     if token_field not in TOKEN_FIELDS:
         raise Invalid(f"token_field: expected {' or '.join(TOKEN_FIELDS)}, got {token_field!r}")
     seed, max_tokens, a_minute = raw.get("seed"), raw.get("max_tokens"), raw.get("tokens_per_minute")
-    return Options(
+    return ApiOptions(
         model=_name(raw.get("model"), "model"),
         base_url=_url(raw.get("base_url") or os.environ.get("OPENAI_BASE_URL") or VENDOR_URL),
         organisation=None if raw.get("organisation") is None else _name(raw["organisation"], "organisation"),

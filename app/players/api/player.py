@@ -17,8 +17,8 @@ from aiohttp import ClientTimeout
 from app.games.base import JSON, View
 from app.players import prompts
 from app.players.api.addresses import host_of
-from app.players.api.client import CONNECT_SECONDS, Answer, Call, Failure, client, count
-from app.players.api.options import Options, read_options
+from app.players.api.client import CONNECT_SECONDS, ChatFailure, ChatRequest, ChatResponse, client, count
+from app.players.api.options import ApiOptions, read_options
 from app.players.api.redaction import without_key
 from app.players.base import DENIED, Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
 
@@ -28,7 +28,7 @@ _KEY = re.compile(r"[\x21-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class _RequestTemplate:
     """What all requests about one game have in common: `sampling` as it is recorded, and the body but for the chat."""
 
     sampling: JSON
@@ -44,8 +44,8 @@ class ApiPlayer:
     """
 
     name: str
-    options: Options
-    _frames: dict[str, _Frame] = field(default_factory=dict, init=False, repr=False, compare=False)
+    options: ApiOptions
+    _frames: dict[str, _RequestTemplate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def at_once(self) -> int:
@@ -68,19 +68,19 @@ class ApiPlayer:
         frame = self._frames.get(view.game) or self._frames.setdefault(view.game, _frame(self.options, view.game))
         found = await self._ask(f"{frame.begin}{json.dumps(messages)}}}".encode(), frame.most_tokens)
         sampling = dict(frame.sampling)
-        if isinstance(found, Failure):
+        if isinstance(found, ChatFailure):
             asked = Generation(
                 messages, None, self.options.model, sampling, None, None, found.latency, found.retries, found.what
             )
             raise PlayerFailed(found.what, asked, found.kind)
         return self._read(found, messages, sampling)
 
-    async def _ask(self, body: bytes, most_tokens: int) -> Answer | Failure:
+    async def _ask(self, body: bytes, most_tokens: int) -> ChatResponse | ChatFailure:
         options = self.options
         key = os.environ.get(options.key_env, "").strip() if options.key_env else ""
         if options.key_env and not _KEY.fullmatch(key):
             return self._failed(
-                Failure(
+                ChatFailure(
                     f"expected a key in the environment variable {options.key_env},"
                     f" got {'characters that no key has' if key else 'none'}; set it where the workers run, or the"
                     ' option key_env to "" for a server without keys',
@@ -89,7 +89,7 @@ class ApiPlayer:
             )
         if key and options.key_host not in (None, host := host_of(options.base_url)):
             return self._failed(
-                Failure(
+                ChatFailure(
                     f"expected {options.key_host}, the host that the key in {options.key_env} was bound to when the"
                     f" model was added, got {host}; add a model of its own for that host",
                     DENIED,
@@ -101,16 +101,16 @@ class ApiPlayer:
         if project := os.environ.get("OPENAI_PROJECT_ID"):
             headers["OpenAI-Project"] = project
         timeout = ClientTimeout(options.timeout, sock_connect=min(options.timeout, CONNECT_SECONDS))
-        call = Call(body, headers, len(body) // _BYTES_A_TOKEN + most_tokens, timeout, options.retries)
+        call = ChatRequest(body, headers, len(body) // _BYTES_A_TOKEN + most_tokens, timeout, options.retries)
         server = client(options.base_url)
         # Another key or another organisation is another account, with limits of its own.
         whose = (options.model, options.key_env, options.organisation)
         found = await server.complete(call, server.limits(whose, options.in_flight, options.tokens_per_minute))
-        if isinstance(found, Failure):
+        if isinstance(found, ChatFailure):
             return self._failed(found._replace(what=f"{found.what} (retries: {found.retries})"), key)
         return found
 
-    def _read(self, answer: Answer, messages: list[dict[str, str]], sampling: JSON) -> Generation:
+    def _read(self, answer: ChatResponse, messages: list[dict[str, str]], sampling: JSON) -> Generation:
         choices = answer.body["choices"]
         choice = _mapping(choices[0]) if choices else {}
         content = _mapping(choice.get("message")).get("content")
@@ -127,7 +127,7 @@ class ApiPlayer:
             retries=answer.retries,
         )
 
-    def _failed(self, failure: Failure, key: str = "") -> Failure:
+    def _failed(self, failure: ChatFailure, key: str = "") -> ChatFailure:
         """The failure in one line of printable characters, short and without the key."""
         line = f"{self.options.model} at {self.options.base_url}: {failure.what}"
         line = "".join(character if character.isprintable() else " " for character in line)
@@ -140,13 +140,13 @@ def make(spec: PlayerSpec) -> ApiPlayer:
     return ApiPlayer(spec.name, read_options(spec.options))
 
 
-def _frame(options: Options, game: str) -> _Frame:
+def _frame(options: ApiOptions, game: str) -> _RequestTemplate:
     most = options.max_tokens or most_tokens(game)
     sent: JSON = {"temperature": options.temperature, "top_p": options.top_p, "seed": options.seed}
     sent = {name: value for name, value in sent.items() if value is not None} | {options.token_field: most}
     body = json.dumps({"model": options.model, **sent, **options.extra})
     sampling = {**sent, **({"extra": options.extra} if options.extra else {})}
-    return _Frame(sampling, f'{body[:-1]}, "messages": ', most)
+    return _RequestTemplate(sampling, f'{body[:-1]}, "messages": ', most)
 
 
 # ---- Reading ------------------------------------------------------------------

@@ -23,7 +23,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LocalOptions:
     """What a registry row may say about a local model. `auto` is the GPU with bfloat16, else the CPU with float32."""
 
     path: str  # as the row has it; `resolve` says where that is
@@ -37,7 +37,7 @@ class Options:
     dtype: str
 
 
-def read_options(raw: Mapping[str, Any]) -> Options:
+def read_options(raw: Mapping[str, Any]) -> LocalOptions:
     """Validate a row's options; numbers may have come as text. Raises Invalid."""
     if unknown := sorted(set(raw) - set(_OPTIONS)):
         raise Invalid(f"option of a local model: expected {', '.join(_OPTIONS)}, got {shown(unknown[0])}")
@@ -45,7 +45,7 @@ def read_options(raw: Mapping[str, Any]) -> Options:
     if not (isinstance(sha256, str) and _HASH.fullmatch(sha256)):
         raise Invalid(f"sha256: expected the checkpoint's hash in 64 hexadecimal digits, got {shown(sha256)}")
     top_k, top_p, most = raw.get("top_k"), raw.get("top_p"), raw.get("max_tokens")
-    return Options(
+    return LocalOptions(
         path=_path(raw.get("path")),
         sha256=sha256,
         temperature=real_number(raw.get("temperature", 1.0), "temperature", 0, 2),

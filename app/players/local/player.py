@@ -11,10 +11,10 @@ from pathlib import Path
 
 from app.games.base import JSON, View
 from app.inference import scheduler
-from app.inference.requests import Ask, Checkpoint, Failure, Sampling
+from app.inference.requests import Checkpoint, GenerationFailure, GenerationRequest, Sampling
 from app.players import prompts
 from app.players.base import Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
-from app.players.local.options import Options, read_options
+from app.players.local.options import LocalOptions, read_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class LocalPlayer:
     """A checkpoint with its sampling. Players of one checkpoint share the model, and are batched together."""
 
     name: str
-    options: Options
+    options: LocalOptions
 
     @property
     def at_once(self) -> int:
@@ -42,11 +42,11 @@ class LocalPlayer:
         most = options.max_tokens or most_tokens(view.game)
         sampling = Sampling(options.temperature, options.top_k, options.top_p)
         loop = asyncio.get_running_loop()
-        ask = Ask(messages, sampling, most, seed, loop, loop.create_future())
+        ask = GenerationRequest(messages, sampling, most, seed, loop, loop.create_future())
         checkpoint = Checkpoint(Path(options.path), options.sha256, options.device, options.dtype)
         said = await scheduler.answer(checkpoint, ask, options.in_flight)
         settings: JSON = {name: value for name, value in sampling._asdict().items() if value is not None}
-        if isinstance(said, Failure):
+        if isinstance(said, GenerationFailure):
             what = f"{self.name}: {said.what}"
             settings["max_new_tokens"] = most
             asked = Generation(messages, None, self.name, settings, None, None, 0, 0, what)

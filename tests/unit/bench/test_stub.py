@@ -7,13 +7,13 @@ import pytest
 
 from app.matches import engine
 from app.players import make_player, prompts
-from app.players.base import Generator, PlayerSpec
+from app.players.base import ModelPlayer, PlayerSpec
 from bench import stub
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_match_of_the_stub_ends_in_a_deal_after_eight_calls(first: int) -> None:
-    async def calls_of(player: Generator) -> tuple[int, str]:
+    async def calls_of(player: ModelPlayer) -> tuple[int, str]:
         prompt = prompts.default_prompt("negotiation")
         match, calls = engine.replay([engine.start("negotiation", {"first": first}, 3, (prompt, prompt))]), 0
         while match.to_move is not None:
@@ -26,5 +26,5 @@ def test_a_match_of_the_stub_ends_in_a_deal_after_eight_calls(first: int) -> Non
 
     with stub.running(0) as url:
         spec = PlayerSpec("api", "x", {"model": "m", "base_url": url, "key_env": ""})
-        found = asyncio.run(calls_of(cast(Generator, make_player(spec))))
+        found = asyncio.run(calls_of(cast(ModelPlayer, make_player(spec))))
     assert found == (stub.CALLS_A_MATCH, "deal")

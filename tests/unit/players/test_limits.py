@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.players.api.limits import Limits
+from app.players.api.limits import RateLimits
 
 
 class Clock(asyncio.SelectorEventLoop):
@@ -30,7 +30,7 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return runner.run(coroutine)
 
 
-async def use(limits: Limits, seconds: float, tokens: int = 0, used: int | None = None) -> float:
+async def use(limits: RateLimits, seconds: float, tokens: int = 0, used: int | None = None) -> float:
     """Send a request that takes so long; the moment at which it was let through."""
     await limits.enter(tokens)
     began = asyncio.get_running_loop().time()
@@ -43,7 +43,7 @@ async def use(limits: Limits, seconds: float, tokens: int = 0, used: int | None 
 
 def test_no_more_are_in_flight_than_allowed_and_who_came_first_goes_first() -> None:
     async def seven() -> list[float]:
-        limits = Limits(3)
+        limits = RateLimits(3)
         return await asyncio.gather(*(use(limits, 1) for _ in range(7)))
 
     assert run(seven()) == [0, 0, 0, 1, 1, 1, 2]
@@ -51,7 +51,7 @@ def test_no_more_are_in_flight_than_allowed_and_who_came_first_goes_first() -> N
 
 def test_no_minute_has_more_tokens_than_allowed_and_hardly_fewer() -> None:
     async def many() -> list[float]:
-        limits = Limits(50, 6000)
+        limits = RateLimits(50, 6000)
         return await asyncio.gather(*(use(limits, 0.2, 30, 30) for _ in range(500)))
 
     sent = sorted(run(many()))
@@ -62,7 +62,7 @@ def test_no_minute_has_more_tokens_than_allowed_and_hardly_fewer() -> None:
 
 def test_the_estimate_gives_way_to_what_the_server_has_counted() -> None:
     async def overestimated(used: int | None) -> float:
-        limits = Limits(50, 6000)
+        limits = RateLimits(50, 6000)
         return max(await asyncio.gather(*(use(limits, 0.1, 200, used) for _ in range(100))))
 
     assert run(overestimated(20)) < 0.15 * run(overestimated(200))
@@ -71,7 +71,7 @@ def test_the_estimate_gives_way_to_what_the_server_has_counted() -> None:
 
 def test_a_request_larger_than_the_burst_is_sent_and_paid_off_after() -> None:
     async def large() -> list[float]:
-        limits = Limits(4, 6000)  # 300 at once, 95 a second
+        limits = RateLimits(4, 6000)  # 300 at once, 95 a second
         return await asyncio.gather(*(use(limits, 0, 900, 900) for _ in range(3)))
 
     assert run(large()) == [0, pytest.approx(900 / 95), pytest.approx(1800 / 95)]
@@ -79,7 +79,7 @@ def test_a_request_larger_than_the_burst_is_sent_and_paid_off_after() -> None:
 
 def test_a_server_that_wants_a_pause_gets_it_from_everybody() -> None:
     async def held() -> list[float]:
-        limits = Limits(2)
+        limits = RateLimits(2)
         early = asyncio.ensure_future(use(limits, 1))
         await asyncio.sleep(0)
         limits.hold(5)
@@ -93,7 +93,7 @@ def test_a_server_that_wants_a_pause_gets_it_from_everybody() -> None:
 @pytest.mark.parametrize("whom", [0, 1, 2, 3])
 def test_whoever_gives_up_waiting_takes_nothing_along(whom: int) -> None:
     async def one_goes() -> list[float]:
-        limits = Limits(1)
+        limits = RateLimits(1)
         tasks = [asyncio.ensure_future(use(limits, 1)) for _ in range(4)]
         await asyncio.sleep(0.5)
         tasks.pop(whom).cancel()
@@ -104,7 +104,7 @@ def test_whoever_gives_up_waiting_takes_nothing_along(whom: int) -> None:
 
 def test_giving_up_in_the_moment_of_being_let_through_is_no_loss() -> None:
     async def both_at_once() -> float:
-        limits = Limits(1, 6000)
+        limits = RateLimits(1, 6000)
         await limits.enter(300)
         second = asyncio.ensure_future(limits.enter(0))
         await asyncio.sleep(0)
@@ -118,7 +118,7 @@ def test_giving_up_in_the_moment_of_being_let_through_is_no_loss() -> None:
 
 def test_a_small_request_does_not_wait_for_a_large_one_that_gave_up() -> None:
     async def large_goes() -> float:
-        limits = Limits(9, 6000)
+        limits = RateLimits(9, 6000)
         await limits.enter(290)
         large = asyncio.ensure_future(limits.enter(300))
         small = asyncio.ensure_future(use(limits, 0, 10))
@@ -133,7 +133,7 @@ def test_of_two_rows_about_one_model_the_lower_numbers_hold() -> None:
     limits_of_both: list[tuple[int, int | None]] = []
 
     async def narrowed() -> None:
-        limits = Limits(8)
+        limits = RateLimits(8)
         for in_flight, tokens in ((4, None), (16, 9000), (16, 600), (16, 1000)):
             limits.narrow(in_flight, tokens)
             limits_of_both.append((limits.in_flight, limits.tokens_per_minute))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.games.base import Violation
 from app.games.negotiation.contexts import Context, generate_context, read_contexts
-from app.games.negotiation.offers import Conversation
+from app.games.negotiation.offers import OfferHistory
 from app.games.negotiation.rules import NEGOTIATION
 from app.matches.events import to_json
 from app.players.scripted.negotiation import casual_phrases, negotiator, phrases
@@ -68,7 +68,7 @@ def against(texts, state, seat=0):
 
 
 def test_the_opening_names_a_concrete_split():
-    conversation = Conversation(CONTEXT.counts)
+    conversation = OfferHistory(CONTEXT.counts)
     conversation.hear("you", chosen(setting(), 0))
     assert conversation.mine is not None
 
@@ -124,7 +124,7 @@ def test_a_silly_partner_is_met_with_a_last_offer_and_then_a_proposal(spam):
 
 
 def points_asked(text):
-    conversation = Conversation(CONTEXT.counts)
+    conversation = OfferHistory(CONTEXT.counts)
     conversation.hear("you", text)
     return sum(a * b for a, b in zip(conversation.mine, CONTEXT.values[0], strict=True))
 
@@ -308,10 +308,10 @@ def test_its_own_sentences_read_back_as_the_split_they_name(words, seed):
         words.idle(share, context.counts, rng, seed % 2 == 0),
         words.impossible(seed % 3, share, context.counts, rng),
     ):
-        conversation = Conversation(context.counts)
+        conversation = OfferHistory(context.counts)
         conversation.hear("you", text)
         assert conversation.mine == share
-    conversation = Conversation(context.counts)
+    conversation = OfferHistory(context.counts)
     conversation.hear("partner", phrases.final(context.counts, context.counts, rng))
     conversation.hear("you", words.accept((0, 0, 0), context.counts, rng))
     assert conversation.agreed == (0, 0, 0)

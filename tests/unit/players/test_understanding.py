@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.games.negotiation import vocabulary
-from app.games.negotiation.offers import Conversation
+from app.games.negotiation.offers import OfferHistory
 from app.games.negotiation.understanding import LONGEST, read
 
 COUNTS = (2, 1, 3)
@@ -112,14 +112,14 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("text", "share"), SPLITS)
 def test_a_message_names_a_whole_split(text, share):
-    conversation = Conversation(COUNTS)
+    conversation = OfferHistory(COUNTS)
     conversation.hear("you", text)
     assert conversation.mine == share
 
 
 @pytest.mark.parametrize(("text", "share"), SPLITS)
 def test_the_partner_means_the_same_split_from_the_other_side(text, share):
-    conversation = Conversation(COUNTS)
+    conversation = OfferHistory(COUNTS)
     conversation.hear("partner", text)
     assert conversation.theirs == conversation.complement(share)
 
@@ -150,7 +150,7 @@ def test_likings_are_heard_and_claim_nothing(text, high, low, values):
 
 def talk(*lines, counts=COUNTS):
     """A conversation of lines that take turns, the partner's first."""
-    conversation = Conversation(counts)
+    conversation = OfferHistory(counts)
     for at, line in enumerate(lines):
         conversation.hear("you" if at % 2 else "partner", line)
     return conversation

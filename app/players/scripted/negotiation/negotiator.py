@@ -34,7 +34,7 @@ class _Deal(NamedTuple):
     theirs: float
 
 
-class Words(Protocol):
+class Phrasing(Protocol):
     """How a negotiator speaks, as the module `wording` does."""
 
     def opening(self, likes: str, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
@@ -47,19 +47,19 @@ class Words(Protocol):
     def final(self, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
 
 
-def choose(view: View, rng: random.Random, words: Words = phrases) -> str:
+def choose(view: View, rng: random.Random, words: Phrasing = phrases) -> str:
     """The next move of the seat that sees `view`: a message, or a proposal when it is time to close."""
-    table = _Table(view, words)
+    table = _Position(view, words)
     proposal = table.proposal()
     if proposal is not None:
         return proposed(proposal)
     return f"[message] {table.message(rng)}"
 
 
-class _Table:
+class _Position:
     """One moment of a negotiation as its seat sees it."""
 
-    def __init__(self, view: View, words: Words) -> None:
+    def __init__(self, view: View, words: Phrasing) -> None:
         self._words = words
         counts, values = view.facts["counts"], view.secret["values"]
         self.counts: Counts = counts["book"], counts["hat"], counts["ball"]
