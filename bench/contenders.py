@@ -13,7 +13,7 @@ from app.config import Settings
 from app.extensions import writing
 from app.factory import create_app
 from app.matches.events import RESERVED
-from app.matches.lobby import Wish, person_in, start_guest_match
+from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
 from app.web import tickets
 from bench.figures import Row
 from bench.processes import Server, answers, free_port, only_child
@@ -106,7 +106,7 @@ def _make_matches(env: dict[str, str], game: str, clients: int, count: int) -> l
             with writing() as session:
                 for number in range(begin, min(begin + _IN_ONE_GO, count)):
                     config = first_config(game, rng) if number < clients else CONFIG[game]
-                    record = start_guest_match(session, settings, Wish(game, config, role=ROLE[game]))
+                    record = start_guest_match(session, settings, GuestMatchRequest(game, config, role=ROLE[game]))
                     made.append((record.id, tickets.issue(settings, record.id, person_in(record))))
     return made
 

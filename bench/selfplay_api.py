@@ -33,7 +33,7 @@ from app.models import EventRow, GenerationRow, MatchRow
 from app.players import prompts
 from app.registry import add_api_model
 from app.rounds import lifecycle
-from app.rounds.runner import Workplace, play_round
+from app.rounds.runner import RoundContext, play_round
 from app.schema import upgrade
 from bench.processes import yardstick_ms
 from bench.stub import CALLS_A_MATCH, running
@@ -73,10 +73,12 @@ def _round(settings: Any, url: str, in_flight: int, matches: int, profile: bool)
     with writing() as session:
         options = {"model": MODEL, "base_url": url, "key_env": "", "in_flight": in_flight}
         add_api_model(session, MODEL, None, ["negotiation"], options)
-        round_id = lifecycle.create(session, lifecycle.Wish("negotiation", (MODEL, MODEL), matches, 1), queued=False).id
+        round_id = lifecycle.create(
+            session, lifecycle.RoundSpec("negotiation", (MODEL, MODEL), matches, 1), queued=False
+        ).id
 
     async def work() -> None:
-        place = Workplace(db.engine, settings, uuid.uuid4().hex, asyncio.Event())
+        place = RoundContext(db.engine, settings, uuid.uuid4().hex, asyncio.Event())
         await play_round(place, round_id)
 
     profiler = cProfile.Profile()

@@ -35,7 +35,7 @@ from app.matches.live import turn_rng
 from app.models import EventRow, RoundRow
 from app.players.scripted.player import ScriptedPlayer
 from app.rounds import lifecycle
-from app.rounds.runner import Workplace, play_round, spare_the_collector
+from app.rounds.runner import RoundContext, play_round, spare_the_collector
 from app.schema import upgrade
 from bench.processes import usage, yardstick_ms
 
@@ -123,7 +123,7 @@ def committed(game: str, matches: int) -> dict[str, Any]:
 def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
     with writing() as session:
         round_id = lifecycle.create(
-            session, lifecycle.Wish(game, ("scripted", "scripted"), matches, 1), queued=False
+            session, lifecycle.RoundSpec(game, ("scripted", "scripted"), matches, 1), queued=False
         ).id
     rss: dict[int, float] = {}
 
@@ -138,7 +138,7 @@ def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
                 rss[mark] = usage(os.getpid()).rss
 
     async def work() -> None:
-        await play_round(Workplace(db.engine, settings, "bench", asyncio.Event(), look), round_id)
+        await play_round(RoundContext(db.engine, settings, "bench", asyncio.Event(), look), round_id)
 
     cpu, began = time.process_time(), time.perf_counter()
     asyncio.run(work())

@@ -17,8 +17,8 @@ from app.matches.events import Aborted, Violated, from_json
 from app.models import EventRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.registry import add_api_model
 from app.rounds import lifecycle
-from app.rounds.lifecycle import Material, Wish
-from app.rounds.runner import Workplace, play_round
+from app.rounds.lifecycle import Material, RoundSpec
+from app.rounds.runner import RoundContext, play_round
 from tests.stub_openai import Messages
 
 CONTEXTS = Material(
@@ -59,7 +59,7 @@ def add_models(engine: Engine, base_url: str, *names: str, **options: Any) -> No
 def make_round(engine: Engine, *models: str, game: str = "negotiation", queued: bool = False, **wish: Any) -> int:
     """A round of two models, or of one against itself; contexts and words are those of the tests."""
     wish.setdefault("material", CONTEXTS if game == "negotiation" else WORDS)
-    wished = Wish(game, (models[0], models[-1]), wish.pop("matches", 30), wish.pop("seed", 7), **wish)
+    wished = RoundSpec(game, (models[0], models[-1]), wish.pop("matches", 30), wish.pop("seed", 7), **wish)
     with writing(engine) as session:
         return lifecycle.create(session, wished, queued=queued).id
 
@@ -71,7 +71,7 @@ def play(
 
     async def work() -> None:
         stop = asyncio.Event()
-        places = [Workplace(engine, settings, uuid.uuid4().hex, stop) for _ in range(workers)]
+        places = [RoundContext(engine, settings, uuid.uuid4().hex, stop) for _ in range(workers)]
         playing = asyncio.gather(*(play_round(place, round_id) for place in places))
         while not (playing.done() or stop.is_set()):
             await asyncio.wait([playing], timeout=0.02)

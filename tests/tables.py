@@ -11,7 +11,7 @@ from app.extensions import writing
 from app.games.base import JSON
 from app.matches import live
 from app.matches.clocks import NO_CLOCKS, Clocks
-from app.matches.stored import Seat
+from app.matches.stored import StoredSeat
 from app.models import EventRow
 from app.registry import add_api_model
 from app.web import tickets
@@ -81,7 +81,7 @@ def moves_of(stack: Stack, match: str) -> list[str]:
 def two_people(stack: Stack, game: str, config: JSON, clocks: Clocks = NO_CLOCKS) -> tuple[Table, Table]:
     """A match of two people: the table as either of them has it, by seat."""
     with database(stack) as engine, writing(engine) as session:
-        people = Seat("person"), Seat("person")
+        people = StoredSeat("person"), StoredSeat("person")
         record = live.create(session, game, config, people, seed=1, source="live", instant=True, clocks=clocks)
     settings = settings_of(stack)
     passes = [tickets.issue(settings, record.id, seat) for seat in (0, 1)]

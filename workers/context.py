@@ -10,7 +10,7 @@ from sqlalchemy import create_engine
 
 from app.config import Settings
 from app.inference import scheduler
-from app.matches.turns import Desk
+from app.matches.turns import WorkerContext
 from app.queues import announcer
 from app.rounds.runner import spare_the_collector
 from workers import heartbeat
@@ -18,7 +18,7 @@ from workers import heartbeat
 
 @dataclass(slots=True)
 class _Process:
-    desk: Desk | None = None
+    desk: WorkerContext | None = None
 
 
 _process = _Process()
@@ -35,7 +35,7 @@ def open_desk(settings: Settings) -> None:
         arguments = {"pool_size": 10, "max_overflow": settings.TURN_THREADS, "pool_pre_ping": True}
     database = create_engine(settings.database_url, **arguments)
     spare_the_collector()
-    _process.desk = Desk(database, settings, loop, announcer(settings.redis_url), owner="")
+    _process.desk = WorkerContext(database, settings, loop, announcer(settings.redis_url), owner="")
 
 
 def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
@@ -44,7 +44,7 @@ def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_later(heartbeat.EVERY, _beat_on, loop)
 
 
-def desk_for_a_turn() -> Desk:
+def desk_for_a_turn() -> WorkerContext:
     """The process's desk, under a name that no other turn has."""
     if _process.desk is None:
         raise RuntimeError("expected open_desk at the start of the worker, got a task before it")

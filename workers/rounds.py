@@ -8,7 +8,7 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 
 from app.queues import PLAY_ROUND
-from app.rounds.runner import Workplace, play_round
+from app.rounds.runner import RoundContext, play_round
 from workers.context import desk_for_a_turn
 
 _here: dict[int, asyncio.Event] = {}  # the rounds that this process plays, and how to stop
@@ -24,7 +24,7 @@ def play(round_id: int) -> None:
         if round_id in _here:
             return
         _here[round_id] = stop
-    place = Workplace(desk.database, desk.settings, uuid.uuid4().hex, stop)
+    place = RoundContext(desk.database, desk.settings, uuid.uuid4().hex, stop)
     try:
         asyncio.run_coroutine_threadsafe(play_round(place, round_id), desk.loop).result()
     finally:

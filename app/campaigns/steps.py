@@ -235,7 +235,7 @@ def _round(
     partner = evaluation.partner if evaluation else None
     matches = spec.evaluation if evaluation else spec.matches
     called = f"{'evaluation' if evaluation else 'round'} {number}"
-    wish = rounds.Wish(
+    wish = rounds.RoundSpec(
         game=spec.game,
         models=(model, partner or model),
         swap_seats=partner is not None,

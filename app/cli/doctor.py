@@ -11,7 +11,7 @@ from app.cli import checks, model_checks
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.checks import FAIL, OK, Finding
 from app.errors import AppError
-from app.matches.test_call import Trial
+from app.matches.test_call import TestCall
 from app.models import LanguageModel
 
 
@@ -62,7 +62,7 @@ def _findings(call: bool) -> Iterator[Finding]:
 def _call(row: LanguageModel) -> Finding:
     """Have the model make the first move of a match that nobody stores."""
     try:
-        generation = asyncio.run(Trial.of(row).reply(settings().home))
+        generation = asyncio.run(TestCall.of(row).reply(settings().home))
     except AppError as error:
         remedy = f"mend its server or its options, or flask model set {row.name} --rounds off --people off"
         return Finding(f"model {row.name}", FAIL, error.message, remedy)

@@ -90,7 +90,7 @@ def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
 
 
 def _write_table(
-    table: service.Table, out: str, guard: bool, bom: bool, as_json: bool, game: str | None, round_id: str | None
+    table: service.ExportTable, out: str, guard: bool, bom: bool, as_json: bool, game: str | None, round_id: str | None
 ) -> None:
     _check(out, as_json)
     choice = read_choice({"game": game or "", "round": round_id or ""})

@@ -23,7 +23,7 @@ from app.cli.model_format import described, in_full, in_words, next_steps
 from app.errors import Conflict, Invalid
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
-from app.matches.test_call import Trial, keep_result
+from app.matches.test_call import TestCall, keep_result
 from app.registry import (
     add_api_model,
     add_scripted_model,
@@ -186,7 +186,7 @@ def test(name: str, as_json: bool) -> None:
         row = get_model(session, name)
         if row.kind == "scripted":
             raise Conflict(f"model: expected one that is called, got {name}, which is scripted and needs no test")
-        number, trial = row.id, Trial.of(row)
+        number, trial = row.id, TestCall.of(row)
     result = trial.result(lambda: asyncio.run(asyncio.wait_for(trial.reply(home), seconds)), seconds)
     with writing() as session:
         keep_result(session, number, result, datetime.now(UTC))

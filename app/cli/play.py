@@ -23,8 +23,8 @@ from app.games import find_game
 from app.matches import live, terminal
 from app.matches.events import Aborted
 from app.matches.lobby import new_seed, person_seat, read_seed, with_context
-from app.matches.stored import Record, Seat, load
-from app.matches.turns import Desk, play_turn
+from app.matches.stored import StoredMatch, StoredSeat, load
+from app.matches.turns import WorkerContext, play_turn
 from app.registry import PERSON, find_model
 
 SOURCE = "terminal"
@@ -36,7 +36,7 @@ class Sitting:
 
     database: Engine
     settings: Settings
-    record: Record
+    record: StoredMatch
     seat: int
     out: TextIO
     shown: int = 0  # entries of the conversation that have been shown
@@ -77,9 +77,9 @@ def play(
     number = new_seed() if seed is None else read_seed(seed, "--seed")
     ensure_database()
     with writing() as session:
-        opponent = Seat.of(find_model(session, game, against))
+        opponent = StoredSeat.of(find_model(session, game, against))
         seat = person_seat(find_game(game).roles, role, number)
-        seats = (Seat(PERSON), opponent) if seat == 0 else (opponent, Seat(PERSON))
+        seats = (StoredSeat(PERSON), opponent) if seat == 0 else (opponent, StoredSeat(PERSON))
         full = with_context(game, asked, contexts or settings().CONTEXTS_FILE, number)
         record = live.create(session, game, full, seats, seed=number, source=SOURCE, instant=_scripted(opponent))
     if isinstance(sys.stdin, io.TextIOWrapper):
@@ -92,11 +92,11 @@ def play(
         print_json(_result(sitting, against))
 
 
-def _scripted(seat: Seat) -> bool:
+def _scripted(seat: StoredSeat) -> bool:
     return seat.spec is not None and seat.spec.kind == "scripted"
 
 
-def _play_to_the_end(sitting: Sitting, opponent: Seat) -> None:
+def _play_to_the_end(sitting: Sitting, opponent: StoredSeat) -> None:
     """Play, show how it ended, and leave no match open, however the person goes."""
     try:
         try:
@@ -111,7 +111,7 @@ def _play_to_the_end(sitting: Sitting, opponent: Seat) -> None:
         raise Interrupted(f"Interrupted: you have left match {sitting.record.id}.") from None
 
 
-def _take_turns(sitting: Sitting, answer: Callable[[], Record]) -> None:
+def _take_turns(sitting: Sitting, answer: Callable[[], StoredMatch]) -> None:
     for line in (*terminal.opening_lines(_view(sitting)), "Type /help to see what you can do.", ""):
         sitting.say(line)
     while not sitting.record.match.over:
@@ -170,7 +170,7 @@ def _resign(sitting: Sitting) -> None:
 
 
 @contextlib.contextmanager
-def _partner(sitting: Sitting, opponent: Seat) -> Iterator[Callable[[], Record]]:
+def _partner(sitting: Sitting, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
     """What plays the model's turns: a script answers within the step, any other model is asked in this process."""
     if _scripted(opponent):
         yield lambda: sitting.record
@@ -178,7 +178,9 @@ def _partner(sitting: Sitting, opponent: Seat) -> Iterator[Callable[[], Record]]
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="models", daemon=True)
     thread.start()
-    desk = Desk(sitting.database, sitting.settings, loop, lambda _match, _typing: None, f"terminal-{uuid.uuid4().hex}")
+    desk = WorkerContext(
+        sitting.database, sitting.settings, loop, lambda _match, _typing: None, f"terminal-{uuid.uuid4().hex}"
+    )
     try:
         yield lambda: _answered(sitting, desk)
     finally:
@@ -187,7 +189,7 @@ def _partner(sitting: Sitting, opponent: Seat) -> Iterator[Callable[[], Record]]
         thread.join(2)
 
 
-def _answered(sitting: Sitting, desk: Desk) -> Record:
+def _answered(sitting: Sitting, desk: WorkerContext) -> StoredMatch:
     """The match after the model's turn. Should a worker have been rung for it, its move is waited for."""
     tty = sitting.out.isatty()
     sitting.say(" partner: …", end="\r" if tty else "\n")
@@ -235,7 +237,7 @@ def _show_end(sitting: Sitting) -> None:
         sitting.say(line)
 
 
-def _detail(record: Record) -> str | None:
+def _detail(record: StoredMatch) -> str | None:
     return next((logged.event.detail for logged in record.log if isinstance(logged.event, Aborted)), None)
 
 

@@ -33,7 +33,7 @@ from app.queues import call_to_round
 from app.rounds import lifecycle, material, matrix
 from app.rounds.listing import all_rounds, waits_behind
 from app.rounds.plan import IN_ORDER, PICKS, SHUFFLED
-from app.rounds.runner import Workplace, play_round, spare_the_collector
+from app.rounds.runner import RoundContext, play_round, spare_the_collector
 
 ABORTED = 3  # the exit code when a model could not go on with some of the matches
 WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
@@ -173,7 +173,7 @@ def list_(as_json: bool) -> None:
 # ---- Reading ------------------------------------------------------------------
 
 
-def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.Wish:
+def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.RoundSpec:
     find_game(game)
     if not cross_play and len(models) > 2:
         raise Invalid(f"--models: expected one or two names, or --cross-play with more, got {len(models)}")
@@ -186,7 +186,7 @@ def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, A
         "max_tokens": _number(given["max_tokens"]),
     }
     default = IN_ORDER if game == "negotiation" else SHUFFLED
-    return lifecycle.Wish(
+    return lifecycle.RoundSpec(
         game=game,
         models=(models[0], models[-1]),
         matches=_matches(given["matches"], given["swap_seats"], items if given["words"] else None),
@@ -273,7 +273,7 @@ async def play_here(round_id: int) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    place = Workplace(db.engine, settings(), uuid.uuid4().hex, stop)
+    place = RoundContext(db.engine, settings(), uuid.uuid4().hex, stop)
     shown = asyncio.create_task(rising(round_id, db.engine))
     try:
         await play_round(place, round_id)

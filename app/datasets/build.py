@@ -23,7 +23,7 @@ from app.datasets.transcripts import Told, Wanted, transcripts
 from app.errors import Invalid
 from app.games import find_game
 from app.games.base import JSON
-from app.matches.filter import Choice, conditions
+from app.matches.filter import MatchFilter, conditions
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import get_model
@@ -138,11 +138,11 @@ def _over(spec: Spec) -> list[ColumnElement[bool]]:
     """The finished matches over which means are taken."""
     found = [MatchRow.status == "over"]
     found.append(MatchRow.round_id.in_(spec.rounds) if spec.rounds else MatchRow.round_id.is_(None))
-    return [*found, *conditions(Choice(game=spec.game))]
+    return [*found, *conditions(MatchFilter(game=spec.game))]
 
 
 def _alike(spec: Spec) -> list[ColumnElement[bool]]:
-    return conditions(Choice(reason=spec.reason, since=spec.since, until=spec.until))
+    return conditions(MatchFilter(reason=spec.reason, since=spec.since, until=spec.until))
 
 
 _ORDER = (func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id)

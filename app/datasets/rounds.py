@@ -22,8 +22,8 @@ from app.extensions import Transact, in_turn
 from app.games.base import JSON, Event
 from app.matches import engine, store
 from app.matches.events import Aborted, Violated, from_json
-from app.matches.stored import Logged, Record, new_match_id
-from app.matches.stored import Seat as RecordSeat
+from app.matches.stored import LoggedEvent, StoredMatch, new_match_id
+from app.matches.stored import StoredSeat as RecordSeat
 from app.models import EventRow, MatchRow, MatchSource, RoundRange, RoundRow
 from app.rounds import lifecycle, ranges
 from app.rounds.plan import IN_ORDER
@@ -174,7 +174,7 @@ def _remove_some(session: Session, round_id: int) -> int:
 
 def _insert(session: Session, round_id: int, batch: Sequence[ImportedMatch], player: str, now: datetime) -> None:
     begun = [
-        store.Begun(_record(match, player, now), lifecycle.IMPORT, round_id, match.index, match.tokens)
+        store.NewRoundMatch(_record(match, player, now), lifecycle.IMPORT, round_id, match.index, match.tokens)
         for match in batch
     ]
     store.insert_matches(session, begun)
@@ -187,12 +187,12 @@ def _insert(session: Session, round_id: int, batch: Sequence[ImportedMatch], pla
         session.execute(insert(MatchSource), facts)
 
 
-def _record(match: ImportedMatch, player: str, now: datetime) -> Record:
+def _record(match: ImportedMatch, player: str, now: datetime) -> StoredMatch:
     first, second = (
         RecordSeat(seat.kind, player=None if seat.kind == PERSON else seat.player or player) for seat in match.seats
     )
     folded = engine.replay(match.events[:1])
-    record = Record(new_match_id(), 0, (first, second), (Logged(0, 0, match.events[0], now),), folded)
+    record = StoredMatch(new_match_id(), 0, (first, second), (LoggedEvent(0, 0, match.events[0], now),), folded)
     return record.extended(match.events[1:], now)
 
 

@@ -13,11 +13,11 @@ from sqlalchemy.orm import Session
 
 from app.csv_tables import ROWS_AT_ONCE, Column
 from app.matches.events import RESERVED
-from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, Table, player_of
-from app.matches.filter import EVERYTHING, Choice, conditions
+from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, ExportTable, player_of
+from app.matches.filter import EVERYTHING, MatchFilter, conditions
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, SeatRow
 
-__all__ = ["EVENTS", "GENERATIONS", "MATCHES", "MOVES", "TABLES", "Table", "count", "rows"]
+__all__ = ["EVENTS", "GENERATIONS", "MATCHES", "MOVES", "TABLES", "ExportTable", "count", "rows"]
 
 # ---- Moves ------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ def _moves() -> Select[Any]:
     )
 
 
-MOVES = Table(
+MOVES = ExportTable(
     "moves",
     (
         Column("match_id", "text", "The match, as in matches.csv.", "22 characters", attrgetter("match_id")),
@@ -89,7 +89,7 @@ def _events() -> Select[Any]:
     )
 
 
-EVENTS = Table(
+EVENTS = ExportTable(
     "events",
     (
         Column("match_id", "text", "The match, as in matches.csv.", "22 characters", attrgetter("match_id")),
@@ -137,7 +137,7 @@ def _generations() -> Select[Any]:
     )
 
 
-GENERATIONS = Table(
+GENERATIONS = ExportTable(
     "generations",
     (
         Column("match_id", "text", "The match, as in matches.csv.", "22 characters", attrgetter("match_id")),
@@ -176,17 +176,17 @@ TABLES = {table.name: table for table in (MATCHES, MOVES, EVENTS, GENERATIONS)}
 # ---- Reading ---------------------------------------------------------------
 
 
-def count(session: Session, table: Table, choice: Choice = EVERYTHING) -> int:
+def count(session: Session, table: ExportTable, choice: MatchFilter = EVERYTHING) -> int:
     """How many rows the export of a table has."""
     inner = _chosen(table, choice).order_by(None).subquery()
     return session.scalar(select(func.count()).select_from(inner)) or 0
 
 
-def rows(session: Session, table: Table, choice: Choice = EVERYTHING) -> Iterator[Any]:
+def rows(session: Session, table: ExportTable, choice: MatchFilter = EVERYTHING) -> Iterator[Any]:
     """The rows of a table, rounds by their indices and all else as it began, from one consistent moment."""
     statement = _chosen(table, choice)
     return iter(session.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE}))
 
 
-def _chosen(table: Table, choice: Choice) -> Select[Any]:
+def _chosen(table: ExportTable, choice: MatchFilter) -> Select[Any]:
     return table.statement.where(*conditions(choice))

@@ -15,7 +15,7 @@ from app.registry import PERSON
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ExportTable:
     """A table of the export. `statement` gives its rows in their order."""
 
     name: str
@@ -143,7 +143,7 @@ _UTILITY = (
 
 PLAYERS = "person, a model's name in the registry, or whom an imported match names"
 
-MATCHES = Table(
+MATCHES = ExportTable(
     "matches",
     (
         Column("match_id", "text", "The match.", "22 characters", attrgetter("id")),

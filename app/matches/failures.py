@@ -20,7 +20,7 @@ MOST = 20  # failures in the list
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ModelFailure:
     """One thing that went wrong, and with which model in which match, where there is one."""
 
     at: datetime
@@ -34,7 +34,7 @@ class Failure:
     job_id: int | None = None
 
 
-def last_failures(session: Session, now: datetime) -> list[Failure]:
+def last_failures(session: Session, now: datetime) -> list[ModelFailure]:
     """What went wrong last, the newest first."""
     found = [
         *_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now), *_stopped(session, now),
@@ -43,7 +43,7 @@ def last_failures(session: Session, now: datetime) -> list[Failure]:
     return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST]
 
 
-def _broken_off(session: Session, now: datetime) -> list[Failure]:
+def _broken_off(session: Session, now: datetime) -> list[ModelFailure]:
     rows = session.execute(
         select(EventRow.at, EventRow.body, MatchRow.id, LanguageModel.id.label("model_id"), LanguageModel.name)
         .join(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "aborted"))
@@ -57,11 +57,11 @@ def _broken_off(session: Session, now: datetime) -> list[Failure]:
     for row in rows:
         event = from_json(row.body)
         if isinstance(event, Aborted):
-            failures.append(Failure(row.at, "match", event.fault, event.detail, row.id, row.model_id, row.name))
+            failures.append(ModelFailure(row.at, "match", event.fault, event.detail, row.id, row.model_id, row.name))
     return failures
 
 
-def _unanswered(session: Session) -> list[Failure]:
+def _unanswered(session: Session) -> list[ModelFailure]:
     """Calls without an answer in matches that went on; where one broke its match off, the match says so already."""
     latest = (session.scalar(select(func.max(GenerationRow.id))) or 0) - CALLS
     rows = session.execute(
@@ -76,19 +76,21 @@ def _unanswered(session: Session) -> list[Failure]:
         .order_by(GenerationRow.id.desc())
         .limit(MOST)
     )  # fmt: skip
-    return [Failure(row.at, "call", "model", row.error, row.match_id, row.id, row.name or row.model) for row in rows]
+    return [
+        ModelFailure(row.at, "call", "model", row.error, row.match_id, row.id, row.name or row.model) for row in rows
+    ]
 
 
-def _failed_tests(session: Session, now: datetime) -> list[Failure]:
+def _failed_tests(session: Session, now: datetime) -> list[ModelFailure]:
     rows = session.scalars(select(LanguageModel).where(LanguageModel.tested_at >= now - LATELY))
     return [
-        Failure(row.tested_at, "test", "model", row.test_result["error"], None, row.id, row.name)
+        ModelFailure(row.tested_at, "test", "model", row.test_result["error"], None, row.id, row.name)
         for row in rows
         if row.tested_at is not None and row.test_result is not None and not row.test_result["ok"]
     ]
 
 
-def _stopped(session: Session, now: datetime) -> list[Failure]:
+def _stopped(session: Session, now: datetime) -> list[ModelFailure]:
     rows = session.scalars(
         select(RoundRow)
         .where(RoundRow.status == states.FAILED, RoundRow.ended_at >= now - LATELY)
@@ -96,13 +98,13 @@ def _stopped(session: Session, now: datetime) -> list[Failure]:
         .limit(MOST)
     )
     return [
-        Failure(row.ended_at, "round", "us", row.error or "", None, None, None, row.id)
+        ModelFailure(row.ended_at, "round", "us", row.error or "", None, None, None, row.id)
         for row in rows
         if row.ended_at is not None
     ]
 
 
-def _untrained(session: Session, now: datetime) -> list[Failure]:
+def _untrained(session: Session, now: datetime) -> list[ModelFailure]:
     rows = session.scalars(
         select(TrainingJob)
         .where(TrainingJob.status == states.FAILED, TrainingJob.ended_at >= now - LATELY)
@@ -110,7 +112,7 @@ def _untrained(session: Session, now: datetime) -> list[Failure]:
         .limit(MOST)
     )
     return [
-        Failure(row.ended_at, "job", "us", row.error or "", None, None, row.name, job_id=row.id)
+        ModelFailure(row.ended_at, "job", "us", row.error or "", None, None, row.name, job_id=row.id)
         for row in rows
         if row.ended_at is not None
     ]

@@ -21,7 +21,7 @@ _LONGEST = 100  # characters of a value
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MatchFilter:
     """What a match has to be; None does not matter. `player` is a model's name or person; days are whole, in UTC."""
 
     game: str | None = None
@@ -35,11 +35,11 @@ class Choice:
     round: int | None = None
 
 
-EVERYTHING = Choice()
-NAMES = tuple(field.name for field in fields(Choice))
+EVERYTHING = MatchFilter()
+NAMES = tuple(field.name for field in fields(MatchFilter))
 
 
-def read_choice(raw: Mapping[str, str]) -> Choice:
+def read_choice(raw: Mapping[str, str]) -> MatchFilter:
     """A choice from the fields of an address or a form; empty ones do not matter.
 
     Raises NotFound for an unknown game, and Invalid for a value that no match can have.
@@ -58,13 +58,13 @@ def read_choice(raw: Mapping[str, str]) -> Choice:
     for name in ("since", "until"):
         if name in given:
             given[name] = _day(name, given[name])
-    choice = Choice(**given)
+    choice = MatchFilter(**given)
     if choice.since and choice.until and choice.since > choice.until:
         raise Invalid(f"until: expected {choice.since} or later, as since is that day, got {choice.until}")
     return choice
 
 
-def check_player(session: Session, choice: Choice) -> None:
+def check_player(session: Session, choice: MatchFilter) -> None:
     """Raises NotFound for a player whom nobody knows; a mistyped name would look like somebody who never played."""
     known = choice.player in (None, PERSON) or session.scalar(
         select(LanguageModel.id).where(LanguageModel.name == choice.player)
@@ -73,7 +73,7 @@ def check_player(session: Session, choice: Choice) -> None:
         raise NotFound(f"player: expected {PERSON} or the name of a model in the registry, got {shown(choice.player)}")
 
 
-def conditions(choice: Choice) -> list[ColumnElement[bool]]:
+def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     """The choice for a WHERE over MatchRow."""
     found: list[ColumnElement[bool]] = []
     columns = {

@@ -22,7 +22,7 @@ from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
 from app.matches.events import LogEvent, Violated
 from app.matches.store import append, insert_match
-from app.matches.stored import MODEL, Logged, Record, Seat, load, opened, turn_seed
+from app.matches.stored import MODEL, LoggedEvent, StoredMatch, StoredSeat, load, opened, turn_seed
 from app.models import MatchRow
 from app.players import make_player
 from app.players.base import InstantPlayer, PlayerSpec
@@ -40,7 +40,7 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MoveReply:
     """What the maker of a move is told: the ply after it, or why it was refused; `violation` is the rules' own code."""
 
     ply: int | None = None
@@ -53,30 +53,30 @@ class Answer:
         return self.code is None
 
 
-_TOO_LATE = Answer(code="over", message="The time ran out before this arrived.")
+_TOO_LATE = MoveReply(code="over", message="The time ran out before this arrived.")
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What came of a submission: the answer, the match as it is now, and the events that were added."""
 
-    answer: Answer
-    record: Record
-    new: tuple[Logged, ...] = ()
+    answer: MoveReply
+    record: StoredMatch
+    new: tuple[LoggedEvent, ...] = ()
 
 
 def create(
     session: Session,
     game: str,
     config: Mapping[str, Any],
-    seats: tuple[Seat, Seat],
+    seats: tuple[StoredSeat, StoredSeat],
     *,
     seed: int,
     source: str,
     instant: bool,
     start_key: str | None = None,
     clocks: Clocks = NO_CLOCKS,
-) -> Record:
+) -> StoredMatch:
     """Start a match. With `instant`, scripted players answer within the step. Raises Invalid for a bad config.
 
     A `start_key` that was used before gives the match that it started, or a new one if that is over by now.
@@ -93,7 +93,7 @@ def create(
     return record
 
 
-def decide(record: Record, submission: Submission, *, instant: bool) -> Receipt:
+def decide(record: StoredMatch, submission: Submission, *, instant: bool) -> Receipt:
     """What a move or a resignation brings to a match as it is; nothing is written yet."""
     answer = _refusal(record, submission)
     if answer is not None:
@@ -119,7 +119,7 @@ def submit(session: Session, submission: Submission, *, instant: bool) -> Receip
 
 
 def submit_together(
-    session: Session, submissions: Sequence[Submission], remembered: MutableMapping[str, Record], *, instant: bool
+    session: Session, submissions: Sequence[Submission], remembered: MutableMapping[str, StoredMatch], *, instant: bool
 ) -> list[Receipt | AppError]:
     """Take many into the caller's transaction, with what the caller remembers of their matches.
 
@@ -128,7 +128,7 @@ def submit_together(
     up to date, and to be forgotten if the transaction fails.
     """
     results: list[Receipt | AppError] = []
-    grown: dict[str, tuple[Record, int]] = {}
+    grown: dict[str, tuple[StoredMatch, int]] = {}
     for submission in submissions:
         match_id = submission.match_id
         record = remembered.get(match_id)
@@ -194,7 +194,7 @@ def abandon(database: Engine, match_id: str, before: datetime) -> bool:
     return True
 
 
-def abort(session: Session, record: Record, fault: str, seat: int | None, detail: str) -> Record:
+def abort(session: Session, record: StoredMatch, fault: str, seat: int | None, detail: str) -> StoredMatch:
     """End a match that cannot go on, in the caller's transaction."""
     after = record.extended(engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
     append(session, [(after, len(record.log))])
@@ -212,7 +212,7 @@ def _scripted(name: str, manner: str | None) -> InstantPlayer:
     return cast(InstantPlayer, make_player(PlayerSpec("scripted", name, options)))
 
 
-def scripted_text(record: Record) -> str:
+def scripted_text(record: StoredMatch) -> str:
     """What the scripted player whose turn it is says."""
     seat = record.match.to_move
     spec = None if seat is None else record.seats[seat].spec
@@ -222,20 +222,20 @@ def scripted_text(record: Record) -> str:
     return _scripted(spec.name, spec.options.get("manner")).choose(record.match.view(seat), rng)
 
 
-def scripted_move(record: Record, now: datetime) -> Record:
+def scripted_move(record: StoredMatch, now: datetime) -> StoredMatch:
     """The match after the scripted player whose turn it is has moved."""
     text, seat = scripted_text(record), cast(int, record.match.to_move)
     return record.advanced(*engine.advance(record.match, seat, text, by_model=True), now)
 
 
-def _scripted_moves(record: Record, now: datetime) -> Record:
+def _scripted_moves(record: StoredMatch, now: datetime) -> StoredMatch:
     """The match after its scripted players have answered, as long as it is their turn."""
     while (mover := record.mover) is not None and mover.spec is not None and mover.spec.kind == "scripted":
         record = scripted_move(record, now)
     return record
 
 
-def _step(record: Record, submission: Submission) -> tuple[list[LogEvent], engine.Match]:
+def _step(record: StoredMatch, submission: Submission) -> tuple[list[LogEvent], engine.Match]:
     if submission.text is None:
         events = engine.resign(record.match, submission.seat)
         return events, engine.applied(record.match, events)
@@ -243,7 +243,7 @@ def _step(record: Record, submission: Submission) -> tuple[list[LogEvent], engin
     return engine.advance(record.match, submission.seat, submission.text, by_model=by_model)
 
 
-def _refusal(record: Record, submission: Submission) -> Answer | None:
+def _refusal(record: StoredMatch, submission: Submission) -> MoveReply | None:
     """Why the submission is not even tried, or its first answer if it has come before."""
     if submission.move_id is not None:
         for logged in record.log:
@@ -251,22 +251,22 @@ def _refusal(record: Record, submission: Submission) -> Answer | None:
                 return _answer(logged)
     match = record.match
     if match.over:
-        return Answer(code="over", message="This game is over.")
+        return MoveReply(code="over", message="This game is over.")
     if submission.text is None:
         return None
     if submission.ply is not None and submission.ply != match.ply:
         message = f"Expected a move at ply {match.ply}, got one for ply {submission.ply}: the game has moved on."
-        return Answer(code="stale", message=message)
+        return MoveReply(code="stale", message=message)
     if match.to_move != submission.seat:
-        return Answer(code="not_your_turn", message="It is your partner’s turn. Please wait for their move.")
+        return MoveReply(code="not_your_turn", message="It is your partner’s turn. Please wait for their move.")
     return None
 
 
-def _answer(logged: Logged) -> Answer:
+def _answer(logged: LoggedEvent) -> MoveReply:
     match logged.event:
         case Violated(code=code, reason=reason):
-            return Answer(code="illegal_move", message=reason, violation=code)
+            return MoveReply(code="illegal_move", message=reason, violation=code)
         case Event():
-            return Answer(ply=logged.ply + 1)
+            return MoveReply(ply=logged.ply + 1)
         case _:
-            return Answer(ply=logged.ply)
+            return MoveReply(ply=logged.ply)

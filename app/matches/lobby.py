@@ -18,7 +18,7 @@ from app.games.negotiation.contexts import Context, read_contexts
 from app.games.taboo.rules import target_words
 from app.matches import live
 from app.matches.clocks import Clocks
-from app.matches.stored import Record, Seat
+from app.matches.stored import StoredMatch, StoredSeat
 from app.models import LanguageModel, MatchRow
 from app.players.scripted.taboo import clues
 from app.registry import PERSON, SHIPPED, find_partner
@@ -27,7 +27,7 @@ LIVE = "live"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GuestMatchRequest:
     """What a guest asks for. `opponent` is a public label and `role` a role of the game; None leaves it open."""
 
     game: str
@@ -38,7 +38,7 @@ class Wish:
     held: Collection[str] = ()  # matches in which this person has a seat already
 
 
-def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Record:
+def start_guest_match(session: Session, settings: Settings, wish: GuestMatchRequest) -> StoredMatch:
     """Start the match that a guest wishes for.
 
     Raises NotAllowed when guest play is off, Conflict when too many games of the same person are open, NotFound for
@@ -51,7 +51,7 @@ def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Recor
     opponent = find_partner(session, game.name, wish.opponent)
     seed = new_seed()
     person = person_seat(game.roles, wish.role, seed)
-    seats = Seat(PERSON), Seat.of(opponent)
+    seats = StoredSeat(PERSON), StoredSeat.of(opponent)
     return live.create(
         session,
         game.name,
@@ -65,7 +65,7 @@ def start_guest_match(session: Session, settings: Settings, wish: Wish) -> Recor
     )
 
 
-def _check_open(session: Session, most: int, wish: Wish) -> None:
+def _check_open(session: Session, most: int, wish: GuestMatchRequest) -> None:
     """Refuse one game too many, but not the same start sent twice."""
     playing = select(MatchRow.start_key).where(MatchRow.id.in_(wish.held), MatchRow.status == "playing")
     keys = session.scalars(playing).all() if most and wish.held else []
@@ -99,7 +99,7 @@ def person_seat(roles: tuple[str, str], role: str | None, seed: int) -> int:
     return random.Random(f"{seed}/person").choice(open_seats)
 
 
-def person_in(record: Record) -> int:
+def person_in(record: StoredMatch) -> int:
     """The seat where the person of a guest match sits."""
     return next(number for number, seat in enumerate(record.seats) if seat.kind == PERSON)
 

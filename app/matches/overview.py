@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.matches.filter import PEOPLES, Choice, conditions
+from app.matches.filter import PEOPLES, MatchFilter, conditions
 from app.matches.sweep import UPKEEP, held_until
 from app.models import LanguageModel, MatchRow, SeatRow
 
@@ -19,7 +19,7 @@ PAGE = 50  # matches on a page of all of them
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
+class ListedPlayer:
     """Who sits in a seat: its role, and the model's name, or an imported player's; None is a person."""
 
     role: str
@@ -27,14 +27,14 @@ class Player:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MatchListItem:
     """A match in a list, with its players by seat."""
 
     match: MatchRow
-    players: tuple[Player, ...]
+    players: tuple[ListedPlayer, ...]
 
 
-class Place(NamedTuple):
+class PageCursor(NamedTuple):
     """Where a page of matches ends: the start and the id of its last one."""
 
     started_at: datetime
@@ -68,7 +68,7 @@ def overview(session: Session, now: datetime) -> Overview:
     )
 
 
-def live_matches(session: Session, now: datetime) -> list[Line]:
+def live_matches(session: Session, now: datetime) -> list[MatchListItem]:
     """The matches that people play now, the latest move first."""
     playing = select(MatchRow).where(
         MatchRow.status.in_(OPEN), MatchRow.moved_at >= now - QUIET, MatchRow.source.in_(PEOPLES)
@@ -76,13 +76,15 @@ def live_matches(session: Session, now: datetime) -> list[Line]:
     return _lines(session, session.scalars(playing.order_by(MatchRow.moved_at.desc()).limit(MOST)).all())
 
 
-def latest_matches(session: Session) -> list[Line]:
+def latest_matches(session: Session) -> list[MatchListItem]:
     """The matches of people that began last."""
     latest = select(MatchRow).where(MatchRow.source.in_(PEOPLES)).order_by(MatchRow.started_at.desc()).limit(MOST)
     return _lines(session, session.scalars(latest).all())
 
 
-def chosen_matches(session: Session, choice: Choice, before: Place | None = None) -> tuple[list[Line], Place | None]:
+def chosen_matches(
+    session: Session, choice: MatchFilter, before: PageCursor | None = None
+) -> tuple[list[MatchListItem], PageCursor | None]:
     """A page of the chosen matches, the latest first, and the place after which the next page begins, if there is one.
 
     Found by key, not by number, so that the hundredth page costs what the first does and none shifts meanwhile.
@@ -94,7 +96,7 @@ def chosen_matches(session: Session, choice: Choice, before: Place | None = None
     ordered = statement.order_by(MatchRow.started_at.desc(), MatchRow.id.desc()).limit(PAGE + 1)
     matches = session.scalars(ordered).all()
     last = matches[PAGE - 1] if len(matches) > PAGE else None
-    return _lines(session, matches[:PAGE]), None if last is None else Place(last.started_at, last.id)
+    return _lines(session, matches[:PAGE]), None if last is None else PageCursor(last.started_at, last.id)
 
 
 def reasons(session: Session) -> list[str]:
@@ -107,8 +109,8 @@ def _number(session: Session, statement: Select[int]) -> int:
     return cast(int, session.scalar(statement))
 
 
-def _lines(session: Session, matches: Sequence[MatchRow]) -> list[Line]:
-    players: dict[str, list[Player]] = {match.id: [] for match in matches}
+def _lines(session: Session, matches: Sequence[MatchRow]) -> list[MatchListItem]:
+    players: dict[str, list[ListedPlayer]] = {match.id: [] for match in matches}
     seats = session.execute(
         select(SeatRow.match_id, SeatRow.role, func.coalesce(LanguageModel.name, SeatRow.player).label("name"))
         .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
@@ -116,5 +118,5 @@ def _lines(session: Session, matches: Sequence[MatchRow]) -> list[Line]:
         .order_by(SeatRow.match_id, SeatRow.seat)
     )
     for seat in seats:
-        players[seat.match_id].append(Player(seat.role, seat.name))
-    return [Line(match, tuple(players[match.id])) for match in matches]
+        players[seat.match_id].append(ListedPlayer(seat.role, seat.name))
+    return [MatchListItem(match, tuple(players[match.id])) for match in matches]

@@ -20,18 +20,18 @@ from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move
 from app.matches.store import generation_row
-from app.matches.stored import Record, Seat, opened
+from app.matches.stored import StoredMatch, StoredSeat, opened
 from app.players import make_player
 from app.players.base import BUSY, DENIED, Generation, InstantPlayer, ModelPlayer, PlayerFailed
 
 log = structlog.get_logger()
 
 
-class CannotGoOn(Exception):
+class RoundBlocked(Exception):
     """No match can be played on until somebody has mended what the message says."""
 
 
-class Patience:
+class OutageTimer:
     """How long matches wait for a model that gives no answer: `seconds` since it last gave any of them one.
 
     Waits grow from a second to half a minute, each drawn anew, so that those who wait do not come back all at once.
@@ -45,7 +45,7 @@ class Patience:
         self._rng = rng
         self._since = None if away is None else time.monotonic() - away
         self.waits_for: str | None = None  # what the model answered last, while it gives no answer
-        self.stuck: set[Table] = set()  # the matches that got no answer and have not been given one since
+        self.stuck: set[MatchRunner] = set()  # the matches that got no answer and have not been given one since
 
     def answered(self) -> None:
         """The model gave somebody an answer."""
@@ -67,21 +67,21 @@ class Patience:
         self._since = now if self._since is None else self._since
         self.waits_for = failure.message
         if now - self._since > self._seconds:
-            raise CannotGoOn(f"no answer for {self._seconds:g} s: {failure.message}")
+            raise RoundBlocked(f"no answer for {self._seconds:g} s: {failure.message}")
         await asyncio.sleep(self._rng.uniform(0.5, 1) * min(self.LONGEST, self.FIRST * 2**tries))
 
 
 @dataclass(frozen=True, slots=True)
-class Chair:
+class SeatRunner:
     """A model at the tables of a round: who it is, how it plays, and how long is waited for it."""
 
-    seat: Seat
+    seat: StoredSeat
     player: InstantPlayer | ModelPlayer
-    patience: Patience
+    patience: OutageTimer
     scripted: bool
 
     @classmethod
-    def of(cls, seat: Seat, patience: Patience, home: Path) -> "Chair":
+    def of(cls, seat: StoredSeat, patience: OutageTimer, home: Path) -> "SeatRunner":
         """The chair of a model; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be played with."""
         if seat.spec is None:
             raise ValueError("expected a model, got a person")
@@ -94,24 +94,26 @@ class Chair:
 
 
 @dataclass(slots=True, eq=False)
-class Table:
+class MatchRunner:
     """A match that is being played. `stored` events of it are in the database, and `calls` are not, yet."""
 
     index: int
-    record: Record
-    chairs: tuple[Chair, Chair]  # by seat
+    record: StoredMatch
+    chairs: tuple[SeatRunner, SeatRunner]  # by seat
     stored: int = 0
     tokens: int | None = None  # of the accepted moves so far, where the models' servers count them
     calls: list[dict[str, Any]] = field(default_factory=list)  # rows of generations
     closed: bool = False  # somebody else plays it now
 
 
-def begin(game: str, config: dict[str, Any], seed: int, chairs: tuple[Chair, Chair], index: int) -> Table:
+def begin(
+    game: str, config: dict[str, Any], seed: int, chairs: tuple[SeatRunner, SeatRunner], index: int
+) -> MatchRunner:
     """A new match. Raises Invalid for a bad config."""
-    return Table(index, opened(game, config, (chairs[0].seat, chairs[1].seat), seed), chairs)
+    return MatchRunner(index, opened(game, config, (chairs[0].seat, chairs[1].seat), seed), chairs)
 
 
-async def play(table: Table, tell: Callable[[Table], Awaitable[None]]) -> None:
+async def play(table: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None]]) -> None:
     """Play a match to its end, from wherever it stands.
 
     `tell` is awaited before anybody is waited for, and at the end. Raises CannotGoOn, and leaves the match as it is.
@@ -127,7 +129,9 @@ async def play(table: Table, tell: Callable[[Table], Awaitable[None]]) -> None:
     await tell(table)
 
 
-async def _ask(table: Table, seat: int, chair: Chair, tell: Callable[[Table], Awaitable[None]]) -> None:
+async def _ask(
+    table: MatchRunner, seat: int, chair: SeatRunner, tell: Callable[[MatchRunner], Awaitable[None]]
+) -> None:
     """Have a model answer once, however long that takes; a refused answer is one."""
     tries = 0
     while not table.closed:
@@ -141,7 +145,7 @@ async def _ask(table: Table, seat: int, chair: Chair, tell: Callable[[Table], Aw
         except PlayerFailed as failure:
             table.calls.append(generation_row(table.record, seat, failure.generation))
             if failure.kind == DENIED:
-                raise CannotGoOn(failure.message) from None
+                raise RoundBlocked(failure.message) from None
             if failure.kind == BUSY:
                 chair.patience.stuck.add(table)
                 await tell(table)
@@ -161,7 +165,7 @@ async def _ask(table: Table, seat: int, chair: Chair, tell: Callable[[Table], Aw
         return
 
 
-def _take(table: Table, seat: int, generation: Generation) -> None:
+def _take(table: MatchRunner, seat: int, generation: Generation) -> None:
     before = table.record
     table.calls.append(generation_row(before, seat, generation))
     advanced = engine.advance(before.match, seat, generation.text or "", by_model=True)

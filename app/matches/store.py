@@ -19,7 +19,7 @@ from app.games.negotiation.contexts import three
 from app.games.negotiation.spoken import was_said
 from app.matches.engine import readable
 from app.matches.events import Ended, kind_of, to_json
-from app.matches.stored import Logged, Record
+from app.matches.stored import LoggedEvent, StoredMatch
 from app.models import EventRow, GenerationRow, MatchRow, SeatRow
 from app.players.base import Generation
 
@@ -36,17 +36,17 @@ _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "run
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class NewRoundMatch:
     """A match of a round that is not in the database yet. `tokens` are those of its accepted moves."""
 
-    record: Record
+    record: StoredMatch
     source: str
     round_id: int
     index: int
     tokens: int | None = None
 
 
-def insert_match(session: Session, record: Record, source: str, start_key: str | None) -> None:
+def insert_match(session: Session, record: StoredMatch, source: str, start_key: str | None) -> None:
     """Write a new match with all of its log."""
     now = record.log[0].at
     session.execute(
@@ -77,7 +77,7 @@ def insert_match(session: Session, record: Record, source: str, start_key: str |
     append(session, [(record, 0)])
 
 
-def insert_matches(session: Session, begun: Sequence[Begun]) -> None:
+def insert_matches(session: Session, begun: Sequence[NewRoundMatch]) -> None:
     """Write new matches of rounds, whole, with all that has happened in them so far; in one statement a table."""
     matches, seats, events = [], [], []
     for each in begun:
@@ -102,7 +102,7 @@ def set_tokens(session: Session, counted: Sequence[tuple[str, int]]) -> None:
     _update_matches(session.connection(), ("tokens",), {}, rows)
 
 
-def generation_row(record: Record, seat: int, generation: Generation) -> dict[str, Any]:
+def generation_row(record: StoredMatch, seat: int, generation: Generation) -> dict[str, Any]:
     """A call as the table holds it; `record` is the match before it."""
     return {
         "match_id": record.id,
@@ -124,7 +124,7 @@ def generation_row(record: Record, seat: int, generation: Generation) -> dict[st
     }
 
 
-def append(session: Session, records: Sequence[tuple[Record, int]]) -> None:
+def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None:
     """Write the events of each record from number `known` on, and bring its match's row up to date."""
     events, played, ended, refused = [], [], [], []
     for record, known in records:
@@ -145,7 +145,7 @@ def append(session: Session, records: Sequence[tuple[Record, int]]) -> None:
     _insert(connection, _EVENT, events)
 
 
-def _match_row(begun: Begun) -> dict[str, Any]:
+def _match_row(begun: NewRoundMatch) -> dict[str, Any]:
     """The whole row of a new match of a round."""
     record = begun.record
     row = {
@@ -165,7 +165,7 @@ def _match_row(begun: Begun) -> dict[str, Any]:
     return row if record.match.ended is None else row | _row_at_the_end(record, record.match.ended)
 
 
-def _seat_rows(record: Record) -> list[dict[str, Any]]:
+def _seat_rows(record: StoredMatch) -> list[dict[str, Any]]:
     roles = record.match.game.roles
     return [
         {
@@ -180,7 +180,7 @@ def _seat_rows(record: Record) -> list[dict[str, Any]]:
     ]
 
 
-def _event_row(match_id: str, logged: Logged) -> dict[str, Any]:
+def _event_row(match_id: str, logged: LoggedEvent) -> dict[str, Any]:
     return {
         "match_id": match_id,
         "seq": logged.seq,
@@ -193,7 +193,7 @@ def _event_row(match_id: str, logged: Logged) -> dict[str, Any]:
     }
 
 
-def _row_while_played(record: Record) -> dict[str, Any]:
+def _row_while_played(record: StoredMatch) -> dict[str, Any]:
     return {
         "id": record.id,
         "violations": record.match.violations,
@@ -205,7 +205,7 @@ def _row_while_played(record: Record) -> dict[str, Any]:
     }
 
 
-def _row_at_the_end(record: Record, ended: Ended) -> dict[str, Any]:
+def _row_at_the_end(record: StoredMatch, ended: Ended) -> dict[str, Any]:
     moves = [logged.event for logged in record.log if isinstance(logged.event, Event)]
     return {
         "status": "over",

@@ -23,7 +23,7 @@ MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class StoredSeat:
     """Who fills a seat: a person, or the language model of that registry row; `player` is who is in no registry."""
 
     kind: str
@@ -32,7 +32,7 @@ class Seat:
     player: str | None = None
 
     @classmethod
-    def of(cls, row: LanguageModel | None) -> "Seat":
+    def of(cls, row: LanguageModel | None) -> "StoredSeat":
         return cls(PERSON) if row is None else cls(MODEL, row.id, player_spec(row))
 
     def prompt(self, game: str) -> JSON | None:
@@ -43,7 +43,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedEvent:
     """An event with its place in the log. `ply` counts the accepted moves before it."""
 
     seq: int
@@ -58,17 +58,17 @@ class Logged:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StoredMatch:
     """A match, whole, at one moment."""
 
     id: str
     seed: int
-    seats: tuple[Seat, Seat]
-    log: tuple[Logged, ...]
+    seats: tuple[StoredSeat, StoredSeat]
+    log: tuple[LoggedEvent, ...]
     match: engine.Match
 
     @property
-    def mover(self) -> Seat | None:
+    def mover(self) -> StoredSeat | None:
         return None if self.match.to_move is None else self.seats[self.match.to_move]
 
     @property
@@ -88,33 +88,33 @@ class Record:
         person = self.mover is not None and self.mover.kind == PERSON
         return next_deadline(self.match.clocks, self.log[0].at, turn_began(self.log), person)
 
-    def extended(self, events: Sequence[LogEvent], at: datetime) -> "Record":
+    def extended(self, events: Sequence[LogEvent], at: datetime) -> "StoredMatch":
         """This record after more events."""
         return self.advanced(events, engine.applied(self.match, events), at)
 
     def advanced(
         self, events: Sequence[LogEvent], match: engine.Match, at: datetime, move_id: str | None = None
-    ) -> "Record":
+    ) -> "StoredMatch":
         """This record after the events of a step and the match after them; the first event answers `move_id`."""
         log, ply = list(self.log), self.match.ply
         for event in events:
-            log.append(Logged(len(log), ply, event, at, move_id))
+            log.append(LoggedEvent(len(log), ply, event, at, move_id))
             ply += isinstance(event, Event)
             move_id = None
-        return Record(self.id, self.seed, self.seats, tuple(log), match)
+        return StoredMatch(self.id, self.seed, self.seats, tuple(log), match)
 
 
 def opened(
     game: str,
     config: Mapping[str, Any],
-    seats: tuple[Seat, Seat],
+    seats: tuple[StoredSeat, StoredSeat],
     seed: int,
     clocks: Clocks = NO_CLOCKS,
-) -> Record:
+) -> StoredMatch:
     """A new match that nobody has written down yet. Raises NotFound for an unknown game, Invalid for a bad config."""
     prompts = seats[0].prompt(game), seats[1].prompt(game)
     started, match = engine.begin(game, dict(config), seed, prompts, clocks)
-    return Record(new_match_id(), seed, seats, (Logged(0, 0, started, datetime.now(UTC)),), match)
+    return StoredMatch(new_match_id(), seed, seats, (LoggedEvent(0, 0, started, datetime.now(UTC)),), match)
 
 
 def turn_seed(seed: int, seat: int | None, ply: int, attempt: int) -> str:
@@ -122,12 +122,12 @@ def turn_seed(seed: int, seat: int | None, ply: int, attempt: int) -> str:
     return f"{seed}/{seat}/{ply}/{attempt}"
 
 
-def move_times(log: Sequence[Logged]) -> list[str]:
+def move_times(log: Sequence[LoggedEvent]) -> list[str]:
     """When each accepted move was made, by ply, as the protocol writes times."""
     return [iso(logged.at) for logged in log if isinstance(logged.event, Event)]
 
 
-def turn_began(log: Sequence[Logged]) -> datetime:
+def turn_began(log: Sequence[LoggedEvent]) -> datetime:
     """When the present turn began: with the last accepted move, or with the match."""
     return next(logged.at for logged in reversed(log) if logged.seq == 0 or isinstance(logged.event, Event))
 
@@ -143,20 +143,24 @@ def new_match_id() -> str:
     return new_match_id() if drawn.startswith("-") else drawn
 
 
-def load(session: Session, match_id: str, *, lock: bool = False) -> Record:
+def load(session: Session, match_id: str, *, lock: bool = False) -> StoredMatch:
     """Read a match. `lock` keeps others from appending until the transaction ends. Raises NotFound."""
     rows = session.execute(_SEATS_LOCKED if lock else _SEATS, {"match": match_id}).all()
     if len(rows) != 2:
         raise NotFound(f"match: expected one that exists, got {match_id!r}")
-    seats = tuple(Seat(MODEL, player=row.player) if row.player else Seat.of(row.LanguageModel) for row in rows)
+    seats = tuple(
+        StoredSeat(MODEL, player=row.player) if row.player else StoredSeat.of(row.LanguageModel) for row in rows
+    )
     log = load_log(session, match_id)
-    return Record(match_id, rows[0].seed, cast(tuple[Seat, Seat], seats), log, engine.replay(x.event for x in log))
+    return StoredMatch(
+        match_id, rows[0].seed, cast(tuple[StoredSeat, StoredSeat], seats), log, engine.replay(x.event for x in log)
+    )
 
 
-def load_log(session: Session, match_id: str, after: int = -1) -> tuple[Logged, ...]:
+def load_log(session: Session, match_id: str, after: int = -1) -> tuple[LoggedEvent, ...]:
     """The events of a match whose seq is above `after`, in order."""
     rows = session.execute(_EVENTS, {"match": match_id, "after": after})
-    return tuple(Logged(row.seq, row.ply, from_json(row.body), row.at, row.move_id) for row in rows)
+    return tuple(LoggedEvent(row.seq, row.ply, from_json(row.body), row.at, row.move_id) for row in rows)
 
 
 # Made once: a match is read when a page opens it, and putting a statement together takes as long as running it.

@@ -22,7 +22,7 @@ _PREFIX = re.compile(r"\[(message|propose)\]\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TerminalInput:
     """What a typed line asks for; `text` is the move, or what to tell whoever typed something unclear."""
 
     kind: str  # move | resign | show | help | unclear
@@ -30,11 +30,11 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _GamePhrases:
     """How a game is spoken of: the commands it adds, its opening, an entry, and how it ends."""
 
     commands: tuple[tuple[str, str], ...]
-    compose: Callable[[View, str], Typed]
+    compose: Callable[[View, str], TerminalInput]
     opening: Callable[[View], list[str]]
     said: Callable[[TranscriptEntry], str]
     endings: dict[str, str]
@@ -51,18 +51,18 @@ _ENDINGS = {
 }
 
 
-def read_line(view: View, line: str) -> Typed:
+def read_line(view: View, line: str) -> TerminalInput:
     """What a typed line means in a match. `//…` says a text that begins with a slash."""
     text = line.strip()
     match text.lower():
         case "":
-            return Typed(UNCLEAR, "Write something, or /help.")
+            return TerminalInput(UNCLEAR, "Write something, or /help.")
         case "/quit":
-            return Typed(RESIGN)
+            return TerminalInput(RESIGN)
         case "/show":
-            return Typed(SHOW)
+            return TerminalInput(SHOW)
         case "/help":
-            return Typed(HELP)
+            return TerminalInput(HELP)
     if text.startswith("//"):
         return _words(view).compose(view, text[1:])
     composed = _command(view, text) if text.startswith("/") else None
@@ -107,39 +107,41 @@ def _figure(number: float) -> str:
     return f"{number:g}"
 
 
-def _words(view: View) -> _Words:
+def _words(view: View) -> _GamePhrases:
     return _GAMES.get(view.game, _PLAIN)
 
 
 # ---- Commands of the games --------------------------------------------------
 
 
-def _command(view: View, text: str) -> Typed | None:
+def _command(view: View, text: str) -> TerminalInput | None:
     """The move that a slash command stands for, or what is wrong with it."""
     name = text.split(maxsplit=1)[0].lower()
     own = {command.split()[0]: command for command, _ in _words(view).commands}
     if name not in own:
         known = ", ".join([*own, *(command for command, _ in _COMMANDS)])
-        return Typed(UNCLEAR, f"There is no {name} here, only {known}. To say a text with a slash, begin it with //.")
+        return TerminalInput(
+            UNCLEAR, f"There is no {name} here, only {known}. To say a text with a slash, begin it with //."
+        )
     if name == "/offer":
         numbers = _OFFER.fullmatch(text)
         if numbers is None:
-            return Typed(UNCLEAR, "Say how many books, hats and balls you want: /offer 1 2 0")
+            return TerminalInput(UNCLEAR, "Say how many books, hats and balls you want: /offer 1 2 0")
         asked = ", ".join(f"{int(number)} {item}s" for number, item in zip(numbers.groups(), ITEMS, strict=True))
-        return Typed(MOVE, f"[propose] ({asked})")
+        return TerminalInput(MOVE, f"[propose] ({asked})")
     guess = _GUESS.fullmatch(text)
     if guess is None:
-        return Typed(UNCLEAR, "Say which word you think it is: /guess WORD")
+        return TerminalInput(UNCLEAR, "Say which word you think it is: /guess WORD")
     if not any(may["kind"] == "declaration" for may in view.may):
-        return Typed(UNCLEAR, "You know the word already: guessing is your partner’s part.")
-    return Typed(MOVE, f"I know the word! It is `{guess[1].strip()}`!")
+        return TerminalInput(UNCLEAR, "You know the word already: guessing is your partner’s part.")
+    return TerminalInput(MOVE, f"I know the word! It is `{guess[1].strip()}`!")
 
 
 # ---- Negotiation ------------------------------------------------------------
 
 
-def _compose_negotiation(_view: View, text: str) -> Typed:
-    return Typed(MOVE, text if _PREFIX.match(text) else f"[message] {text}")
+def _compose_negotiation(_view: View, text: str) -> TerminalInput:
+    return TerminalInput(MOVE, text if _PREFIX.match(text) else f"[message] {text}")
 
 
 def _open_negotiation(view: View) -> list[str]:
@@ -167,8 +169,8 @@ def _said_in_negotiation(entry: TranscriptEntry) -> str:
 # ---- Taboo ------------------------------------------------------------------
 
 
-def _compose_plainly(_view: View, text: str) -> Typed:
-    return Typed(MOVE, text)
+def _compose_plainly(_view: View, text: str) -> TerminalInput:
+    return TerminalInput(MOVE, text)
 
 
 def _open_taboo(view: View) -> list[str]:
@@ -183,7 +185,7 @@ def _open_taboo(view: View) -> list[str]:
 
 # ---- All of them ------------------------------------------------------------
 
-_PLAIN = _Words(
+_PLAIN = _GamePhrases(
     commands=(),
     compose=_compose_plainly,
     opening=lambda view: [f"  {name}: {value}" for name, value in {**view.facts, **view.secret}.items()],
@@ -191,7 +193,7 @@ _PLAIN = _Words(
     endings={},
 )
 _GAMES = {
-    NEGOTIATION.name: _Words(
+    NEGOTIATION.name: _GamePhrases(
         commands=(("/offer 1 2 0", "offer to take 1 book, 2 hats and no ball, and leave the rest"),),
         compose=_compose_negotiation,
         opening=_open_negotiation,
@@ -202,7 +204,7 @@ _GAMES = {
             "move limit": "That was the last move, and there is no deal.",
         },
     ),
-    TABOO.name: _Words(
+    TABOO.name: _GamePhrases(
         commands=(("/guess WORD", "say that you know the word; the defender can do so once"),),
         compose=_compose_plainly,
         opening=_open_taboo,

@@ -19,7 +19,7 @@ from app.games.base import JSON
 from app.matches import engine
 from app.matches.events import Violated
 from app.matches.sweep import PATIENCE, hold_lease
-from app.matches.turns import Desk
+from app.matches.turns import WorkerContext
 from app.models import LanguageModel, Lease
 from app.players import make_player
 from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
@@ -54,7 +54,7 @@ def _lease_of(model_id: int) -> str:
     return f"test call of model {model_id}"
 
 
-class Trial(NamedTuple):
+class TestCall(NamedTuple):
     """What a model is asked in a test call."""
 
     spec: PlayerSpec
@@ -62,7 +62,7 @@ class Trial(NamedTuple):
     match: engine.Match
 
     @classmethod
-    def of(cls, row: LanguageModel) -> "Trial":
+    def of(cls, row: LanguageModel) -> "TestCall":
         """The first of the model's games, told in its own style."""
         game = row.games[0]
         prompt = default_prompt(game, row.prompt_style or USUAL_STYLE)
@@ -94,7 +94,7 @@ class Trial(NamedTuple):
 # ---- The call ----------------------------------------------------------------
 
 
-def try_model(desk: Desk, model_id: int) -> None:
+def try_model(desk: WorkerContext, model_id: int) -> None:
     """Make the test call of a model and store the result on its row; whatever goes wrong is the result, too.
 
     Does nothing if no test call waits, or if another worker makes it.
@@ -102,7 +102,7 @@ def try_model(desk: Desk, model_id: int) -> None:
     if not _take_lease(desk, model_id):
         return
     with reading(desk.database) as session:
-        trial = Trial.of(session.get_one(LanguageModel, model_id))
+        trial = TestCall.of(session.get_one(LanguageModel, model_id))
     home, seconds = desk.settings.home, desk.settings.TURN_SECONDS
     result = trial.result(lambda: desk.call(trial.reply(home)).result(), seconds)
     now = datetime.now(UTC)
@@ -117,7 +117,7 @@ def keep_result(session: Session, model_id: int, result: JSON, at: datetime) -> 
     session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))
 
 
-def _take_lease(desk: Desk, model_id: int) -> bool:
+def _take_lease(desk: WorkerContext, model_id: int) -> bool:
     """Hold the lease for as long as a call may take; a worker that dies meanwhile is replaced when it runs out."""
     until = datetime.now(UTC) + timedelta(seconds=desk.settings.TURN_SECONDS) + PATIENCE
     try:

@@ -13,21 +13,21 @@ from sqlalchemy.orm import Session
 from app.games.base import JSON, Event
 from app.matches import engine
 from app.matches.events import Aborted, Violated, kind_of
-from app.matches.stored import Logged, Record, move_times
+from app.matches.stored import LoggedEvent, StoredMatch, move_times
 from app.matches.views import seat_view
 from app.models import GenerationRow
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimelineStep:
     """An event of the log, and the call of a model that it came from, if it came from one."""
 
-    logged: Logged
+    logged: LoggedEvent
     kind: str
     generation: GenerationRow | None
 
 
-def steps(session: Session, record: Record) -> list[Step]:
+def steps(session: Session, record: StoredMatch) -> list[TimelineStep]:
     """The whole log of a match in order."""
     rows = session.scalars(select(GenerationRow).where(GenerationRow.match_id == record.id).order_by(GenerationRow.id))
     generations = {(row.seat, row.ply, row.attempt): row for row in rows}
@@ -40,13 +40,13 @@ def steps(session: Session, record: Record) -> list[Step]:
             generation = generations.pop((logged.seat, logged.ply, refused[turn]), None)
         if isinstance(logged.event, Violated):
             refused[turn] += 1
-        told.append(Step(logged, kind_of(logged.event), generation))
+        told.append(TimelineStep(logged, kind_of(logged.event), generation))
     return told
 
 
-def views_after(record: Record, seq: int) -> tuple[JSON, JSON]:
+def views_after(record: StoredMatch, seq: int) -> tuple[JSON, JSON]:
     """What the two seats see once the event `seq` has happened."""
-    log: Sequence[Logged] = record.log[: seq + 1]
+    log: Sequence[LoggedEvent] = record.log[: seq + 1]
     match = engine.replay(logged.event for logged in log)
     first, second = (seat_view(record.id, match, move_times(log), seat) for seat in (0, 1))
     return first, second

@@ -25,7 +25,7 @@ from app.matches import live
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
 from app.matches.store import generation_row, insert_generations
-from app.matches.stored import Record, load
+from app.matches.stored import StoredMatch, load
 from app.matches.sweep import turn_is_free
 from app.models import MatchRow
 from app.players import make_player
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class WorkerContext:
     """What a worker plays turns with. `notify(match, typing)` tells the web processes; `owner` names this turn."""
 
     database: Engine
@@ -57,7 +57,7 @@ class LeaseLost(Exception):
     """Somebody else plays this turn now, or the match is over."""
 
 
-def play_turn(desk: Desk, match_id: str) -> bool:
+def play_turn(desk: WorkerContext, match_id: str) -> bool:
     """Play the model's turns that are due in a match. False if there is nothing to do, or somebody else does it."""
     if not _take_lease(desk, match_id):
         return False
@@ -80,7 +80,7 @@ def play_turn(desk: Desk, match_id: str) -> bool:
     return True
 
 
-def _play_once(desk: Desk, record: Record) -> Record:
+def _play_once(desk: WorkerContext, record: StoredMatch) -> StoredMatch:
     """One attempt at the turn, a refused one included. Returns the match after it."""
     began = time.monotonic()
     seat = cast(int, record.match.to_move)
@@ -107,7 +107,7 @@ def _play_once(desk: Desk, record: Record) -> Record:
     return _submit(desk, record, seat, text, generation)
 
 
-def _ask(desk: Desk, record: Record, seat: int, spec: PlayerSpec) -> Generation:
+def _ask(desk: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
     """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
     player = cast(ModelPlayer, make_player(spec, desk.settings.home))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
@@ -125,7 +125,7 @@ def _ask(desk: Desk, record: Record, seat: int, spec: PlayerSpec) -> Generation:
         call.cancel()
 
 
-def _wait(desk: Desk, record: Record, seconds: float) -> None:
+def _wait(desk: WorkerContext, record: StoredMatch, seconds: float) -> None:
     """Sleep, and hold the lease meanwhile."""
     beat = desk.settings.TURN_LEASE / 3
     while seconds > 0:
@@ -135,7 +135,7 @@ def _wait(desk: Desk, record: Record, seconds: float) -> None:
             _renew_lease(desk, record.id)
 
 
-def reading_delay(record: Record, text: str, settings: Settings) -> float:
+def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
     """Seconds after which an answer appears, so that a person can follow.
 
     One to begin with, and the words of the partner's last move and of the answer at the set pace, up to a ceiling.
@@ -147,7 +147,9 @@ def reading_delay(record: Record, text: str, settings: Settings) -> float:
     return min(settings.LONGEST_DELAY, 1 + words * 60 / settings.READING_WORDS_PER_MINUTE)
 
 
-def _submit(desk: Desk, record: Record, seat: int, text: str, generation: Generation | None) -> Record:
+def _submit(
+    desk: WorkerContext, record: StoredMatch, seat: int, text: str, generation: Generation | None
+) -> StoredMatch:
     attempt = len(record.match.refused)
     ply = record.match.ply
 
@@ -167,14 +169,18 @@ def _submit(desk: Desk, record: Record, seat: int, text: str, generation: Genera
     return receipt.record
 
 
-def _abort(desk: Desk, record: Record, fault: str, detail: str, generation: Generation | None) -> Record:
+def _abort(
+    desk: WorkerContext, record: StoredMatch, fault: str, detail: str, generation: Generation | None
+) -> StoredMatch:
     seat = cast(int, record.match.to_move)
     with writing(desk.database) as session:
         _claim(session, desk, record, seat, generation)
         return live.abort(session, load(session, record.id, lock=True), fault, seat, detail)
 
 
-def _claim(session: Session, desk: Desk, record: Record, seat: int, generation: Generation | None) -> None:
+def _claim(
+    session: Session, desk: WorkerContext, record: StoredMatch, seat: int, generation: Generation | None
+) -> None:
     """Begin to write what came of a turn: make sure that it is still ours, and keep the call behind it."""
     _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
     if generation is not None:
@@ -184,7 +190,7 @@ def _claim(session: Session, desk: Desk, record: Record, seat: int, generation: 
 # ---- The lease ---------------------------------------------------------------
 
 
-def _take_lease(desk: Desk, match_id: str) -> bool:
+def _take_lease(desk: WorkerContext, match_id: str) -> bool:
     """One conditional UPDATE. A turn that has cost too many workers is ended instead."""
     with writing(desk.database) as session:
         taken = session.execute(
@@ -204,25 +210,25 @@ def _take_lease(desk: Desk, match_id: str) -> bool:
     return True
 
 
-def _renew_lease(desk: Desk, match_id: str) -> None:
+def _renew_lease(desk: WorkerContext, match_id: str) -> None:
     with writing(desk.database) as session:
         _guard(session.execute(_holding(desk, match_id).values(**_lease_values(desk))))
 
 
-def _give_back(desk: Desk, match_id: str) -> None:
+def _give_back(desk: WorkerContext, match_id: str) -> None:
     """Let go of a turn that could not be written down, if at least that can be; it has cost no worker's life."""
     values = {"lease_owner": None, "lease_until": None, "lease_count": MatchRow.lease_count - 1}
     with contextlib.suppress(SQLAlchemyError), writing(desk.database) as session:
         session.execute(_holding(desk, match_id).values(**values))
 
 
-def _holding(desk: Desk, match_id: str) -> Any:
+def _holding(desk: WorkerContext, match_id: str) -> Any:
     return update(MatchRow).where(
         MatchRow.id == match_id, MatchRow.lease_owner == desk.owner, MatchRow.status == "playing"
     )
 
 
-def _lease_values(desk: Desk) -> dict[str, Any]:
+def _lease_values(desk: WorkerContext) -> dict[str, Any]:
     return {
         "lease_owner": desk.owner,
         "lease_until": datetime.now(UTC) + timedelta(seconds=desk.settings.TURN_LEASE),

@@ -21,7 +21,7 @@ _TYPICAL_TURNS = 5  # the turns of each side that the typical figures of taboo a
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
+class CallStatistics:
     """What a model does in one seat of one match, on average: calls, tokens of all of them, seconds of each.
 
     `matches` is how many past matches say so; 0: these are typical figures.
@@ -35,15 +35,15 @@ class Habit:
 
 
 # Rules of 650 to 800 tokens, then moves of 35 to 40: three to four turns a seat.
-TYPICAL: Mapping[str, Habit] = {
-    "negotiation": Habit(3.6, 3200, 125, 1.0),
-    "taboo": Habit(4.2, 3400, 170, 1.0),
+TYPICAL: Mapping[str, CallStatistics] = {
+    "negotiation": CallStatistics(3.6, 3200, 125, 1.0),
+    "taboo": CallStatistics(4.2, 3400, 170, 1.0),
 }
-_NOTHING = Habit(0, 0, 0, 0)
+_NOTHING = CallStatistics(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ModelCapacity:
     """How a model is reached: requests at once, tokens a minute (None: any number), and what tokens cost, if known."""
 
     scripted: bool
@@ -67,7 +67,10 @@ class Estimate:
 
 
 def estimate(
-    pairs: Sequence[tuple[str, str]], matches: int, habits: Mapping[str, Habit], channels: Mapping[str, Channel]
+    pairs: Sequence[tuple[str, str]],
+    matches: int,
+    habits: Mapping[str, CallStatistics],
+    channels: Mapping[str, ModelCapacity],
 ) -> Estimate:
     """What that many matches of each pair will take. Habits and channels are by a model's name."""
     seats = {name: matches * sum(pair.count(name) for pair in pairs) for name in channels}
@@ -90,7 +93,7 @@ def estimate(
 
 
 def _cost(
-    channels: Mapping[str, Channel], prompt: Mapping[str, float], completion: Mapping[str, float]
+    channels: Mapping[str, ModelCapacity], prompt: Mapping[str, float], completion: Mapping[str, float]
 ) -> float | None:
     cost = 0.0
     for name in prompt:
@@ -105,8 +108,8 @@ def _seconds(
     matches: int,
     calls: Mapping[str, float],
     tokens: Mapping[str, float],
-    habits: Mapping[str, Habit],
-    channels: Mapping[str, Channel],
+    habits: Mapping[str, CallStatistics],
+    channels: Mapping[str, ModelCapacity],
 ) -> float:
     """The longest of what has to happen: all calls over the tables there are, each model's over its own requests at
     once and tokens a minute, and the calls of one match one after the other."""
@@ -124,26 +127,28 @@ def _seconds(
 # ---- What is known of a model ---------------------------------------------------
 
 
-def typical(game: str, config: JSON) -> Habit:
+def typical(game: str, config: JSON) -> CallStatistics:
     """What a model does in a match of which nothing is known."""
     habit = TYPICAL.get(game, TYPICAL["negotiation"])
     turns = config.get("max_turns", _TYPICAL_TURNS)
     if game != "taboo" or not isinstance(turns, int):
         return habit
     scale = turns / _TYPICAL_TURNS  # prompts grow with the turns before them
-    return Habit(habit.calls * scale, habit.prompt_tokens * scale**1.3, habit.completion_tokens * scale, habit.latency)
+    return CallStatistics(
+        habit.calls * scale, habit.prompt_tokens * scale**1.3, habit.completion_tokens * scale, habit.latency
+    )
 
 
-def channel_of(model: LanguageModel) -> Channel:
+def channel_of(model: LanguageModel) -> ModelCapacity:
     """How a registered model is reached."""
     options = read_options(player_spec(model))
     if options is None:
-        return Channel(True, 1, None, prices_of_model(model))
+        return ModelCapacity(True, 1, None, prices_of_model(model))
     a_minute = options.tokens_per_minute if isinstance(options, api_options.ApiOptions) else None
-    return Channel(False, options.in_flight, a_minute, prices_of_model(model))
+    return ModelCapacity(False, options.in_flight, a_minute, prices_of_model(model))
 
 
-def habit_of(session: Session, model: LanguageModel, game: str, config: JSON) -> Habit:
+def habit_of(session: Session, model: LanguageModel, game: str, config: JSON) -> CallStatistics:
     """What a model has done in its past matches of a game, those of its latest round first; else what is typical."""
     if model.kind == "scripted":
         return _NOTHING
@@ -164,7 +169,7 @@ def habit_of(session: Session, model: LanguageModel, game: str, config: JSON) ->
     )
     if not seats or not row[0]:
         return typical(game, config)
-    return Habit(row[0] / seats, int(row[1]) / seats, int(row[2]) / seats, float(row[3]), len(sample))
+    return CallStatistics(row[0] / seats, int(row[1]) / seats, int(row[2]) / seats, float(row[3]), len(sample))
 
 
 def _latest_round(session: Session, model: LanguageModel, game: str) -> Sequence[str]:

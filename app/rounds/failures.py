@@ -12,7 +12,7 @@ MOST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class AbortedMatch:
     """A match that was broken off, and why."""
 
     match_id: str
@@ -21,7 +21,7 @@ class Broken:
     detail: str
 
 
-def last_broken(session: Session, round_id: int) -> list[Broken]:
+def last_broken(session: Session, round_id: int) -> list[AbortedMatch]:
     """The matches of a round that were broken off last."""
     rows = session.execute(
         select(MatchRow.id, MatchRow.index.label("place"), EventRow.body)
@@ -34,5 +34,5 @@ def last_broken(session: Session, round_id: int) -> list[Broken]:
     for row in rows:
         event = from_json(row.body)
         if isinstance(event, Aborted):
-            found.append(Broken(row.id, row.place, event.fault, event.detail))
+            found.append(AbortedMatch(row.id, row.place, event.fault, event.detail))
     return found

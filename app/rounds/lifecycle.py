@@ -18,7 +18,7 @@ from app.games.base import JSON, whole_number
 from app.models import LanguageModel, RoundMaterial, RoundRange, RoundRow
 from app.registry import find_round_model, read_options
 from app.rounds import ranges
-from app.rounds.plan import IN_ORDER, PICKS, Plan
+from app.rounds.plan import IN_ORDER, PICKS, RoundPlan
 from app.rounds.sampling import read_sampling, spec_of
 
 SELFPLAY, IMPORT = "selfplay", "import"
@@ -35,7 +35,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RoundSpec:
     """A round as somebody wishes for it. `models` are names of the registry, of seat 0 and seat 1."""
 
     game: str
@@ -50,7 +50,7 @@ class Wish:
     name: str = ""
 
 
-def create(session: Session, wish: Wish, *, queued: bool) -> RoundRow:
+def create(session: Session, wish: RoundSpec, *, queued: bool) -> RoundRow:
     """Write down a round that waits to be played, by workers if it is `queued`.
 
     Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played.
@@ -58,7 +58,7 @@ def create(session: Session, wish: Wish, *, queued: bool) -> RoundRow:
     return create_all(session, [wish], queued=queued)[0]
 
 
-def create_all(session: Session, wishes: Sequence[Wish], *, queued: bool) -> list[RoundRow]:
+def create_all(session: Session, wishes: Sequence[RoundSpec], *, queued: bool) -> list[RoundRow]:
     """Write down several rounds in a few statements, because nobody else can write meanwhile.
 
     Raises what `create` raises.
@@ -90,7 +90,7 @@ def _add_material(session: Session, material: Material, numbers: Sequence[int]) 
         session.execute(insert(RoundMaterial).from_select(["round_id", "source", "items"], copies))
 
 
-def _new_row(wish: Wish, models: Sequence[LanguageModel], queued: bool) -> RoundRow:
+def _new_row(wish: RoundSpec, models: Sequence[LanguageModel], queued: bool) -> RoundRow:
     """A round that can be played, not yet written down."""
     game = find_game(wish.game)
     matches = whole_number(wish.matches, "matches", 1, MOST_MATCHES)
@@ -120,7 +120,7 @@ def _new_row(wish: Wish, models: Sequence[LanguageModel], queued: bool) -> Round
     )
 
 
-def _checked_config(game: Any, wish: Wish) -> JSON:
+def _checked_config(game: Any, wish: RoundSpec) -> JSON:
     """The config that all matches share, as it was given; the game has to take it."""
     config = dict(wish.config)
     read = game.config(config).to_json()
@@ -130,7 +130,7 @@ def _checked_config(game: Any, wish: Wish) -> JSON:
     return config
 
 
-def _name(wish: Wish) -> str:
+def _name(wish: RoundSpec) -> str:
     name = " ".join(wish.name.split())
     if len(name) > 120 or not name.isprintable():
         raise Invalid(f"name: expected at most 120 characters on one line, got {shown(wish.name)}")
@@ -145,11 +145,11 @@ def get_round(session: Session, round_id: int) -> RoundRow:
     return row
 
 
-def plan_of(session: Session, row: RoundRow) -> Plan:
+def plan_of(session: Session, row: RoundRow) -> RoundPlan:
     """What the matches of a round have in common."""
     material = session.get(RoundMaterial, row.id)
     items = () if material is None else material.items
-    return Plan(row.game, row.config, row.seed, row.swap_seats, row.pick, items)
+    return RoundPlan(row.game, row.config, row.seed, row.swap_seats, row.pick, items)
 
 
 def seated(session: Session, row: RoundRow) -> list[LanguageModel]:

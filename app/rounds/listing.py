@@ -20,7 +20,7 @@ PAGE = 25  # rounds on a page
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class RoundFilter:
     """What a round has to be; None does not matter. `model` sits in either seat."""
 
     game: str | None = None
@@ -32,7 +32,7 @@ NAMES = ("game", "status", "model")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RoundListItem:
     """A round in a list, with the names of its models by seat and what its status is called.
 
     A whole cross-play is one line, too: `row` is its first round, `members` are all of them, `models` all who play.
@@ -73,7 +73,7 @@ class Line:
         return all(lifecycle.all_aborted(row) for row in self.rows)
 
 
-class Score(NamedTuple):
+class MeanScores(NamedTuple):
     """Of the matches of a round that are over: the mean of both seats' utilities, and the commonest way to end."""
 
     mean: float | None
@@ -81,7 +81,7 @@ class Score(NamedTuple):
     share: float | None  # of the matches that ended so
 
 
-def read_chosen(session: Session, raw: Mapping[str, str]) -> Chosen:
+def read_chosen(session: Session, raw: Mapping[str, str]) -> RoundFilter:
     """A filter from an address. Raises NotFound for an unknown game or model, and Invalid for an unknown status."""
     given = {name: text for name in NAMES if (text := raw.get(name, "").strip())}
     if "game" in given:
@@ -90,7 +90,7 @@ def read_chosen(session: Session, raw: Mapping[str, str]) -> Chosen:
         raise Invalid(f"status: expected {' or '.join(states.STATUSES)}, got {shown(given['status'])}")
     if "model" in given:
         get_model(session, given["model"])
-    return Chosen(**given)
+    return RoundFilter(**given)
 
 
 def read_before(text: str) -> int | None:
@@ -98,7 +98,9 @@ def read_before(text: str) -> int | None:
     return whole_number(text, "before", 1, 2**31 - 1) if text else None
 
 
-def chosen_rounds(session: Session, chosen: Chosen, before: int | None = None) -> tuple[list[Line], int | None]:
+def chosen_rounds(
+    session: Session, chosen: RoundFilter, before: int | None = None
+) -> tuple[list[RoundListItem], int | None]:
     """A page of the chosen rounds, the latest first, and the number behind which the next page begins, if any.
 
     A cross-play is there if any of its rounds is chosen.
@@ -117,13 +119,13 @@ def chosen_rounds(session: Session, chosen: Chosen, before: int | None = None) -
     return _with_members(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
 
 
-def open_rounds(session: Session) -> list[Line]:
+def open_rounds(session: Session) -> list[RoundListItem]:
     """The rounds and cross-plays that are played or wait to be, the latest first; at most a page of them."""
     statement = _first_rounds([_member.status.in_(states.LIVE)]).limit(PAGE)
     return _with_members(session, session.scalars(statement).all())
 
 
-def all_rounds(session: Session) -> list[Line]:
+def all_rounds(session: Session) -> list[RoundListItem]:
     """Every round and cross-play, the latest first."""
     return _with_members(session, session.scalars(_first_rounds([])).all())
 
@@ -141,21 +143,21 @@ def _first_rounds(wanted: Sequence[ColumnElement[bool]]) -> Select[RoundRow]:
     return statement
 
 
-def _with_members(session: Session, rows: Sequence[RoundRow]) -> list[Line]:
+def _with_members(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
     """These rounds as lines of a list, cross-plays with all of their rounds."""
     numbers = [row.id for row in rows if row.matrix_id is not None]
-    members: dict[int | None, list[Line]] = {number: [] for number in numbers}
+    members: dict[int | None, list[RoundListItem]] = {number: [] for number in numbers}
     found = session.scalars(select(RoundRow).where(RoundRow.matrix_id.in_(numbers)).order_by(RoundRow.id)).all()
     for line in lines(session, found):
         members[line.row.matrix_id].append(line)
     return [cross_play_line(members[line.row.id]) if line.row.id in members else line for line in lines(session, rows)]
 
 
-def cross_play_line(members: Sequence[Line]) -> Line:
+def cross_play_line(members: Sequence[RoundListItem]) -> RoundListItem:
     """All rounds of a cross-play as one line."""
     models = tuple(dict.fromkeys(name for line in members for name in line.models))
     state = min((line.state for line in members), key=_FOREMOST.index)
-    return Line(members[0].row, models, state, tuple(line.row for line in members))
+    return RoundListItem(members[0].row, models, state, tuple(line.row for line in members))
 
 
 # What is said of a cross-play: the first of these that one of its rounds is.
@@ -174,13 +176,13 @@ def waits_behind(session: Session, row: RoundRow) -> list[int]:
     return list(session.scalars(found.order_by(RoundRow.id)))
 
 
-def lines(session: Session, rows: Sequence[RoundRow]) -> list[Line]:
+def lines(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
     """Rounds as lines of a list."""
     numbers = {number for row in rows for number in (row.model_0_id, row.model_1_id) if number is not None}
     found = session.execute(select(LanguageModel.id, LanguageModel.name).where(LanguageModel.id.in_(numbers)))
     names = {row.id: row.name for row in found}
     return [
-        Line(
+        RoundListItem(
             row,
             tuple(names[number] for number in (row.model_0_id, row.model_1_id) if number is not None),
             lifecycle.state_of(session, row),
@@ -189,7 +191,7 @@ def lines(session: Session, rows: Sequence[RoundRow]) -> list[Line]:
     ]
 
 
-def score(session: Session, round_id: int) -> Score:
+def score(session: Session, round_id: int) -> MeanScores:
     """How the matches of a round have ended so far."""
     counted = session.execute(
         select(MatchRow.reason, func.count(), func.avg((MatchRow.utility_0 + MatchRow.utility_1) / 2))
@@ -199,7 +201,7 @@ def score(session: Session, round_id: int) -> Score:
     ).all()
     total = sum(row[1] for row in counted)
     if not total:
-        return Score(None, None, None)
+        return MeanScores(None, None, None)
     scored = [row for row in counted if row[2] is not None]
     mean = sum(row[1] * float(row[2]) for row in scored) / max(1, sum(row[1] for row in scored))
-    return Score(mean if scored else None, counted[0][0], counted[0][1] / total)
+    return MeanScores(mean if scored else None, counted[0][0], counted[0][1] / total)

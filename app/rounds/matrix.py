@@ -12,7 +12,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.games import find_game
 from app.models import RoundRow
 from app.rounds import lifecycle
-from app.rounds.lifecycle import Wish
+from app.rounds.lifecycle import RoundSpec
 
 MOST_MODELS = 20
 STOPPED = (states.CANCELLED, states.FAILED, states.INTERRUPTED)
@@ -31,7 +31,7 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
     return list(itertools.product(models, models))
 
 
-def create(session: Session, wish: Wish, models: Sequence[str], *, queued: bool) -> list[RoundRow]:
+def create(session: Session, wish: RoundSpec, models: Sequence[str], *, queued: bool) -> list[RoundRow]:
     """A round for each pair, all on the same seeds. Raises what `life.create` raises."""
     rows = lifecycle.create_all(
         session, [replace(wish, models=pair) for pair in pairs(wish.game, models)], queued=queued

@@ -18,7 +18,7 @@ PICKS = (IN_ORDER, SHUFFLED, RANDOM)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RoundPlan:
     """What the matches of a round have in common.
 
     `material` are contexts, [counts, values of seat 0, values of seat 1] each, or target words, or nothing. `pick` says
@@ -35,7 +35,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class MatchSetup:
     """One match of a round. When it is `swapped`, the round's first model sits in seat 1."""
 
     index: int
@@ -44,14 +44,14 @@ class Setup:
     swapped: bool
 
 
-def setup(plan: Plan, index: int) -> Setup:
+def setup(plan: RoundPlan, index: int) -> MatchSetup:
     """The match with that index. With swapped seats, 2k and 2k + 1 are the same game from either side."""
     scene, swapped = divmod(index, 2) if plan.swap_seats else (index, 0)
     seed = match_seed(plan.seed, scene)
     config = plan.config
     if plan.material:
         config = {**config, **_fields(plan.game, plan.material[_pick(plan, scene, seed)])}
-    return Setup(index, seed, config, bool(swapped))
+    return MatchSetup(index, seed, config, bool(swapped))
 
 
 def match_seed(round_seed: int, scene: int) -> int:
@@ -60,7 +60,7 @@ def match_seed(round_seed: int, scene: int) -> int:
     return int.from_bytes(digest) >> 2
 
 
-def _pick(plan: Plan, scene: int, seed: int) -> int:
+def _pick(plan: RoundPlan, scene: int, seed: int) -> int:
     count = len(plan.material)
     if plan.pick == RANDOM:
         return random.Random(f"{seed}/material").randrange(count)

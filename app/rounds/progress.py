@@ -15,7 +15,7 @@ _COUNTS = (
 )  # fmt: skip
 
 
-class Pace:
+class RecentPace:
     """What a round has done lately: matches and moves a second over the last quarter of a minute."""
 
     def __init__(self) -> None:

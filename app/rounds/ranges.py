@@ -17,7 +17,7 @@ MOST_LEASES = 5  # a range whose worker died this often, with no match finished 
 _PARTS, _LEAST, _MOST = 64, 4, 500
 
 
-class Range(NamedTuple):
+class LeasedRange(NamedTuple):
     """The matches from `start` up to, but without, `stop`; `leases` ran out on it since a match in it was finished."""
 
     start: int
@@ -25,11 +25,11 @@ class Range(NamedTuple):
     leases: int = 0
 
 
-def parts(matches: int) -> Iterator[Range]:
+def parts(matches: int) -> Iterator[LeasedRange]:
     """Some sixty ranges, so that several workers have something to share, but none too small or too large."""
     size = min(_MOST, max(_LEAST, -(-matches // _PARTS)))
     for start in range(0, matches, size):
-        yield Range(start, min(start + size, matches))
+        yield LeasedRange(start, min(start + size, matches))
 
 
 def make_all(session: Session, rounds: Mapping[int, int]) -> None:
@@ -42,7 +42,9 @@ def make_all(session: Session, rounds: Mapping[int, int]) -> None:
     session.execute(insert(RoundRange), rows)
 
 
-def take(session: Session, round_id: int, owner: str, seconds: float, in_hand: Collection[int] = ()) -> Range | None:
+def take(
+    session: Session, round_id: int, owner: str, seconds: float, in_hand: Collection[int] = ()
+) -> LeasedRange | None:
     """Take the first free range of a round for that long; None if none is free just now.
 
     `in_hand` are the starts of those that `owner` plays already, however long ago their leases ran out: a machine may
@@ -67,7 +69,7 @@ def take(session: Session, round_id: int, owner: str, seconds: float, in_hand: C
         .returning(RoundRange.start, RoundRange.stop, RoundRange.lease_count)
         .execution_options(synchronize_session=False)
     ).one_or_none()
-    return None if taken is None else Range(*taken)
+    return None if taken is None else LeasedRange(*taken)
 
 
 def hold(

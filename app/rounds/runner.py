@@ -23,14 +23,14 @@ from app.errors import AppError
 from app.extensions import reading, writing
 from app.inference import scheduler
 from app.matches import selfplay
-from app.matches.selfplay import CannotGoOn, Chair, Patience, Table
-from app.matches.stored import MODEL, Record, Seat, load
+from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRunner
+from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
 from app.models import GenerationRow, MatchRow, RoundRow
 from app.rounds import lifecycle, ranges
-from app.rounds.plan import Plan, Setup, setup
-from app.rounds.ranges import Range
+from app.rounds.plan import MatchSetup, RoundPlan, setup
+from app.rounds.ranges import LeasedRange
 from app.rounds.sampling import spec_of
-from app.rounds.writer import Account, DatabaseAway, Ledger
+from app.rounds.writer import DatabaseAway, RangeProgress, RoundWriter
 
 GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
 MOST_TABLES = 2048
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class RoundContext:
     """What a worker plays rounds with. `owner` is a name that no other worker at the round has.
 
     `stop` is set when the worker is to go home; `told` is called with the round's number after each transaction.
@@ -62,7 +62,7 @@ def spare_the_collector() -> None:
     gc.freeze()
 
 
-async def play_round(place: Workplace, round_id: int) -> bool:
+async def play_round(place: RoundContext, round_id: int) -> bool:
     """Play what is free of a round until nothing is left, or the round or the worker is stopped.
 
     False if there was nothing to do. Whatever goes wrong with a model is written down on the round's row.
@@ -76,7 +76,7 @@ async def play_round(place: Workplace, round_id: int) -> bool:
     return True
 
 
-def _prepared(place: Workplace, round_id: int) -> "_Worker | None":
+def _prepared(place: RoundContext, round_id: int) -> "_RoundRunner | None":
     with writing(place.database) as session:
         if not lifecycle.begin(session, round_id):
             return None
@@ -87,26 +87,32 @@ def _prepared(place: Workplace, round_id: int) -> "_Worker | None":
         except AppError as error:
             lifecycle.fail(session, round_id, error.message)
             return None
-        return _Worker(place, round_id, plan, chairs, gives_way=row.queued)
+        return _RoundRunner(place, round_id, plan, chairs, gives_way=row.queued)
 
 
-def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[Chair, Chair]:
+def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[SeatRunner, SeatRunner]:
     """The models of a round, by its seats; one that plays against itself is waited for once."""
-    patience: dict[int, Patience] = {}
+    patience: dict[int, OutageTimer] = {}
     made = []
     for model in lifecycle.seated(session, row):
         rng = random.Random(f"{row.seed}/waits")
         away = lifecycle.away_seconds(row, model.id)
-        waits = patience.setdefault(model.id, Patience(settings.ROUND_PATIENCE, rng, away))
-        made.append(Chair.of(Seat(MODEL, model.id, spec_of(model, row.sampling)), waits, settings.home))
+        waits = patience.setdefault(model.id, OutageTimer(settings.ROUND_PATIENCE, rng, away))
+        made.append(SeatRunner.of(StoredSeat(MODEL, model.id, spec_of(model, row.sampling)), waits, settings.home))
     return made[0], made[1]
 
 
-class _Worker:
+class _RoundRunner:
     """See `play_round`."""
 
     def __init__(
-        self, place: Workplace, round_id: int, plan: Plan, chairs: tuple[Chair, Chair], *, gives_way: bool
+        self,
+        place: RoundContext,
+        round_id: int,
+        plan: RoundPlan,
+        chairs: tuple[SeatRunner, SeatRunner],
+        *,
+        gives_way: bool,
     ) -> None:
         """`gives_way`: whether others may need the worker, so that it does not stay while all matches are stuck."""
         self._gives_way = gives_way
@@ -116,14 +122,14 @@ class _Worker:
         self._plan = plan
         self._chairs = chairs
         self._lease = place.settings.ROUND_LEASE
-        self._ledger = Ledger(place.database, round_id, place.owner, self._lease, place.told)
-        self._begun: deque[Table] = deque()  # matches that somebody has begun
-        self._new: deque[tuple[int, Account]] = deque()  # index, and the range it is of
+        self._ledger = RoundWriter(place.database, round_id, place.owner, self._lease, place.told)
+        self._begun: deque[MatchRunner] = deque()  # matches that somebody has begun
+        self._new: deque[tuple[int, RangeProgress]] = deque()  # index, and the range it is of
         self._taking = asyncio.Lock()
         self._over = False
         self._problem: str | None = None
         self._database_away = False
-        self._away: Chair | None = None  # the model for whose sake the round gives way
+        self._away: SeatRunner | None = None  # the model for whose sake the round gives way
 
     async def work(self) -> None:
         """Play until there is nothing left or somebody says stop, and leave everything in order."""
@@ -153,7 +159,7 @@ class _Worker:
         """Keep what went wrong, for the round's row."""
         if isinstance(result, DatabaseAway):
             self._database_away = True
-        if isinstance(result, CannotGoOn | AppError):
+        if isinstance(result, RoundBlocked | AppError):
             self._problem = self._problem or str(result)
         elif isinstance(result, Exception):
             log.error("a worker at a round broke", round=self._round_id, exc_info=result)
@@ -188,7 +194,7 @@ class _Worker:
             self._playing -= 1
             await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
 
-    async def _next(self) -> Table | None:
+    async def _next(self) -> MatchRunner | None:
         """The next match to play, or None when the round is over. Begun ones first."""
         async with self._taking:
             while not self._over:
@@ -224,16 +230,16 @@ class _Worker:
         self._begun.extend(begun)
         self._new.extend((index, account) for index in todo if index not in known)
 
-    def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[Range | None, bool]:
+    def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[LeasedRange | None, bool]:
         taken = ranges.take(session, self._round_id, self._place.owner, self._lease, in_hand)
         if taken is not None and taken.leases >= ranges.MOST_LEASES:
-            raise CannotGoOn(
+            raise RoundBlocked(
                 f"{taken.leases} workers died at the matches {taken.start} to {taken.stop - 1}; `flask round resume`"
                 " tries them again"
             )
         return taken, taken is not None or not ranges.all_done(session, self._round_id)
 
-    def _stored(self, taken: Range) -> tuple[list[Table], set[int]]:
+    def _stored(self, taken: LeasedRange) -> tuple[list[MatchRunner], set[int]]:
         """The matches of a range that were begun, and the indices of those that are over."""
         with reading(self._place.database) as session:
             rows = session.execute(
@@ -244,13 +250,13 @@ class _Worker:
             tables = [self._again(session, row.id, row.place) for row in rows if row.status != "over"]
         return tables, {row.place for row in rows if row.status == "over"}
 
-    def _again(self, session: Session, match_id: str, index: int) -> Table:
+    def _again(self, session: Session, match_id: str, index: int) -> MatchRunner:
         """The table of a match that was begun, with its models sampled as the round says."""
         chairs = self._seated(setup(self._plan, index))
         record = replace(load(session, match_id), seats=(chairs[0].seat, chairs[1].seat))
-        return Table(index, record, chairs, len(record.log), _tokens(session, record))
+        return MatchRunner(index, record, chairs, len(record.log), _tokens(session, record))
 
-    def _seated(self, planned: Setup) -> tuple[Chair, Chair]:
+    def _seated(self, planned: MatchSetup) -> tuple[SeatRunner, SeatRunner]:
         """The chairs of a match, by its own seats."""
         return (self._chairs[1], self._chairs[0]) if planned.swapped else self._chairs
 
@@ -271,7 +277,7 @@ class _Worker:
                 return
             await asyncio.sleep(GLANCE)
 
-    def _stuck(self) -> Chair | None:
+    def _stuck(self) -> SeatRunner | None:
         """The model that gives no answer, where no match can go on without it and others may need the worker."""
         if not self._gives_way or not self._playing:
             return None
@@ -297,7 +303,7 @@ class _Worker:
         return row.status in states.OPEN
 
 
-def _tokens(session: Session, record: Record) -> int | None:
+def _tokens(session: Session, record: StoredMatch) -> int | None:
     """The tokens of a match's accepted moves: of the last call of each ply that is played."""
     rows = session.execute(
         select(GenerationRow.ply, GenerationRow.completion_tokens)

@@ -18,7 +18,7 @@ NAMES = ("reason", "least", "most", "refused", "order")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TranscriptFilter:
     """What a match has to be; None does not matter. A seat's score lies between `least` and `most`.
 
     `refused`: whether moves in it were refused; `order`: whether the round's first model sits in the first seat.
@@ -31,10 +31,10 @@ class Wanted:
     order: str | None = None
 
 
-ALL = Wanted()
+ALL = TranscriptFilter()
 
 
-def read_wanted(raw: Mapping[str, str]) -> Wanted:
+def read_wanted(raw: Mapping[str, str]) -> TranscriptFilter:
     """A filter from an address. Raises Invalid."""
     given = {name: raw.get(name, "").strip() for name in NAMES}
     if len(given["reason"]) > 40 or not given["reason"].isprintable():
@@ -43,7 +43,7 @@ def read_wanted(raw: Mapping[str, str]) -> Wanted:
         raise Invalid(f"refused: expected yes or no, got {shown(given['refused'])}")
     if given["order"] not in ("", AS_GIVEN, SWAPPED):
         raise Invalid(f"order: expected {AS_GIVEN} or {SWAPPED}, got {shown(given['order'])}")
-    return Wanted(
+    return TranscriptFilter(
         reason=given["reason"] or None,
         least=_number("least", given["least"]),
         most=_number("most", given["most"]),
@@ -58,7 +58,7 @@ def read_after(text: str) -> int | None:
 
 
 def wanted_matches(
-    session: Session, round_id: int, wanted: Wanted, swap_seats: bool, after: int | None = None
+    session: Session, round_id: int, wanted: TranscriptFilter, swap_seats: bool, after: int | None = None
 ) -> tuple[Sequence[MatchRow], int | None]:
     """A page of a round's matches by index, and the index after which the next page begins, if there is one."""
     statement = select(MatchRow).where(MatchRow.round_id == round_id, *_conditions(wanted, swap_seats))
@@ -86,7 +86,7 @@ def endings(session: Session, round_id: int) -> list[str]:
     return sorted(reason for reason in session.scalars(found) if reason is not None)
 
 
-def _conditions(wanted: Wanted, swap_seats: bool) -> list[ColumnElement[bool]]:
+def _conditions(wanted: TranscriptFilter, swap_seats: bool) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.reason is not None:
         found.append(MatchRow.reason == wanted.reason)
@@ -101,7 +101,7 @@ def _conditions(wanted: Wanted, swap_seats: bool) -> list[ColumnElement[bool]]:
     return found
 
 
-def _between(column: Any, wanted: Wanted) -> ColumnElement[bool]:
+def _between(column: Any, wanted: TranscriptFilter) -> ColumnElement[bool]:
     limits = [column >= wanted.least] if wanted.least is not None else []
     limits += [column <= wanted.most] if wanted.most is not None else []
     return and_(*limits)

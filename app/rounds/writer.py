@@ -20,8 +20,8 @@ from app.extensions import insist
 from app.games.base import Event
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated
-from app.matches.selfplay import CannotGoOn, Table
-from app.matches.stored import Record
+from app.matches.selfplay import MatchRunner, RoundBlocked
+from app.matches.stored import StoredMatch
 from app.models import RoundRow
 from app.rounds import lifecycle, ranges
 
@@ -32,19 +32,19 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MatchUpdate:
     """What is new of a match: the record as it is, how much of it is stored, and calls that are not."""
 
     start: int  # of its range
     index: int
-    record: Record
+    record: StoredMatch
     stored: int
     tokens: int | None
     calls: Sequence[dict[str, Any]]
 
 
 @dataclass(slots=True)
-class Account:
+class RangeProgress:
     """A range that is being played: how many of its matches are not over, and those that are played now.
 
     `lost`: somebody else plays it, and none of its matches is to be begun any more.
@@ -52,15 +52,15 @@ class Account:
 
     start: int
     left: int
-    tables: set[Table] = field(default_factory=set)
+    tables: set[MatchRunner] = field(default_factory=set)
     lost: bool = False
 
 
-class DatabaseAway(CannotGoOn):
+class DatabaseAway(RoundBlocked):
     """The database was away, or had no room, for longer than a worker waits for it."""
 
 
-class Ledger:
+class RoundWriter:
     """Writes for one worker at one round. All but the writing itself runs on the event loop."""
 
     def __init__(
@@ -72,9 +72,9 @@ class Ledger:
         self._owner = owner
         self._seconds = seconds
         self._told = told
-        self._accounts: dict[int, Account] = {}
-        self._of: dict[Table, int] = {}
-        self._waiting: dict[Table, None] = {}
+        self._accounts: dict[int, RangeProgress] = {}
+        self._of: dict[MatchRunner, int] = {}
+        self._waiting: dict[MatchRunner, None] = {}
         self._finished: list[int] = []  # ranges that are to be marked as done
         self._something = asyncio.Event()
         self._room = asyncio.Event()
@@ -94,15 +94,15 @@ class Ledger:
         """Where the ranges begin that are being played."""
         return frozenset(self._accounts)
 
-    def open(self, start: int, left: int) -> Account:
+    def open(self, start: int, left: int) -> RangeProgress:
         """The range that begins at `start` was taken, of which so many matches are to be played."""
-        account = self._accounts[start] = Account(start, left)
+        account = self._accounts[start] = RangeProgress(start, left)
         if left == 0:
             self._finished.append(start)
             self._something.set()
         return account
 
-    def seat(self, table: Table, account: Account) -> None:
+    def seat(self, table: MatchRunner, account: RangeProgress) -> None:
         """A match of the range is played at this table."""
         account.tables.add(table)
         self._of[table] = account.start
@@ -128,7 +128,7 @@ class Ledger:
 
     # ---- Writing -----------------------------------------------------------------
 
-    async def tell(self, table: Table) -> None:
+    async def tell(self, table: MatchRunner) -> None:
         """Something happened in a match. Waits while the database is far behind."""
         if table in self._of:
             self._waiting[table] = None
@@ -176,8 +176,8 @@ class Ledger:
         self._wrote.set()
         self._wrote.clear()
 
-    def _entry(self, table: Table) -> Entry:
-        entry = Entry(self._of[table], table.index, table.record, table.stored, table.tokens, table.calls)
+    def _entry(self, table: MatchRunner) -> MatchUpdate:
+        entry = MatchUpdate(self._of[table], table.index, table.record, table.stored, table.tokens, table.calls)
         table.stored, table.calls = len(table.record.log), []
         return entry
 
@@ -193,7 +193,7 @@ class Ledger:
                 done.append(start)
         return done
 
-    def _store(self, session: Session, entries: Sequence[Entry], done: Sequence[int]) -> set[int]:
+    def _store(self, session: Session, entries: Sequence[MatchUpdate], done: Sequence[int]) -> set[int]:
         """Write entries and mark ranges, as far as they are ours. Returns the ranges that are not."""
         # The round's row first, as everybody does who takes more than one lock.
         lifecycle.lock(session, self._round_id)
@@ -201,7 +201,7 @@ class Ledger:
         ours = set(ranges.hold(session, self._round_id, starts, self._owner, self._seconds, progress=True))
         entries = [entry for entry in entries if entry.start in ours]
         new = [
-            store.Begun(each.record, lifecycle.SELFPLAY, self._round_id, each.index)
+            store.NewRoundMatch(each.record, lifecycle.SELFPLAY, self._round_id, each.index)
             for each in entries
             if not each.stored
         ]
@@ -226,7 +226,7 @@ class Ledger:
             raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason}") from None
 
 
-def _counted(entries: Sequence[Entry]) -> dict[str, Any]:
+def _counted(entries: Sequence[MatchUpdate]) -> dict[str, Any]:
     """What the entries add to the figures of their round."""
     new = [logged.event for each in entries for logged in each.record.log[each.stored :]]
     calls = [call for each in entries for call in each.calls]

@@ -6,7 +6,7 @@ from flask import Blueprint, jsonify, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, shown
-from app.matches.lobby import Wish, person_in, start_guest_match
+from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
 from app.queues import ring
 from app.web import tickets
 from app.web.extensions import limiter
@@ -36,7 +36,7 @@ def create_match() -> tuple[Response, int]:
     return jsonify(match=record.id, ticket=ticket, url=url), 201
 
 
-def _read_wish(body: Any) -> Wish:
+def _read_wish(body: Any) -> GuestMatchRequest:
     if not isinstance(body, dict):
         raise Invalid("body: expected a JSON object {game, config?, opponent, role?}")
     unknown = sorted(set(body) - _FIELDS)
@@ -49,4 +49,4 @@ def _read_wish(body: Any) -> Wish:
         raise Invalid(f"config: expected an object, got {shown(body['config'])}")
     if "game" not in body:
         raise Invalid("game: expected the name of a game, got nothing")
-    return Wish(body["game"] or "", body.get("config") or {}, body.get("opponent"), body.get("role"))
+    return GuestMatchRequest(body["game"] or "", body.get("config") or {}, body.get("opponent"), body.get("role"))

@@ -6,7 +6,7 @@ from flask_babel import gettext
 
 from app.errors import NotAllowed
 from app.games import find_game
-from app.matches.lobby import Wish
+from app.matches.lobby import GuestMatchRequest
 from app.web.seats import settings
 
 
@@ -25,7 +25,7 @@ guest_limit: dict[str, Any] = {
 }
 
 
-def check_guest_config(wish: Wish) -> None:
+def check_guest_config(wish: GuestMatchRequest) -> None:
     """Raises NotAllowed where a guest fixes what the match is to draw, and the server does not take that from guests.
 
     Whoever chooses the word knows it, and whoever chooses the values knows the partner's.

@@ -22,7 +22,7 @@ from sqlalchemy.pool import StaticPool
 from app.errors import AppError, Unavailable
 from app.extensions import came_second, is_away, is_full, reason_of, writing
 from app.matches import live
-from app.matches.stored import Record
+from app.matches.stored import StoredMatch
 
 _TOGETHER = 200  # most submissions in one transaction
 _REMEMBERED = 5000  # matches whose fold the writer keeps
@@ -47,7 +47,7 @@ class Writer:
         self._queue: Queue = Queue()
         self._thread = ThreadPool(1)
         self._engine: Engine | None = None  # made in the thread that uses it
-        self._remembered: OrderedDict[str, Record] = OrderedDict()
+        self._remembered: OrderedDict[str, StoredMatch] = OrderedDict()
         spawn(self._run)
 
     def submit(self, submission: live.Submission) -> live.Receipt:
@@ -57,7 +57,7 @@ class Writer:
         receipt: live.Receipt = waiting.result.get()
         return receipt
 
-    def remember(self, record: Record) -> None:
+    def remember(self, record: StoredMatch) -> None:
         """A match as somebody has just read it. What the writer knows by itself is newer."""
         if not record.match.over:
             self._remembered.setdefault(record.id, record)

@@ -15,7 +15,7 @@ from app.errors import NotFound
 from app.extensions import db, reading
 from app.games import GAMES, find_game
 from app.games.base import JSON
-from app.matches.lobby import Wish, person_in, start_guest_match
+from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
 from app.matches.stored import load, move_times
 from app.matches.views import seat_view
 from app.models import MatchRow
@@ -60,7 +60,7 @@ def start(game: str) -> AnyResponse:
     """Start a guest match; the same form sent twice leads to the same match."""
     form = request.form
     objective = {"objective": form["objective"]} if game == "negotiation" and form.get("objective") else {}
-    wish = Wish(
+    wish = GuestMatchRequest(
         game=game,
         config=objective,
         opponent=form.get("opponent") or None,

@@ -24,7 +24,7 @@ from app.games.base import JSON, Event, Game
 from app.matches import engine
 from app.matches.clocks import next_deadline
 from app.matches.events import Ended
-from app.matches.stored import Logged, Record, iso, load, load_log, move_times, turn_began
+from app.matches.stored import LoggedEvent, StoredMatch, iso, load, load_log, move_times, turn_began
 from app.matches.views import change, seat_view
 from app.models import MatchRow
 from app.players.description import partner_kind
@@ -33,14 +33,14 @@ from app.registry import PERSON
 PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
 FRESH = 1.0  # seconds for which what was read of a match is shown again without asking the database
 
-Remember = Callable[[Record], None]
+Remember = Callable[[StoredMatch], None]
 Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
 
 
 class Room:
     """One open match: its fold, and the sockets at each of its seats."""
 
-    def __init__(self, record: Record, home: Path) -> None:
+    def __init__(self, record: StoredMatch, home: Path) -> None:
         """`home` is PARLOR_HOME, where local models may lie."""
         self.id = record.id
         self.seats = record.seats
@@ -79,7 +79,7 @@ class Room:
         deadline = next_deadline(self.match.clocks, self.started, self.turn_began, self.seats[mover].kind == PERSON)
         return None if deadline is None else deadline.to_json(datetime.now(UTC))
 
-    def follow(self, new: Sequence[Logged], send: Send) -> None:
+    def follow(self, new: Sequence[LoggedEvent], send: Send) -> None:
         """Show each seat what these events changed for it. The events must continue the log without a gap."""
         present = [seat for seat in (0, 1) if self.sockets[seat]]
         for number, logged in enumerate(new):
@@ -228,7 +228,7 @@ class Rooms:
         room = self._rooms.get(match_id)
         return 0 if room is None else room.match.ply
 
-    def follow(self, match_id: str, new: Sequence[Logged]) -> None:
+    def follow(self, match_id: str, new: Sequence[LoggedEvent]) -> None:
         """Show what a receipt brought."""
         room = self._rooms.get(match_id)
         if room is None or not new:
@@ -240,7 +240,7 @@ class Rooms:
             elif fresh:
                 self._catch_up(room)
 
-    def catch_up(self, record: Record) -> None:
+    def catch_up(self, record: StoredMatch) -> None:
         """Show what a refusal rests on: somebody else may have ended the match, or moved in it, and not told yet."""
         if (room := self._rooms.get(record.id)) and room.seq < len(record.log):
             self.refresh(record.id)

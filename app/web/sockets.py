@@ -24,7 +24,7 @@ from app.extensions import db, is_away, reason_of
 from app.games.base import JSON
 from app.matches import live
 from app.matches.events import Ended
-from app.matches.stored import Record
+from app.matches.stored import StoredMatch
 from app.queues import CHANNEL, read_notice, ring
 from app.web import tickets
 from app.web.extensions import socketio
@@ -176,7 +176,7 @@ class Play:
 
         return handle
 
-    def _remember(self, record: Record) -> None:
+    def _remember(self, record: StoredMatch) -> None:
         if self._writer is not None:
             self._writer.remember(record)
 

@@ -14,7 +14,7 @@ from app.games.base import JSON
 from app.models import Campaign, RoundRow, TrainingJob
 from app.rounds import lifecycle
 from app.rounds.prices import Prices, prices_of_round
-from app.rounds.progress import Pace, figures, mean_pace
+from app.rounds.progress import RecentPace, figures, mean_pace
 
 _PRICED = 15.0  # seconds for which prices are good
 
@@ -33,7 +33,7 @@ class Watched(Protocol):
 class _Known:
     """What is remembered of a round: its pace, and what its tokens cost."""
 
-    pace: Pace = field(default_factory=Pace)
+    pace: RecentPace = field(default_factory=RecentPace)
     prices: Prices | None = None
     priced_at: float = float("-inf")
 

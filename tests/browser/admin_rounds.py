@@ -20,7 +20,7 @@ from app.models import RoundRange, RoundRow
 from app.registry import get_model, set_usable_in_rounds
 from app.rounds import lifecycle, material, matrix
 from app.rounds.plan import SHUFFLED
-from app.rounds.runner import Workplace, play_round
+from app.rounds.runner import RoundContext, play_round
 from tests.datasets import cut, take_in
 from tests.stack import Stack
 
@@ -74,7 +74,7 @@ def _made(
         hidden = [name for name in models if not get_model(session, name).usable_in_rounds]
         for name in hidden:
             set_usable_in_rounds(session, name, True)
-        row = lifecycle.create(session, lifecycle.Wish(game, models, seed=41, **wish), queued=False)
+        row = lifecycle.create(session, lifecycle.RoundSpec(game, models, seed=41, **wish), queued=False)
         for name in hidden:
             set_usable_in_rounds(session, name, False)
         return row.id
@@ -85,7 +85,7 @@ def _cross(engine: Engine) -> int:
     with writing(engine) as session:
         set_usable_in_rounds(session, names[1], True)
         pair = SCRIPTED, SCRIPTED
-        wish = lifecycle.Wish("negotiation", pair, 16, 41, name="Everybody against everybody", material=TABLE)
+        wish = lifecycle.RoundSpec("negotiation", pair, 16, 41, name="Everybody against everybody", material=TABLE)
         number = matrix.create(session, wish, names, queued=False)[0].id
         set_usable_in_rounds(session, names[1], False)
         return number
@@ -103,7 +103,7 @@ def _play(engine: Engine, settings: Settings, number: int, until: int | None = N
             if until is not None and over >= until:
                 stop.set()
 
-        await play_round(Workplace(engine, settings, uuid.uuid4().hex, stop, told), number)
+        await play_round(RoundContext(engine, settings, uuid.uuid4().hex, stop, told), number)
 
     with ThreadPoolExecutor(1) as thread:  # where no browser has an event loop of its own
         thread.submit(lambda: asyncio.run(playing())).result()

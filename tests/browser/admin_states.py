@@ -16,9 +16,9 @@ from app.extensions import reading, writing
 from app.factory import create_app
 from app.matches import live
 from app.matches.clocks import Clocks
-from app.matches.stored import Record, Seat
+from app.matches.stored import StoredMatch, StoredSeat
 from app.matches.test_call import try_model
-from app.matches.turns import Desk, play_turn
+from app.matches.turns import WorkerContext, play_turn
 from app.models import LanguageModel
 from app.registry import PERSON, add_api_model, get_model, set_usable_in_rounds
 from app.schema import upgrade
@@ -100,7 +100,7 @@ def _ask_for_test(engine: Engine, number: int) -> None:
         session.execute(update(LanguageModel).where(LanguageModel.id == number).values(**values))
 
 
-def _play(desk: Desk) -> dict[str, str]:
+def _play(desk: WorkerContext) -> dict[str, str]:
     deal = _talk(desk, "harbour-7b", "Hello! The hat matters most to me. What would you like?")
     deal = _say(desk, deal, "[propose] (9 books, 0 hats, 0 balls)")
     deal = _say(desk, deal, "[propose] (0 books, 1 hats, 1 balls)")
@@ -120,25 +120,25 @@ def _play(desk: Desk) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _people() -> tuple[Seat, Seat]:
-    return Seat(PERSON), Seat(PERSON)
+def _people() -> tuple[StoredSeat, StoredSeat]:
+    return StoredSeat(PERSON), StoredSeat(PERSON)
 
 
 def _begin(
-    desk: Desk, model: str | None, game: str = "negotiation", config: Mapping[str, object] = DEAL,
+    desk: WorkerContext, model: str | None, game: str = "negotiation", config: Mapping[str, object] = DEAL,
     clocks: Clocks = Clocks(),  # noqa: B008 - frozen
-) -> Record:  # fmt: skip
+) -> StoredMatch:  # fmt: skip
     with writing(desk.database) as session:
-        second = Seat(PERSON) if model is None else Seat.of(get_model(session, model))
-        seats = Seat(PERSON), second
+        second = StoredSeat(PERSON) if model is None else StoredSeat.of(get_model(session, model))
+        seats = StoredSeat(PERSON), second
         return live.create(session, game, config, seats, seed=7, source="live", instant=False, clocks=clocks)
 
 
-def _talk(desk: Desk, model: str, text: str) -> Record:
+def _talk(desk: WorkerContext, model: str, text: str) -> StoredMatch:
     return _say(desk, _begin(desk, model), f"[message] {text}")
 
 
-def _say(desk: Desk, record: Record, text: str | None) -> Record:
+def _say(desk: WorkerContext, record: StoredMatch, text: str | None) -> StoredMatch:
     """The person's move, or their leaving, and what the model makes of it."""
     receipt = live.commit(desk.database, live.Submission(record.id, 0, text), instant=False)
     if receipt.record.model_to_move:
@@ -148,12 +148,12 @@ def _say(desk: Desk, record: Record, text: str | None) -> Record:
 
 
 @contextmanager
-def _desk(parlor: Stack, engine: Engine) -> Iterator[Desk]:
+def _desk(parlor: Stack, engine: Engine) -> Iterator[WorkerContext]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     settings = settings_of(parlor).model_copy(update={"READING_WORDS_PER_MINUTE": 0})
-    yield Desk(engine, settings, loop, lambda match, typing: None, "the furnisher")
+    yield WorkerContext(engine, settings, loop, lambda match, typing: None, "the furnisher")
     loop.call_soon_threadsafe(loop.stop)
     thread.join(PATIENCE)
 

@@ -75,7 +75,7 @@ def test_a_page_follows_a_campaign_and_its_figure_appears_and_grows(
         def begun() -> tuple[int, int]:
             number = campaign_of(engine, base, "quartz-followed")
             with writing(engine) as session:
-                playing = lifecycle.Wish("negotiation", ("scripted", "scripted"), 40, 1)
+                playing = lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 40, 1)
                 played = lifecycle.create(session, playing, queued=False).id
                 session.execute(update(Campaign).where(Campaign.id == number).values(status="running"))
             change(engine, number, 0, evaluation_id=played)

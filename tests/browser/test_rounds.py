@@ -132,7 +132,9 @@ def test_a_round_is_cancelled_and_played_on(parlor: Stack, admin: Page) -> None:
 def standing(parlor: Stack) -> int:
     """A round that seems to be played and that nobody touches."""
     with database(parlor) as engine, writing(engine) as session:
-        row = lifecycle.create(session, lifecycle.Wish("negotiation", ("scripted", "scripted"), 80, 1), queued=False)
+        row = lifecycle.create(
+            session, lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 80, 1), queued=False
+        )
         return row.id
 
 
@@ -170,7 +172,7 @@ def test_the_list_moves_by_itself_and_compares_what_is_ticked(parlor: Stack, adm
     expect(row).to_contain_text("20 of 80")
     with database(parlor) as engine, writing(engine) as session:
         other = lifecycle.create(
-            session, lifecycle.Wish("negotiation", ("scripted", "scripted"), 8, 1), queued=False
+            session, lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 8, 1), queued=False
         ).id
     admin.reload()
     for number in (standing, other):

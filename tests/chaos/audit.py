@@ -16,7 +16,7 @@ from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import LATE, Clocks, Deadline, next_deadline
 from app.matches.events import Aborted, Ended, Started, TimedOut, Violated
-from app.matches.stored import Logged, load_log
+from app.matches.stored import LoggedEvent, load_log
 from app.models import GenerationRow, LanguageModel, MatchRow, SeatRow
 from tests.chaos.killer import Blow
 from tests.chaos.player import TOLD_SECONDS, Sent, Story
@@ -31,18 +31,18 @@ class Case:
 
     row: MatchRow
     kinds: tuple[str, str]  # of each seat: person, or the kind of model
-    log: tuple[Logged, ...]
+    log: tuple[LoggedEvent, ...]
     generations: tuple[GenerationRow, ...]
     stories: tuple[Story, ...]
     blows: tuple[Blow, ...]
 
     @property
-    def moves(self) -> list[Logged]:
+    def moves(self) -> list[LoggedEvent]:
         """The accepted moves."""
         return [logged for logged in self.log if isinstance(logged.event, Event)]
 
     @property
-    def tries(self) -> list[Logged]:
+    def tries(self) -> list[LoggedEvent]:
         """What anybody has tried to move, accepted or refused."""
         return [logged for logged in self.log if isinstance(logged.event, Event | Violated)]
 
@@ -133,11 +133,11 @@ def what_was_acknowledged_is_there_once(case: Case) -> Iterator[str]:
             yield f"{problem}: {move}"
 
 
-def _text(logged: Logged) -> str | None:
+def _text(logged: LoggedEvent) -> str | None:
     return getattr(logged.event, "text", None)
 
 
-def _broken_promise(move: Sent, logged: Logged | None) -> str | None:
+def _broken_promise(move: Sent, logged: LoggedEvent | None) -> str | None:
     if move.answer is None:
         return None  # nothing was promised
     if move.answer["ok"]:

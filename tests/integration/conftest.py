@@ -15,7 +15,7 @@ from sqlalchemy import Engine, inspect
 
 from app.extensions import db, writing
 from app.factory import create_app
-from app.matches.turns import Desk
+from app.matches.turns import WorkerContext
 from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.web import form_writes
@@ -143,16 +143,16 @@ def parlor() -> Iterator[Stack]:
 
 
 @pytest.fixture
-def desk(app: Flask, engine: Engine) -> Iterator[Callable[..., Desk]]:
+def desk(app: Flask, engine: Engine) -> Iterator[Callable[..., WorkerContext]]:
     """Desks as workers have them, each under its own name; what they tell the web is in `desk.told`."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     told: list[tuple[str, bool]] = []
 
-    def make(owner: str = "worker", **changes: Any) -> Desk:
+    def make(owner: str = "worker", **changes: Any) -> WorkerContext:
         settings = app.config["SETTINGS"].model_copy(update=changes)
-        return Desk(engine, settings, loop, lambda match, typing: told.append((match, typing)), owner)
+        return WorkerContext(engine, settings, loop, lambda match, typing: told.append((match, typing)), owner)
 
     make.told = told  # type: ignore[attr-defined]
     yield make

@@ -15,7 +15,7 @@ from app import games
 from app.config import ROOT
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.stored import Seat, load
+from app.matches.stored import StoredSeat, load
 from app.players import prompts
 from app.players.base import PlayerSpec
 from app.registry import PERSON
@@ -51,13 +51,13 @@ def chain(app: Flask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 def test_the_game_of_the_page_can_be_played(app: Flask, engine: Engine, chain: Any) -> None:
-    model = Seat("model", None, PlayerSpec("api", "x"))
+    model = StoredSeat("model", None, PlayerSpec("api", "x"))
     with writing(engine) as session:
-        seats = Seat(PERSON), model
+        seats = StoredSeat(PERSON), model
         config = {"letter": "c", "limit": 4}
         record = live.create(session, "chain", config, seats, seed=1, source="live", instant=True)
 
-    def say(seat: int, text: str) -> live.Answer:
+    def say(seat: int, text: str) -> live.MoveReply:
         ply = record.match.ply
         return live.commit(engine, live.Submission(record.id, seat, text, f"{ply}-{text}", None), instant=True).answer
 

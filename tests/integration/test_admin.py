@@ -16,7 +16,7 @@ from app.extensions import reading, writing
 from app.matches import export, live
 from app.matches.failures import LATELY, MOST
 from app.matches.overview import QUIET
-from app.matches.stored import Record, Seat
+from app.matches.stored import StoredMatch, StoredSeat
 from app.models import GenerationRow, LanguageModel, Lease, MatchRow
 from app.registry import PERSON, add_api_model, find_model, partners
 from tests.experimenter import signed_in
@@ -31,9 +31,9 @@ def client(app: Flask) -> FlaskClient:
     return signed_in(app)
 
 
-def begin(engine: Engine, text: str | None = None) -> Record:
+def begin(engine: Engine, text: str | None = None) -> StoredMatch:
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", "scripted"))
+        seats = StoredSeat(PERSON), StoredSeat.of(find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True)
         if text is not None:
             live.submit(session, live.Submission(record.id, 0, text), instant=True)
@@ -126,7 +126,7 @@ def api_model(engine: Engine, name: str) -> LanguageModel:
 def break_off(engine: Engine, fault: str, detail: str, model: LanguageModel | None = None) -> str:
     """A match that ends so, with its model in seat 1."""
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(model or find_model(session, "taboo", "scripted"))
+        seats = StoredSeat(PERSON), StoredSeat.of(model or find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
         live.abort(session, record, fault, 1, detail)
     return record.id

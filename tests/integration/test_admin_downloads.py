@@ -18,7 +18,7 @@ from sqlalchemy import Engine, insert, text, update
 
 from app.extensions import writing
 from app.matches import live
-from app.matches.stored import Seat
+from app.matches.stored import StoredSeat
 from app.models import EventRow
 from app.registry import PERSON
 from tests.stack import PATIENCE, ROOT, free_port, wait_until
@@ -84,7 +84,7 @@ class Web:
 def web(app: Flask, engine: Engine, home: Path) -> Iterator[Web]:
     """A web process with a match of very many moves."""
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat(PERSON)
+        seats = StoredSeat(PERSON), StoredSeat(PERSON)
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
         body = {"v": 1, "kind": "message", "text": LONG, "data": {}}
         rows = [

@@ -14,8 +14,8 @@ from sqlalchemy import Engine, insert, select, update
 
 from app.extensions import reading, writing
 from app.matches import live, overview
-from app.matches.stored import Record, Seat
-from app.matches.turns import Desk, play_turn
+from app.matches.stored import StoredMatch, StoredSeat
+from app.matches.turns import WorkerContext, play_turn
 from app.models import EventRow, MatchRow, SeatRow
 from app.registry import PERSON, add_api_model, find_model
 from tests.experimenter import leafed_through, signed_in
@@ -29,14 +29,14 @@ def client(app: Flask) -> FlaskClient:
     return signed_in(app)
 
 
-def taboo(engine: Engine, text: str | None = None) -> Record:
+def taboo(engine: Engine, text: str | None = None) -> StoredMatch:
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", "scripted"))
+        seats = StoredSeat(PERSON), StoredSeat.of(find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True)
     return record if text is None else say(engine, record, text)
 
 
-def say(engine: Engine, record: Record, text: str) -> Record:
+def say(engine: Engine, record: StoredMatch, text: str) -> StoredMatch:
     seat = record.match.to_move
     assert seat is not None
     return live.commit(engine, live.Submission(record.id, seat, text), instant=True).record
@@ -145,7 +145,7 @@ def test_pages_of_the_list_hold_every_match_once(
 
 def test_a_match_is_replayed_with_both_private_views(client: FlaskClient, engine: Engine) -> None:
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat(PERSON)
+        seats = StoredSeat(PERSON), StoredSeat(PERSON)
         record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
     for text in ("[message] hi there", "[propose] (2 books, 0 hats, 1 balls)"):
         record = say(engine, record, text)
@@ -167,7 +167,7 @@ def words(page: str) -> str:
 
 def test_what_each_side_asked_for_is_told_in_words_and_as_a_table(client: FlaskClient, engine: Engine) -> None:
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat(PERSON)
+        seats = StoredSeat(PERSON), StoredSeat(PERSON)
         record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
     for text in ("[message] hi", "[propose] (2 books, 2 hats, 0 balls)", "[propose] (3 books, 0 hats, 0 balls)"):
         record = say(engine, record, text)
@@ -185,7 +185,7 @@ def test_what_each_side_asked_for_is_told_in_words_and_as_a_table(client: FlaskC
 
 def test_a_deal_is_told_in_words(client: FlaskClient, engine: Engine) -> None:
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat(PERSON)
+        seats = StoredSeat(PERSON), StoredSeat(PERSON)
         record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
     for text in ("[message] hi", "[propose] (3 books, 0 hats, 1 balls)", "[propose] (0 books, 2 hats, 0 balls)"):
         record = say(engine, record, text)
@@ -196,12 +196,12 @@ def test_a_deal_is_told_in_words(client: FlaskClient, engine: Engine) -> None:
 
 
 def test_refused_moves_calls_of_models_and_the_abort_are_told_with_their_reasons(
-    client: FlaskClient, engine: Engine, desk: Callable[..., Desk], stub: StubServer
+    client: FlaskClient, engine: Engine, desk: Callable[..., WorkerContext], stub: StubServer
 ) -> None:
     with writing(engine) as session:
         options = {"base_url": stub.url, "model": "stub-broken", "key_env": "", "retries": 0}
         row = add_api_model(session, "breaker", "Kim", ["negotiation"], options)
-        seats = Seat(PERSON), Seat.of(row)
+        seats = StoredSeat(PERSON), StoredSeat.of(row)
         record = live.create(session, "negotiation", SPLIT, seats, seed=7, source="live", instant=True)
     say(engine, record, "[message] hello")
     play_turn(desk(), record.id)

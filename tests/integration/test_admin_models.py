@@ -22,7 +22,7 @@ from sqlalchemy import Engine, select, update
 from app.config import load_settings
 from app.extensions import reading, writing
 from app.matches.test_call import forgotten_tests, try_model
-from app.matches.turns import Desk
+from app.matches.turns import WorkerContext
 from app.models import LanguageModel, Lease
 from app.players import prompts
 from app.queues import TEST_MODEL, TURNS
@@ -259,7 +259,7 @@ def test_of_several_prompt_styles_one_is_chosen_that_all_its_games_have(
     ],
 )
 def test_a_worker_stores_what_came_of_a_test_call(
-    client: FlaskClient, engine: Engine, desk: Callable[..., Desk], stub: StubServer, remote: str, says: str
+    client: FlaskClient, engine: Engine, desk: Callable[..., WorkerContext], stub: StubServer, remote: str, says: str
 ) -> None:
     where = add(client, base_url=stub.url, model=remote)
     row = stored(engine)
@@ -273,7 +273,7 @@ def test_a_worker_stores_what_came_of_a_test_call(
 
 
 def test_a_test_call_without_a_key_says_where_to_set_it(
-    client: FlaskClient, engine: Engine, desk: Callable[..., Desk]
+    client: FlaskClient, engine: Engine, desk: Callable[..., WorkerContext]
 ) -> None:
     where = add(client, key_env="NO_SUCH_API_KEY")
     row = stored(engine)
@@ -285,7 +285,7 @@ def test_a_test_call_without_a_key_says_where_to_set_it(
 def test_a_test_call_goes_to_no_host_that_is_not_allowed_any_more(
     client: FlaskClient,
     engine: Engine,
-    desk: Callable[..., Desk],
+    desk: Callable[..., WorkerContext],
     stub: StubServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -298,7 +298,7 @@ def test_a_test_call_goes_to_no_host_that_is_not_allowed_any_more(
     assert stub.requests == []
 
 
-def test_a_model_that_is_gone_or_scripted_is_not_called(engine: Engine, desk: Callable[..., Desk]) -> None:
+def test_a_model_that_is_gone_or_scripted_is_not_called(engine: Engine, desk: Callable[..., WorkerContext]) -> None:
     scripted = stored(engine, "scripted")
     assert scripted is not None
     for number in (scripted.id, 999):
@@ -314,7 +314,7 @@ def test_without_a_broker_the_test_call_waits_until_it_is_back(app: Flask) -> No
 
 
 def test_a_doorbell_that_rings_twice_calls_the_model_once(
-    client: FlaskClient, engine: Engine, desk: Callable[..., Desk], stub: StubServer
+    client: FlaskClient, engine: Engine, desk: Callable[..., WorkerContext], stub: StubServer
 ) -> None:
     stub.script("slow", hanging(1.0))
     add(client, base_url=stub.url, model="slow")
@@ -329,7 +329,7 @@ def test_a_doorbell_that_rings_twice_calls_the_model_once(
 
 
 def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
-    make_app: Callable[..., Flask], broker: str, desk: Callable[..., Desk], stub: StubServer
+    make_app: Callable[..., Flask], broker: str, desk: Callable[..., WorkerContext], stub: StubServer
 ) -> None:
     app = make_app(REDIS_URL=broker)
     client = signed_in(app)
@@ -389,7 +389,7 @@ def test_a_model_is_labelled_and_switched(client: FlaskClient, engine: Engine) -
 
 
 def test_people_are_offered_a_model_only_after_a_test_call_and_a_press(
-    client: FlaskClient, engine: Engine, stub: StubServer, desk: Callable[..., Desk]
+    client: FlaskClient, engine: Engine, stub: StubServer, desk: Callable[..., WorkerContext]
 ) -> None:
     guest = client.application.test_client()
     where = add(client, label="Robin")

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, func, select, update
 from app.config import Settings
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.stored import Seat
+from app.matches.stored import StoredSeat
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, add_scripted_model, find_model
 from app.rounds import lifecycle, listing, transcripts
@@ -612,7 +612,7 @@ def test_what_models_play_is_not_among_the_matches_of_people(
 ) -> None:
     played(matches=3)
     with writing(engine) as session:
-        seats = Seat(PERSON), Seat.of(find_model(session, "taboo", "scripted"))
+        seats = StoredSeat(PERSON), StoredSeat.of(find_model(session, "taboo", "scripted"))
         mine = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True).id
         begun = live.create(session, "taboo", {"word": "cat"}, seats, seed=2, source="live", instant=True).id
         session.execute(update(MatchRow).where(MatchRow.id == begun).values(source="selfplay"))

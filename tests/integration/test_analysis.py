@@ -17,7 +17,7 @@ from app.errors import NotFound
 from app.extensions import reading, writing
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.rounds import matrix
-from app.rounds.lifecycle import Wish
+from app.rounds.lifecycle import RoundSpec
 from tests.rounds import CONTEXTS, WORDS, add_models, haggler, make_round, play
 from tests.stub_openai import Messages, StubServer
 
@@ -133,7 +133,7 @@ def test_an_imported_round_names_players_that_are_in_no_registry(app: Flask, eng
 def test_cross_play_is_a_matrix_of_mean_scores(engine: Engine, settings: Settings, stub: StubServer, game: str) -> None:
     other = "haggler" if game == "negotiation" else "guesser"
     add_models(engine, stub.url, other)
-    wish = Wish(game, ("", ""), 10, 3, material=CONTEXTS if game == "negotiation" else WORDS)
+    wish = RoundSpec(game, ("", ""), 10, 3, material=CONTEXTS if game == "negotiation" else WORDS)
     with writing(engine) as session:
         ids = [row.id for row in matrix.create(session, wish, [other, "scripted"], queued=False)]
     play(engine, settings, ids[0])

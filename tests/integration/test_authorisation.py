@@ -212,7 +212,7 @@ class House:
             )
             row.offered_to_people = True
             self.model = row.id
-            wish = lifecycle.Wish("negotiation", ("scripted", "scripted"), 2, 1)
+            wish = lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 2, 1)
             self.round = matrix.create(session, wish, ["scripted", MODEL], queued=False)[0].id
         with app.app_context():
             settings, played = app.config["SETTINGS"], make_round(db.engine, "scripted", matches=2)
@@ -626,7 +626,7 @@ WATCH = watch.NAMESPACE
 def round_id(parlor: Stack) -> int:
     """A round that nobody plays."""
     with database(parlor) as engine, writing(engine) as session:
-        return lifecycle.create(session, lifecycle.Wish("taboo", ("scripted", "scripted"), 7, 1), queued=False).id
+        return lifecycle.create(session, lifecycle.RoundSpec("taboo", ("scripted", "scripted"), 7, 1), queued=False).id
 
 
 def test_rounds_are_shown_to_experimenters_alone(parlor: Stack, admin_cookie: str, round_id: int) -> None:

@@ -22,7 +22,7 @@ from app.config import load_settings
 from app.errors import AppError
 from app.extensions import db, reading, writing
 from app.matches import live
-from app.matches.stored import Seat, load
+from app.matches.stored import StoredSeat, load
 from app.models import Dataset, EventRow, LanguageModel, MatchRow
 from app.registry import add_local_model
 from app.schema import bare_app, upgrade
@@ -147,7 +147,13 @@ def small(app: Flask, home: Path, tmp_path: Path) -> Iterator[tuple[Path, Any]]:
     (folder / "model.safetensors").write_bytes(b"weights")
     with writing(db.engine) as session:
         live.create(
-            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=1, source="live", instant=True
+            session,
+            "negotiation",
+            CONFIG,
+            (StoredSeat("person"), StoredSeat("person")),
+            seed=1,
+            source="live",
+            instant=True,
         )
         add_local_model(session, "small", None, ["negotiation"], {"path": "checkpoints/small", "sha256": "5f" * 32})
         add_local_model(session, "far", None, ["negotiation"], {"path": "/nowhere/far", "sha256": "5f" * 32})
@@ -170,7 +176,13 @@ def test_a_restore_into_a_filled_installation_has_to_be_asked_for(small: tuple[P
         restore(settings, db.engine, file)
     with writing(db.engine) as session:
         live.create(
-            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=2, source="live", instant=True
+            session,
+            "negotiation",
+            CONFIG,
+            (StoredSeat("person"), StoredSeat("person")),
+            seed=2,
+            source="live",
+            instant=True,
         )
     (home / "checkpoints" / "small" / "model.safetensors").write_bytes(b"others")
     restore(settings, db.engine, file, replace=True)
@@ -178,7 +190,13 @@ def test_a_restore_into_a_filled_installation_has_to_be_asked_for(small: tuple[P
     assert (home / "checkpoints" / "small" / "model.safetensors").read_bytes() == b"weights"
     with writing(db.engine) as session:
         live.create(
-            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=3, source="live", instant=True
+            session,
+            "negotiation",
+            CONFIG,
+            (StoredSeat("person"), StoredSeat("person")),
+            seed=3,
+            source="live",
+            instant=True,
         )
         add_local_model(session, "new", None, ["negotiation"], {"path": "checkpoints/small", "sha256": "5f" * 32})
         assert session.scalar(select(func.count(LanguageModel.id))) == session.scalar(
@@ -241,7 +259,13 @@ def test_a_backup_of_one_database_can_be_put_into_the_other_and_is_migrated(
     engine = create_engine(ours.database_url)
     with writing(engine) as session:
         live.create(
-            session, "negotiation", CONFIG, (Seat("person"), Seat("person")), seed=1, source="live", instant=True
+            session,
+            "negotiation",
+            CONFIG,
+            (StoredSeat("person"), StoredSeat("person")),
+            seed=1,
+            source="live",
+            instant=True,
         )
     file, back = tmp_path / "sqlite.backup", tmp_path / "postgresql.backup"
     create(ours, engine, file)

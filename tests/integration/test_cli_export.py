@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from app.extensions import writing
 from app.matches import live
-from app.matches.stored import Seat
+from app.matches.stored import StoredSeat
 from app.registry import PERSON
 from tests.shell import Finished
 from tests.stack import PATIENCE
@@ -33,7 +33,7 @@ def run(flask: Run) -> Run:
 
 @pytest.fixture
 def matches(engine: Engine) -> int:
-    people = Seat(PERSON), Seat(PERSON)
+    people = StoredSeat(PERSON), StoredSeat(PERSON)
     with writing(engine) as session:
         for number in range(3):
             live.create(session, "taboo", {"word": "cat"}, people, seed=number, source="live", instant=True)

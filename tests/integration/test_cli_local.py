@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 
 from app.extensions import reading
 from app.matches.test_call import try_model
-from app.matches.turns import Desk
+from app.matches.turns import WorkerContext
 from app.models import LanguageModel
 from tests.checkpoints import bytes_model, register, word_model
 from tests.experimenter import signed_in
@@ -69,7 +69,9 @@ def test_a_folder_that_cannot_be_loaded_is_refused_with_the_reason(run: Run, eng
     assert stored(engine, "mine") is None
 
 
-def test_the_model_is_shown_and_tested_on_its_page(app: Flask, engine: Engine, desk: Callable[..., Desk]) -> None:
+def test_the_model_is_shown_and_tested_on_its_page(
+    app: Flask, engine: Engine, desk: Callable[..., WorkerContext]
+) -> None:
     folder = Path(app.config["SETTINGS"].home) / "small"
     sha256 = bytes_model(folder)
     register(engine, "mine", Path("small"), sha256, top_k=7)

@@ -15,7 +15,7 @@ from flask import Flask
 from sqlalchemy import Engine, select
 
 from app.extensions import reading, writing
-from app.matches.stored import Record, load
+from app.matches.stored import StoredMatch, load
 from app.models import GenerationRow, MatchRow
 from app.registry import add_api_model
 from tests.stack import PATIENCE
@@ -49,7 +49,7 @@ def stub(engine: Engine) -> Iterator[StubServer]:
         yield server
 
 
-def only_match(engine: Engine) -> tuple[MatchRow, Record]:
+def only_match(engine: Engine) -> tuple[MatchRow, StoredMatch]:
     with reading(engine) as session:
         row = session.scalars(select(MatchRow)).one()
         return row, load(session, row.id)

@@ -13,8 +13,8 @@ from app.config import Settings
 from app.extensions import reading, writing
 from app.matches import live
 from app.matches.clocks import Clocks
-from app.matches.lobby import Wish, start_guest_match
-from app.matches.stored import Record, Seat, load
+from app.matches.lobby import GuestMatchRequest, start_guest_match
+from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.sweep import overdue_matches
 from app.models import EventRow, MatchRow, RoundRange, RoundRow
 from tests.participant import Participant
@@ -27,14 +27,14 @@ CONFIG = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
 HELLO = "[message] hi"
 
 
-def begin(engine: Engine, clocks: Clocks) -> Record:
+def begin(engine: Engine, clocks: Clocks) -> StoredMatch:
     """A negotiation of two people with clocks."""
     with writing(engine) as session:
-        people = Seat("person"), Seat("person")
+        people = StoredSeat("person"), StoredSeat("person")
         return live.create(session, "negotiation", CONFIG, people, seed=1, source="live", instant=True, clocks=clocks)
 
 
-def let_pass(engine: Engine, record: Record, seconds: float) -> None:
+def let_pass(engine: Engine, record: StoredMatch, seconds: float) -> None:
     """Make all of a match so much older."""
     past = timedelta(seconds=seconds)
     with writing(engine) as session:
@@ -44,18 +44,18 @@ def let_pass(engine: Engine, record: Record, seconds: float) -> None:
         session.execute(update(MatchRow).where(MatchRow.id == record.id).values(deadline=deadline and deadline - past))
 
 
-def kinds(engine: Engine, record: Record) -> list[str]:
+def kinds(engine: Engine, record: StoredMatch) -> list[str]:
     with reading(engine) as session:
         rows = select(EventRow.kind).where(EventRow.match_id == record.id).order_by(EventRow.seq)
         return list(session.scalars(rows))
 
 
-def row_of(engine: Engine, record: Record) -> MatchRow:
+def row_of(engine: Engine, record: StoredMatch) -> MatchRow:
     with reading(engine) as session:
         return session.get_one(MatchRow, record.id)
 
 
-def say(engine: Engine, record: Record, seat: int, text: str | None) -> live.Answer:
+def say(engine: Engine, record: StoredMatch, seat: int, text: str | None) -> live.MoveReply:
     return live.commit(engine, live.Submission(record.id, seat, text), instant=True).answer
 
 
@@ -186,7 +186,7 @@ def test_upkeep_ends_leases_of_a_clock_that_has_jumped(app: Flask, engine: Engin
 def test_guests_have_the_clocks_of_the_settings(app: Flask, engine: Engine) -> None:
     settings = app.config["SETTINGS"].model_copy(update={"TURN_CLOCK": 30, "MATCH_CLOCK": 300})
     with writing(engine) as session:
-        record = start_guest_match(session, settings, Wish("taboo", {}, role="attacker"))
+        record = start_guest_match(session, settings, GuestMatchRequest("taboo", {}, role="attacker"))
     assert record.match.clocks == Clocks(turn=30, match=300)
     assert row_of(engine, record).deadline == record.log[0].at + timedelta(seconds=30)
 

@@ -18,7 +18,7 @@ from app.extensions import db, reading, writing
 from app.factory import create_app
 from app.matches import live, stored
 from app.matches.events import Violated
-from app.matches.stored import Seat, load
+from app.matches.stored import StoredSeat, load
 from app.models import Dataset, DatasetRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.players.prompts import default_prompt, rules
 from app.registry import PERSON, add_api_model, get_model
@@ -281,7 +281,7 @@ def test_what_cannot_be_cut_is_said(engine: Engine, home: Path) -> None:
 # ---- People and imports ------------------------------------------------------------
 
 
-def talk(engine: Engine, *seats: Seat) -> str:
+def talk(engine: Engine, *seats: StoredSeat) -> str:
     """A match outside rounds that ends with a deal; seat 0 gets 6, seat 1 gets 8."""
     with writing(engine) as session:
         record = live.create(session, "negotiation", DEAL, seats, seed=3, source="live", instant=True)
@@ -298,7 +298,7 @@ def consent(engine: Engine, match: str, **by_seat: bool | None) -> None:
 
 
 def test_people_are_learned_from_only_after_all_of_them_agreed(engine: Engine, home: Path) -> None:
-    match = talk(engine, Seat(PERSON), Seat(PERSON))
+    match = talk(engine, StoredSeat(PERSON), StoredSeat(PERSON))
     wish = {"game": "negotiation", "filter": "all"}
     for given in ((None, None), (True, None), (True, False)):
         consent(engine, match, seat_0=given[0], seat_1=given[1])
@@ -314,9 +314,11 @@ def test_people_are_learned_from_only_after_all_of_them_agreed(engine: Engine, h
 
 def test_what_a_person_said_to_a_model_needs_consent_too(engine: Engine, home: Path) -> None:
     with reading(engine) as session:
-        model = Seat.of(get_model(session, "scripted"))
+        model = StoredSeat.of(get_model(session, "scripted"))
     with writing(engine) as session:
-        record = live.create(session, "negotiation", DEAL, (Seat(PERSON), model), seed=3, source="live", instant=True)
+        record = live.create(
+            session, "negotiation", DEAL, (StoredSeat(PERSON), model), seed=3, source="live", instant=True
+        )
     while not record.match.over:
         text = "[propose] (0 books, 0 hats, 0 balls)" if record.match.ply > 1 else TALK[0]
         record = live.commit(engine, live.Submission(record.id, 0, text), instant=True).record

@@ -20,7 +20,7 @@ from app.extensions import reading, writing
 from app.matches import export, live
 from app.matches.events import from_json
 from app.matches.filter import NAMES, read_choice
-from app.matches.stored import Record, Seat
+from app.matches.stored import StoredMatch, StoredSeat
 from app.models import GenerationRow, MatchRow, SeatRow
 from app.registry import PERSON, find_model
 from tests.rounds import add_models, make_round
@@ -50,15 +50,15 @@ GENERATION_COLUMNS = (
 Rows = list[dict[str, str]]
 
 
-def begin(engine: Engine, game: str = "negotiation", against: str | None = None, **config: Any) -> Record:
+def begin(engine: Engine, game: str = "negotiation", against: str | None = None, **config: Any) -> StoredMatch:
     if game == "negotiation":
         config = {**SPLIT, **config}
     with writing(engine) as session:
-        partner = Seat(PERSON) if against is None else Seat.of(find_model(session, game, against))
-        return live.create(session, game, config, (Seat(PERSON), partner), seed=7, source="live", instant=True)
+        partner = StoredSeat(PERSON) if against is None else StoredSeat.of(find_model(session, game, against))
+        return live.create(session, game, config, (StoredSeat(PERSON), partner), seed=7, source="live", instant=True)
 
 
-def play(engine: Engine, record: Record, texts: Sequence[str | None]) -> Record:
+def play(engine: Engine, record: StoredMatch, texts: Sequence[str | None]) -> StoredMatch:
     for text in texts:
         seat = record.match.to_move
         assert seat is not None
@@ -67,7 +67,7 @@ def play(engine: Engine, record: Record, texts: Sequence[str | None]) -> Record:
     return record
 
 
-def read(engine: Engine, table: export.Table, **options: Any) -> Rows:
+def read(engine: Engine, table: export.ExportTable, **options: Any) -> Rows:
     choice = read_choice({name: options.pop(name) for name in NAMES if name in options})
     with reading(engine) as session:
         assert export.count(session, table, choice) == len(list(export.rows(session, table, choice)))
@@ -138,7 +138,13 @@ def test_a_seed_that_a_spreadsheet_would_round_is_text_in_a_guarded_file(engine:
     with writing(engine) as session:
         for seed in seeds:
             live.create(
-                session, "taboo", {"word": "cat"}, (Seat(PERSON), Seat(PERSON)), seed=seed, source="live", instant=True
+                session,
+                "taboo",
+                {"word": "cat"},
+                (StoredSeat(PERSON), StoredSeat(PERSON)),
+                seed=seed,
+                source="live",
+                instant=True,
             )
     assert [row["seed"] for row in read(engine, export.MATCHES)] == [str(seed) for seed in seeds]
     assert [row["seed"] for row in read(engine, export.MATCHES, guard=True)] == [str(seeds[0]), f"'{seeds[1]}"]

@@ -14,8 +14,8 @@ from app.extensions import reading, writing
 from app.games.taboo.rules import target_words
 from app.matches import live
 from app.matches.events import Violated
-from app.matches.lobby import Wish, person_in, start_guest_match
-from app.matches.stored import Record, Seat, load, new_match_id
+from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
+from app.matches.stored import StoredMatch, StoredSeat, load, new_match_id
 from app.models import EventRow, MatchRow
 from app.players.base import PlayerSpec
 from app.players.scripted.taboo import clues
@@ -27,25 +27,25 @@ pytestmark = pytest.mark.usefixtures("app")
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
 
 
-def begin(engine: Engine, game: str = "negotiation", **config: Any) -> Record:
+def begin(engine: Engine, game: str = "negotiation", **config: Any) -> StoredMatch:
     """A match of two people, so that nobody moves unasked."""
     if game == "negotiation":
         config = {**SPLIT, "first": 0, **config}
     with writing(engine) as session:
-        people = Seat("person"), Seat("person")
+        people = StoredSeat("person"), StoredSeat("person")
         return live.create(session, game, config, people, seed=1, source="live", instant=True)
 
 
-def say(engine: Engine, record: Record, seat: int, text: str | None, **more: Any) -> live.Receipt:
+def say(engine: Engine, record: StoredMatch, seat: int, text: str | None, **more: Any) -> live.Receipt:
     return live.commit(engine, live.Submission(record.id, seat, text, **more), instant=True)
 
 
-def rows(engine: Engine, record: Record) -> list[EventRow]:
+def rows(engine: Engine, record: StoredMatch) -> list[EventRow]:
     with reading(engine) as session:
         return list(session.scalars(select(EventRow).where(EventRow.match_id == record.id).order_by(EventRow.seq)))
 
 
-def row_of(engine: Engine, record: Record) -> MatchRow:
+def row_of(engine: Engine, record: StoredMatch) -> MatchRow:
     with reading(engine) as session:
         return session.get_one(MatchRow, record.id)
 
@@ -60,7 +60,7 @@ def test_a_whole_match_lies_in_the_database(engine: Engine) -> None:
     ]
     for ply, text in enumerate(texts):
         receipt = say(engine, record, ply % 2, text, move_id=f"m{ply}", ply=ply)
-        assert receipt.answer == live.Answer(ply=ply + 1)
+        assert receipt.answer == live.MoveReply(ply=ply + 1)
     kinds = [(row.seq, row.kind, row.seat, row.ply) for row in rows(engine, record)]
     assert kinds == [
         (0, "started", None, 0),
@@ -79,10 +79,10 @@ def test_a_whole_match_lies_in_the_database(engine: Engine) -> None:
 
 
 def test_a_match_names_the_prompt_style_of_its_model(engine: Engine) -> None:
-    def begin_with(style: str | None) -> Record:
-        model = Seat("model", None, PlayerSpec("api", "x", {}, style))
+    def begin_with(style: str | None) -> StoredMatch:
+        model = StoredSeat("model", None, PlayerSpec("api", "x", {}, style))
         with writing(engine) as session:
-            return live.create(session, "taboo", {}, (Seat("person"), model), seed=1, source="live", instant=True)
+            return live.create(session, "taboo", {}, (StoredSeat("person"), model), seed=1, source="live", instant=True)
 
     assert begin_with("full").match.prompts == (None, {"style": "full", "template": "full-1"})
     with pytest.raises(NotFound, match=r"prompt style of taboo: expected .*full.*, got .sung"):
@@ -98,7 +98,7 @@ def test_a_repeated_move_gets_its_first_answer_and_is_stored_once(engine: Engine
     first = say(engine, record, 0, "[message] hi", move_id="a", ply=0)
     say(engine, record, 1, "[message] hello", move_id="a", ply=1)  # another seat may use the same id
     again = say(engine, record, 0, "[message] something else", move_id="a", ply=0)
-    assert again.answer == first.answer == live.Answer(ply=1)
+    assert again.answer == first.answer == live.MoveReply(ply=1)
     assert again.new == ()
     assert len(rows(engine, record)) == 3
 
@@ -111,7 +111,7 @@ def test_a_repeated_bad_move_gets_its_first_reason_and_is_logged_once(engine: En
     assert say(engine, record, 0, "[message] hi", move_id="a", ply=0).answer == first.answer
     assert [row.kind for row in rows(engine, record)] == ["started", "violation"]
     assert row_of(engine, record).violations == 1
-    assert say(engine, record, 0, "[message] hi", move_id="b", ply=0).answer == live.Answer(ply=1)
+    assert say(engine, record, 0, "[message] hi", move_id="b", ply=0).answer == live.MoveReply(ply=1)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_text_is_stored_as_it_came(engine: Engine) -> None:
 
 def test_moves_that_race_for_one_ply_end_with_one_of_them(engine: Engine) -> None:
     record = begin(engine)
-    answers: list[live.Answer] = []
+    answers: list[live.MoveReply] = []
 
     def race(number: int) -> None:
         answers.append(say(engine, record, 0, f"[message] {number}", move_id=f"m{number}", ply=0).answer)
@@ -176,7 +176,7 @@ def test_what_is_remembered_of_a_match_never_refuses_wrongly(engine: Engine) -> 
         submission = live.Submission(record.id, 1, "[message] hello", "b", 1)
         (receipt,) = live.submit_together(session, [submission], remembered, instant=True)
     assert isinstance(receipt, live.Receipt)
-    assert receipt.answer == live.Answer(ply=2)
+    assert receipt.answer == live.MoveReply(ply=2)
     assert remembered[record.id].match.ply == 2
 
 
@@ -210,9 +210,11 @@ def test_moves_that_come_together_are_taken_in_their_order(engine: Engine) -> No
     assert [row.kind for row in rows(engine, other)] == ["started", "violation", "resigned", "ended"]
 
 
-def guest(engine: Engine, app: Any, **wish: Any) -> Record:
+def guest(engine: Engine, app: Any, **wish: Any) -> StoredMatch:
     with writing(engine) as session:
-        return start_guest_match(session, app.config["SETTINGS"], Wish(**{"game": "taboo", "config": {}, **wish}))
+        return start_guest_match(
+            session, app.config["SETTINGS"], GuestMatchRequest(**{"game": "taboo", "config": {}, **wish})
+        )
 
 
 def test_a_start_that_is_sent_twice_starts_once(engine: Engine, app: Any) -> None:
@@ -244,7 +246,7 @@ def test_an_instant_partner_answers_in_the_same_step(engine: Engine, app: Any) -
     person = person_in(record)
     ply = record.match.ply
     receipt = say(engine, record, person, "[message] I would like the hats.", move_id="a", ply=ply)
-    assert receipt.answer == live.Answer(ply=ply + 1)
+    assert receipt.answer == live.MoveReply(ply=ply + 1)
     assert receipt.record.match.ply == ply + 2
     assert receipt.record.match.to_move == person
 
@@ -315,5 +317,5 @@ def test_moves_that_are_in_a_deadlock_with_somebody_else_are_played_all_the_same
         gevent.sleep(0.5)  # it has written to the other match by now, and waits for this one
         other.execute(touch.where(MatchRow.id == two.id))
     gevent.joinall(moves, timeout=PATIENCE, raise_error=True)
-    assert [move.value.answer for move in moves] == [live.Answer(ply=1)] * 2
+    assert [move.value.answer for move in moves] == [live.MoveReply(ply=1)] * 2
     assert [len(rows(engine, record)) for record in (one, two)] == [2, 2]

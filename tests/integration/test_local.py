@@ -24,8 +24,8 @@ from app.inference.key_value_cache import KeyValueCache
 from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
 from app.matches import engine as rules
 from app.matches import live
-from app.matches.stored import Seat, load
-from app.matches.turns import Desk, play_turn
+from app.matches.stored import StoredSeat, load
+from app.matches.turns import WorkerContext, play_turn
 from app.models import GenerationRow
 from app.players.base import BUSY, DENIED, REFUSED, PlayerFailed, PlayerSpec
 from app.players.local.player import LocalPlayer, make
@@ -408,12 +408,12 @@ def test_a_dataset_has_the_tokens_that_were_drawn_and_a_trainer_learns_just_thes
 
 
 def test_a_model_that_is_replaced_plays_its_matches_to_the_end(
-    engine: Engine, desk: Callable[..., Desk], checkpoints: dict[str, Checkpoint]
+    engine: Engine, desk: Callable[..., WorkerContext], checkpoints: dict[str, Checkpoint]
 ) -> None:
     old, new = checkpoints["words"], checkpoints["gpt2"]
     register(engine, "old", old.folder, old.sha256)
     with writing(engine) as session:
-        seats = Seat.of(get_model(session, "old")), Seat("person")
+        seats = StoredSeat.of(get_model(session, "old")), StoredSeat("person")
         match = live.create(session, "taboo", {"word": "lemon"}, seats, seed=1, source="live", instant=False).id
     register(engine, "new", new.folder, new.sha256)
     with writing(engine) as session:

@@ -22,7 +22,7 @@ from app.games.negotiation.contexts import generate_context
 from app.games.taboo.rules import target_words
 from app.matches import engine as matches
 from app.matches import live
-from app.matches.stored import Logged, Record, Seat
+from app.matches.stored import LoggedEvent, StoredMatch, StoredSeat
 from app.models import MatchRow
 from app.players.base import PlayerSpec
 from app.registry import add_api_model, add_local_model, get_model
@@ -298,14 +298,14 @@ def test_an_admin_link_works_once(app: Flask) -> None:
 # ---- Nothing private leaks ---------------------------------------------------
 
 
-def record_of(game: str, config: dict[str, Any], texts: list[str], opponent: str, seat: int) -> Record:
+def record_of(game: str, config: dict[str, Any], texts: list[str], opponent: str, seat: int) -> StoredMatch:
     """A match in memory, of a person in `seat` and a model with a name of its own."""
-    model = Seat("model", hash(opponent), PlayerSpec("api", opponent))
-    seats = (Seat("person"), model) if seat == 0 else (model, Seat("person"))
+    model = StoredSeat("model", hash(opponent), PlayerSpec("api", opponent))
+    seats = (StoredSeat("person"), model) if seat == 0 else (model, StoredSeat("person"))
     prompts = {"style": "full", "template": opponent}
     start = matches.start(game, config, 1, (None, prompts) if seat == 0 else (prompts, None))
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    record = Record("M", 1, seats, (Logged(0, 0, start, at),), matches.replay([start]))
+    record = StoredMatch("M", 1, seats, (LoggedEvent(0, 0, start, at),), matches.replay([start]))
     for text in texts:
         mover = record.match.to_move
         if mover is None:
@@ -317,11 +317,11 @@ def record_of(game: str, config: dict[str, Any], texts: list[str], opponent: str
 
 
 @pytest.fixture
-def page_of(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Callable[[Record, int], bytes]:
+def page_of(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Callable[[StoredMatch, int], bytes]:
     """The page of a match, byte for byte, as one seat gets it."""
     client = app.test_client()
 
-    def page(record: Record, seat: int) -> bytes:
+    def page(record: StoredMatch, seat: int) -> bytes:
         monkeypatch.setattr(play, "seat_in", lambda _: seat)
         monkeypatch.setattr(play, "load", lambda *_: record)
         monkeypatch.setattr(tickets, "issue", lambda *_: "T")
@@ -333,7 +333,7 @@ def page_of(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Callable[[Record, in
 
 
 def test_pages_of_negotiations_that_differ_in_the_partner_alone_are_the_same(
-    page_of: Callable[[Record, int], bytes],
+    page_of: Callable[[StoredMatch, int], bytes],
 ) -> None:
     rng = random.Random(5)
     for _ in range(60):
@@ -353,7 +353,7 @@ def test_pages_of_negotiations_that_differ_in_the_partner_alone_are_the_same(
 
 
 def test_pages_of_taboo_that_differ_in_the_word_and_the_model_are_the_same_to_the_defender(
-    page_of: Callable[[Record, int], bytes],
+    page_of: Callable[[StoredMatch, int], bytes],
 ) -> None:
     rng = random.Random(6)
     words = rng.sample(target_words(), 60)

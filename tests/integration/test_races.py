@@ -10,20 +10,20 @@ from sqlalchemy.exc import IntegrityError
 
 from app.extensions import reading, writing
 from app.matches import live
-from app.matches.stored import Record, Seat, load
+from app.matches.stored import StoredMatch, StoredSeat, load
 from app.registry import find_model
 from tests.stack import PATIENCE
 
 
 @pytest.fixture
-def record(engine: Engine) -> Record:
+def record(engine: Engine) -> StoredMatch:
     with writing(engine) as session:
-        seats = Seat("person"), Seat.of(find_model(session, "taboo", "scripted"))
+        seats = StoredSeat("person"), StoredSeat.of(find_model(session, "taboo", "scripted"))
         return live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
 
 
 def test_who_remembers_a_match_that_another_process_has_locked_is_told_to_read_again(
-    engine: Engine, record: Record
+    engine: Engine, record: StoredMatch
 ) -> None:
     locked, sent = threading.Event(), threading.Event()
 

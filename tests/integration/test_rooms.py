@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from app.extensions import writing
 from app.games.base import JSON
 from app.matches import live
-from app.matches.stored import Record, Seat
+from app.matches.stored import StoredMatch, StoredSeat
 from app.registry import find_model
 from app.web import rooms, sockets, tickets
 from app.web.rooms import Rooms
@@ -43,10 +43,10 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
 
 
 @pytest.fixture
-def record(engine: Engine) -> Record:
+def record(engine: Engine) -> StoredMatch:
     """A person, who moves first, against a model that a worker plays."""
     with writing(engine) as session:
-        seats = Seat("person"), Seat.of(find_model(session, "taboo", "scripted"))
+        seats = StoredSeat("person"), StoredSeat.of(find_model(session, "taboo", "scripted"))
         return live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=False)
 
 
@@ -57,7 +57,7 @@ def play(app: Flask, pages: Pages, monkeypatch: pytest.MonkeyPatch) -> Play:
     return Play(app, app.config["SETTINGS"].model_copy(update={"READING_WORDS_PER_MINUTE": 100}))
 
 
-def come(play: Play, app: Flask, record: Record, sid: str) -> None:
+def come(play: Play, app: Flask, record: StoredMatch, sid: str) -> None:
     """A page connects, as Socket.IO tells of it."""
     ticket = tickets.issue(app.config["SETTINGS"], record.id, 0)
     play.connect(sid, {"QUERY_STRING": f"match={record.id}"}, {"ticket": ticket})
@@ -69,13 +69,13 @@ def until(condition: Callable[[], Any]) -> None:
             gevent.sleep(0.02)
 
 
-def move(engine: Engine, record: Record, seat: int, text: str) -> None:
+def move(engine: Engine, record: StoredMatch, seat: int, text: str) -> None:
     """Somebody moves in another process, and tells nobody."""
     assert live.commit(engine, live.Submission(record.id, seat, text), instant=False).answer.ok
 
 
 def test_a_page_that_is_found_gone_keeps_no_change_from_the_others(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch
 ) -> None:
     def sending(event: str, sid: str) -> None:  # Engine.IO finds out that a socket is silent when it sends to it
         if event == "change" and sid.startswith("gone"):
@@ -93,7 +93,7 @@ def test_a_page_that_is_found_gone_keeps_no_change_from_the_others(
 
 
 def test_a_page_that_comes_while_another_is_found_gone_gets_its_view(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch
 ) -> None:
     def sending(event: str, sid: str) -> None:
         if event == "change" and sid == "gone":
@@ -111,7 +111,7 @@ def test_a_page_that_comes_while_another_is_found_gone_gets_its_view(
 
 
 def test_the_web_goes_on_listening_after_whatever_goes_wrong(
-    app: Flask, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+    app: Flask, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
 
@@ -132,7 +132,7 @@ def test_the_web_goes_on_listening_after_whatever_goes_wrong(
 
 
 def test_a_page_learns_of_a_move_whose_maker_was_killed_before_telling(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "LOOK_SECONDS", 0.2)
     come(play, app, record, "here")
@@ -145,7 +145,7 @@ def test_a_page_learns_of_a_move_whose_maker_was_killed_before_telling(
 
 
 def test_a_view_that_is_asked_for_again_and_again_comes_from_memory_and_ends_up_true(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "FRESH", 3600.0)
     come(play, app, record, "here")
@@ -171,7 +171,7 @@ def test_a_view_that_is_asked_for_again_and_again_comes_from_memory_and_ends_up_
 
 
 def test_who_is_refused_because_the_match_has_ended_is_shown_its_end_with_the_refusal(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: Record, monkeypatch: pytest.MonkeyPatch
+    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "FRESH", 3600.0)
     come(play, app, record, "here")

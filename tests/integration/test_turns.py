@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select, update
 from app.extensions import reading, writing
 from app.matches import live
 from app.matches.events import Aborted
-from app.matches.stored import Record, Seat, load
+from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.sweep import hold_lease, take_forgotten_turns
 from app.matches.turns import MOST_LEASES, play_turn, reading_delay
 from app.models import EventRow, GenerationRow, MatchRow
@@ -26,44 +26,44 @@ DeskMaker = Callable[..., Any]
 
 
 @pytest.fixture
-def against(engine: Engine, stub: StubServer) -> Callable[..., Record]:
+def against(engine: Engine, stub: StubServer) -> Callable[..., StoredMatch]:
     """Starts a match of a person in seat 0, who goes first, against a model of the stub."""
 
-    def start(model: str, *, first: int = 1, game: str = "negotiation", **options: Any) -> Record:
+    def start(model: str, *, first: int = 1, game: str = "negotiation", **options: Any) -> StoredMatch:
         config = {**SPLIT, "first": first} if game == "negotiation" else {"word": "candle"}
         spec = {"base_url": stub.url, "model": model, "key_env": "", "retries": 1, "timeout": 5, **options}
         with writing(engine) as session:
             row = add_api_model(session, f"{model}-{time.monotonic_ns()}", None, [game], spec)
-            seats = Seat("person"), Seat.of(row)
+            seats = StoredSeat("person"), StoredSeat.of(row)
             return live.create(session, game, config, seats, seed=3, source="live", instant=True)
 
     return start
 
 
-def now(engine: Engine, record: Record) -> Record:
+def now(engine: Engine, record: StoredMatch) -> StoredMatch:
     with reading(engine) as session:
         return load(session, record.id)
 
 
-def match_row(engine: Engine, record: Record) -> MatchRow:
+def match_row(engine: Engine, record: StoredMatch) -> MatchRow:
     with reading(engine) as session:
         return session.get_one(MatchRow, record.id)
 
 
-def generations(engine: Engine, record: Record) -> list[GenerationRow]:
+def generations(engine: Engine, record: StoredMatch) -> list[GenerationRow]:
     with reading(engine) as session:
         query = select(GenerationRow).where(GenerationRow.match_id == record.id).order_by(GenerationRow.id)
         return list(session.scalars(query))
 
 
-def kinds(engine: Engine, record: Record) -> list[str]:
+def kinds(engine: Engine, record: StoredMatch) -> list[str]:
     with reading(engine) as session:
         query = select(EventRow.kind).where(EventRow.match_id == record.id).order_by(EventRow.seq)
         return list(session.scalars(query))
 
 
 def test_a_models_move_is_stored_with_the_call_behind_it(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     stub.script("polite", "[message] Good day. I like books.")
     record = against("polite")
@@ -80,7 +80,7 @@ def test_a_models_move_is_stored_with_the_call_behind_it(
 
 
 def test_a_second_ring_finds_nothing_to_do(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     record = against("stub-negotiator")
     assert play_turn(desk(), record.id)
@@ -90,7 +90,7 @@ def test_a_second_ring_finds_nothing_to_do(
 
 
 def test_of_many_rings_at_once_one_plays(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     stub.script("slow", *[hanging(0.5)] * 3)
     record = against("slow")
@@ -108,7 +108,7 @@ def test_of_many_rings_at_once_one_plays(
 
 
 def test_a_bad_move_is_answered_with_its_reason_in_the_retry_only(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     stub.script("learner", "no prefix", "[message] Now I see.", "[message] And on we go.")
     record = against("learner")
@@ -125,7 +125,7 @@ def test_a_bad_move_is_answered_with_its_reason_in_the_retry_only(
 
 
 def test_five_bad_moves_end_the_match_as_the_models_fault(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record]
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch]
 ) -> None:
     record = against("stub-broken")
     play_turn(desk(), record.id)
@@ -136,7 +136,7 @@ def test_five_bad_moves_end_the_match_as_the_models_fault(
 
 
 def test_a_model_that_does_not_answer_ends_the_match_kindly(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record]
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch]
 ) -> None:
     record = against("stub-500", retries=0)
     play_turn(desk(), record.id)
@@ -148,7 +148,7 @@ def test_a_model_that_does_not_answer_ends_the_match_kindly(
 
 
 def test_a_busy_server_is_asked_again(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     stub.script("busy", rate_limited(0.05), *failing(1, "[message] here I am"))
     record = against("busy", retries=4)
@@ -158,7 +158,7 @@ def test_a_busy_server_is_asked_again(
 
 
 def test_the_lease_is_held_for_as_long_as_the_model_thinks(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     thought = threading.Event()
     stub.script("thinker", lambda _: "[message] I am back." if thought.wait(PATIENCE) else "", "[message] never asked")
@@ -175,7 +175,7 @@ def test_the_lease_is_held_for_as_long_as_the_model_thinks(
 
 
 def test_a_dead_workers_turn_is_found_and_played_once(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record]
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch]
 ) -> None:
     record = against("stub-negotiator")
     past = datetime.now(UTC) - timedelta(seconds=60)
@@ -190,7 +190,7 @@ def test_a_dead_workers_turn_is_found_and_played_once(
     assert kinds(engine, record) == ["started", "message"]
 
 
-def test_a_turn_in_good_hands_is_not_rung_for(engine: Engine, against: Callable[..., Record]) -> None:
+def test_a_turn_in_good_hands_is_not_rung_for(engine: Engine, against: Callable[..., StoredMatch]) -> None:
     record = against("stub-negotiator")
     with writing(engine) as session:
         values = {
@@ -202,7 +202,7 @@ def test_a_turn_in_good_hands_is_not_rung_for(engine: Engine, against: Callable[
 
 
 def test_a_turn_that_kills_its_workers_is_given_up(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     record = against("stub-negotiator")
     with writing(engine) as session:
@@ -214,7 +214,7 @@ def test_a_turn_that_kills_its_workers_is_given_up(
 
 
 def test_a_model_that_takes_too_long_ends_the_match_kindly(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     stub.script("sleeper", hanging(3600))
     record = against("sleeper", timeout=600)
@@ -225,7 +225,7 @@ def test_a_model_that_takes_too_long_ends_the_match_kindly(
 
 
 def test_leaving_while_the_model_thinks_ends_the_match_once(
-    engine: Engine, desk: DeskMaker, against: Callable[..., Record], stub: StubServer
+    engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
     stub.script("thinker", hanging(1.5))
     record = against("thinker")
@@ -239,7 +239,7 @@ def test_leaving_while_the_model_thinks_ends_the_match_once(
 
 def test_a_scripted_partner_with_a_delay_plays_in_the_worker(engine: Engine, desk: DeskMaker) -> None:
     with writing(engine) as session:
-        seats = Seat("person"), Seat.of(find_model(session, "negotiation", "scripted"))
+        seats = StoredSeat("person"), StoredSeat.of(find_model(session, "negotiation", "scripted"))
         config = {**SPLIT, "first": 1}
         record = live.create(session, "negotiation", config, seats, seed=1, source="live", instant=False)
     assert record.match.ply == 0
@@ -252,7 +252,7 @@ def test_a_scripted_partner_with_a_delay_plays_in_the_worker(engine: Engine, des
 
 def test_two_models_play_each_other_to_the_end_under_one_lease(engine: Engine, desk: DeskMaker) -> None:
     with writing(engine) as session:
-        both = Seat.of(find_model(session, "taboo", "scripted"))
+        both = StoredSeat.of(find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "candle"}, (both, both), seed=1, source="live", instant=False)
     assert play_turn(desk(), record.id)
     assert now(engine, record).match.over
@@ -264,7 +264,7 @@ def test_the_delay_follows_the_words_and_has_a_ceiling(
 ) -> None:
     settings = app.config["SETTINGS"].model_copy(update={"READING_WORDS_PER_MINUTE": pace})
     with writing(engine) as session:
-        people = Seat("person"), Seat("model", None, PlayerSpec("api", "x"))
+        people = StoredSeat("person"), StoredSeat("model", None, PlayerSpec("api", "x"))
         record = live.create(
             session, "negotiation", {**SPLIT, "first": 1}, people, seed=1, source="live", instant=False
         )

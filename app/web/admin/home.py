@@ -15,7 +15,7 @@ from app.errors import NotFound
 from app.extensions import db, reading
 from app.matches import export
 from app.matches.failures import last_failures
-from app.matches.filter import Choice, check_player, read_choice
+from app.matches.filter import MatchFilter, check_player, read_choice
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds
@@ -68,7 +68,9 @@ def download(name: str) -> Response:
     return response
 
 
-def _pieces(engine: Engine, table: export.Table, choice: Choice, options: dict[str, bool]) -> Iterator[bytes]:
+def _pieces(
+    engine: Engine, table: export.ExportTable, choice: MatchFilter, options: dict[str, bool]
+) -> Iterator[bytes]:
     """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
     with reading(engine) as session:
         try:

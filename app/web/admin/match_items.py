@@ -5,11 +5,11 @@ from typing import Any
 
 from flask_babel import format_decimal
 
-from app.matches.overview import Line
+from app.matches.overview import MatchListItem
 from app.registry import PERSON
 
 
-def shown_line(line: Line, now: datetime) -> dict[str, Any]:
+def shown_line(line: MatchListItem, now: datetime) -> dict[str, Any]:
     """A match as the page shows it."""
     match = line.match
     scores = [score for score in (match.utility_0, match.utility_1) if score is not None]

@@ -16,10 +16,10 @@ from app.errors import Invalid, NotFound, shown
 from app.extensions import reading
 from app.games.base import JSON, Event
 from app.matches.events import Violated
-from app.matches.filter import EVERYTHING, NAMES, SOURCES, STATUSES, Choice, check_player, read_choice
-from app.matches.overview import Place, chosen_matches, reasons
-from app.matches.stored import Record, load
-from app.matches.timeline import Step, steps, views_after
+from app.matches.filter import EVERYTHING, NAMES, SOURCES, STATUSES, MatchFilter, check_player, read_choice
+from app.matches.overview import PageCursor, chosen_matches, reasons
+from app.matches.stored import StoredMatch, load
+from app.matches.timeline import TimelineStep, steps, views_after
 from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
@@ -45,7 +45,7 @@ def matches() -> ResponseReturnValue:
         return _list(given, None, None, error.message), 400
 
 
-def _list(given: dict[str, str], choice: Choice | None, before: Place | None, refused: str | None) -> str:
+def _list(given: dict[str, str], choice: MatchFilter | None, before: PageCursor | None, refused: str | None) -> str:
     now = datetime.now(UTC)
     with reading() as session:
         if choice is not None:
@@ -67,7 +67,7 @@ def _list(given: dict[str, str], choice: Choice | None, before: Place | None, re
         )
 
 
-def _read_place(text: str) -> Place | None:
+def _read_place(text: str) -> PageCursor | None:
     if not text:
         return None
     moment, _, match = text.partition("~")
@@ -78,7 +78,7 @@ def _read_place(text: str) -> Place | None:
         at = at.astimezone(UTC)
     except (ValueError, OverflowError):
         raise Invalid(f"before: expected what the link to older matches holds, got {shown(text)}") from None
-    return Place(at, match)
+    return PageCursor(at, match)
 
 
 # ---- One match ---------------------------------------------------------------
@@ -135,13 +135,13 @@ def _read_event(text: str, events: int) -> int:
     return int(text)
 
 
-def _player(record: Record, seat: int) -> dict[str, Any]:
+def _player(record: StoredMatch, seat: int) -> dict[str, Any]:
     filled = record.seats[seat]
     name = filled.player or PERSON if filled.spec is None else filled.spec.name
     return {"name": name, "model_id": filled.language_model_id}
 
 
-def _event(step: Step) -> dict[str, Any]:
+def _event(step: TimelineStep) -> dict[str, Any]:
     """An event as the list shows it; `body` is what its log entry says, by field."""
     event, seat = step.logged.event, step.logged.seat
     return {

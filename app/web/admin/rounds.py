@@ -19,9 +19,9 @@ from app.models import MatchRow, RoundMaterial, RoundRow
 from app.queues import call_to_round
 from app.registry import list_models
 from app.rounds import lifecycle, transcripts
-from app.rounds.failures import Broken, last_broken
+from app.rounds.failures import AbortedMatch, last_broken
 from app.rounds.listing import NAMES as FILTERS
-from app.rounds.listing import Line, chosen_rounds, lines, read_before, read_chosen, waits_behind
+from app.rounds.listing import RoundListItem, chosen_rounds, lines, read_before, read_chosen, waits_behind
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
@@ -52,7 +52,7 @@ def rounds() -> ResponseReturnValue:
 
 def _list(given: dict[str, str], refused: str | None) -> str:
     with reading() as session:
-        found: list[Line] = []
+        found: list[RoundListItem] = []
         before = older = None
         if refused is None:
             before = read_before(request.args.get("before", ""))
@@ -71,7 +71,7 @@ def _list(given: dict[str, str], refused: str | None) -> str:
         )
 
 
-def shown_round(line: Line, scored: Shown | None) -> dict[str, Any]:
+def shown_round(line: RoundListItem, scored: Shown | None) -> dict[str, Any]:
     """A round or a cross-play, which has a score for each pair, as a line of a list."""
     row = line.row
     return {
@@ -190,7 +190,7 @@ def _can_resume(row: RoundRow, state: str) -> bool:
 
 
 def _latest(session: Session, row: RoundRow) -> dict[str, Any]:
-    broken: list[Broken] = last_broken(session, row.id) if row.aborted else []
+    broken: list[AbortedMatch] = last_broken(session, row.id) if row.aborted else []
     return {"latest": [shown_match(row, match) for match in transcripts.latest_over(session, row.id)], "broken": broken}
 
 

@@ -27,7 +27,7 @@ EACH_ONCE, DRAWN = "each", "random"
 class Asked:
     """What the form asks for: a round of each pair of models, all with the same wish."""
 
-    wish: lifecycle.Wish
+    wish: lifecycle.RoundSpec
     models: Sequence[str]  # of a cross-play; else the two of the wish
     cross: bool
 
@@ -127,7 +127,7 @@ def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> Aske
     if cross:
         matrix.pairs(game, models)
     items = _material(session, game, form, contexts_file)
-    wish = lifecycle.Wish(
+    wish = lifecycle.RoundSpec(
         game=game,
         models=(models[0], models[-1]),
         matches=whole_number(form["matches"] or _each_once(form, items), "matches", 1, lifecycle.MOST_MATCHES),

@@ -12,7 +12,7 @@ from sqlalchemy.pool import NullPool
 from app.analysis.headline import Headline, headline
 from app.extensions import reading
 from app.models import RoundRow
-from app.rounds.listing import Score, score
+from app.rounds.listing import MeanScores, score
 
 _KEPT = 2000
 _known: OrderedDict[tuple[str, int, datetime, int], "Shown"] = OrderedDict()
@@ -21,7 +21,7 @@ _known: OrderedDict[tuple[str, int, datetime, int], "Shown"] = OrderedDict()
 class Shown(NamedTuple):
     """What a list says of a round: how its matches ended, and of two different models what each scored."""
 
-    score: Score
+    score: MeanScores
     headline: Headline | None
 
 

@@ -9,7 +9,7 @@ from app.games import GAMES, find_game
 from app.games.base import Event, View
 from app.matches import terminal
 from app.matches.events import Ended
-from app.matches.terminal import MOVE, UNCLEAR, Typed
+from app.matches.terminal import MOVE, UNCLEAR, TerminalInput
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
 
@@ -29,19 +29,19 @@ def view_of(game: str, seat: int, *moves: str, **config: Any) -> View:
 @pytest.mark.parametrize(
     ("line", "typed"),
     [
-        ("hello there", Typed(MOVE, "[message] hello there")),
-        ("  [Message] hello ", Typed(MOVE, "[Message] hello")),
-        ("[propose] (1 books, 2 hats, 0 balls)", Typed(MOVE, "[propose] (1 books, 2 hats, 0 balls)")),
-        ("/offer 1 2 0", Typed(MOVE, "[propose] (1 books, 2 hats, 0 balls)")),
-        ("/OFFER 1, 02,0", Typed(MOVE, "[propose] (1 books, 2 hats, 0 balls)")),
-        ("/offer 9 9 9", Typed(MOVE, "[propose] (9 books, 9 hats, 9 balls)")),
-        ("//offer is a command", Typed(MOVE, "[message] /offer is a command")),
-        ("/quit", Typed("resign")),
-        ("/HELP", Typed("help")),
-        ("/show", Typed("show")),
+        ("hello there", TerminalInput(MOVE, "[message] hello there")),
+        ("  [Message] hello ", TerminalInput(MOVE, "[Message] hello")),
+        ("[propose] (1 books, 2 hats, 0 balls)", TerminalInput(MOVE, "[propose] (1 books, 2 hats, 0 balls)")),
+        ("/offer 1 2 0", TerminalInput(MOVE, "[propose] (1 books, 2 hats, 0 balls)")),
+        ("/OFFER 1, 02,0", TerminalInput(MOVE, "[propose] (1 books, 2 hats, 0 balls)")),
+        ("/offer 9 9 9", TerminalInput(MOVE, "[propose] (9 books, 9 hats, 9 balls)")),
+        ("//offer is a command", TerminalInput(MOVE, "[message] /offer is a command")),
+        ("/quit", TerminalInput("resign")),
+        ("/HELP", TerminalInput("help")),
+        ("/show", TerminalInput("show")),
     ],
 )
-def test_a_line_of_a_negotiation_becomes_a_move(line: str, typed: Typed) -> None:
+def test_a_line_of_a_negotiation_becomes_a_move(line: str, typed: TerminalInput) -> None:
     assert terminal.read_line(view_of("negotiation", 0, **SPLIT), line) == typed
 
 

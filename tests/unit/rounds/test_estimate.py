@@ -2,12 +2,12 @@
 
 import pytest
 
-from app.rounds.estimate import TYPICAL, Channel, Habit, estimate, typical
+from app.rounds.estimate import TYPICAL, CallStatistics, ModelCapacity, estimate, typical
 
-SCRIPTED = Channel(True, 1, None, (0.0, 0.0))
-FREE = Channel(False, 10, None, None)
-PRICED = Channel(False, 10, None, (2.0, 8.0))
-HABIT = Habit(calls=4, prompt_tokens=1000, completion_tokens=100, latency=0.5, matches=30)
+SCRIPTED = ModelCapacity(True, 1, None, (0.0, 0.0))
+FREE = ModelCapacity(False, 10, None, None)
+PRICED = ModelCapacity(False, 10, None, (2.0, 8.0))
+HABIT = CallStatistics(calls=4, prompt_tokens=1000, completion_tokens=100, latency=0.5, matches=30)
 
 
 def test_a_model_that_plays_both_seats_is_called_for_both() -> None:
@@ -37,7 +37,7 @@ def test_one_match_takes_as_long_as_its_calls_one_after_the_other() -> None:
 
 
 def test_tokens_a_minute_hold_a_round_back() -> None:
-    slow = Channel(False, 1000, 11_000, None)
+    slow = ModelCapacity(False, 1000, 11_000, None)
     assert estimate([("m", "m")], 50, {"m": HABIT}, {"m": slow}).seconds == pytest.approx(600)
 
 

@@ -8,36 +8,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rounds import ranges
-from app.rounds.plan import IN_ORDER, RANDOM, SHUFFLED, Plan, setup
+from app.rounds.plan import IN_ORDER, RANDOM, SHUFFLED, RoundPlan, setup
 
 WORDS = tuple(f"word{number}" for number in range(10))
 
 
-def words(plan: Plan, matches: int) -> list[str]:
+def words(plan: RoundPlan, matches: int) -> list[str]:
     return [setup(plan, index).config["word"] for index in range(matches)]
 
 
 def test_every_match_has_a_seed_of_its_own_that_a_database_can_hold() -> None:
-    seeds = {setup(Plan("negotiation", {}, 1), index).seed for index in range(2000)}
+    seeds = {setup(RoundPlan("negotiation", {}, 1), index).seed for index in range(2000)}
     assert len(seeds) == 2000
     assert all(0 <= seed < 2**62 for seed in seeds)
 
 
 def test_another_seed_is_another_round() -> None:
-    one, other = Plan("negotiation", {}, 1), Plan("negotiation", {}, 2)
+    one, other = RoundPlan("negotiation", {}, 1), RoundPlan("negotiation", {}, 2)
     assert not {setup(one, index).seed for index in range(100)} & {setup(other, index).seed for index in range(100)}
 
 
 def test_contexts_in_order_come_as_they_stand_and_begin_again() -> None:
     contexts = [[[1, 1, 1], [1, 1, 8], [8, 1, 1]], [[2, 2, 2], [1, 2, 2], [2, 2, 1]]]
-    plan = Plan("negotiation", {"objective": "coop"}, 1, material=contexts)
+    plan = RoundPlan("negotiation", {"objective": "coop"}, 1, material=contexts)
     configs = [setup(plan, index).config for index in range(3)]
     assert [config["counts"] for config in configs] == [[1, 1, 1], [2, 2, 2], [1, 1, 1]]
     assert configs[0] == {"objective": "coop", "counts": [1, 1, 1], "values": [[1, 1, 8], [8, 1, 1]]}
 
 
 def test_shuffled_words_come_once_each_before_any_comes_again() -> None:
-    drawn = words(Plan("taboo", {}, 5, pick=SHUFFLED, material=WORDS), 25)
+    drawn = words(RoundPlan("taboo", {}, 5, pick=SHUFFLED, material=WORDS), 25)
     assert sorted(drawn[:10]) == sorted(drawn[10:20]) == sorted(WORDS)
     assert drawn[:10] != drawn[10:20]
     assert tuple(drawn[:10]) != WORDS
@@ -45,14 +45,14 @@ def test_shuffled_words_come_once_each_before_any_comes_again() -> None:
 
 
 def test_random_words_are_drawn_for_each_match() -> None:
-    drawn = words(Plan("taboo", {}, 5, pick=RANDOM, material=WORDS), 1000)
+    drawn = words(RoundPlan("taboo", {}, 5, pick=RANDOM, material=WORDS), 1000)
     assert set(drawn) == set(WORDS)
     assert len(set(drawn[:10])) < 10
 
 
 @pytest.mark.parametrize("pick", [IN_ORDER, SHUFFLED, RANDOM])
 def test_with_swapped_seats_each_game_is_played_from_either_side(pick: str) -> None:
-    plan = Plan("taboo", {}, 9, swap_seats=True, pick=pick, material=WORDS)
+    plan = RoundPlan("taboo", {}, 9, swap_seats=True, pick=pick, material=WORDS)
     for index in range(0, 40, 2):
         one, other = setup(plan, index), setup(plan, index + 1)
         assert (one.seed, one.config) == (other.seed, other.config)

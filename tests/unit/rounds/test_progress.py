@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.rounds.progress import Pace, figures, mean_pace
+from app.rounds.progress import RecentPace, figures, mean_pace
 
 BEGAN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ def row(**values: Any) -> Any:
 
 
 def test_a_pace_is_of_the_last_quarter_of_a_minute() -> None:
-    pace = Pace()
+    pace = RecentPace()
     assert pace.see(0, 0, 0) is None
     assert pace.see(0.5, 5, 20) is None
     assert pace.see(2, 20, 80) == (10, 40)
