@@ -30,7 +30,7 @@ from app.registry import BASELINE, MODELS
 TRAINED, SHIPPED, ADDED = "trained", "shipped", "added"  # by a job; it came with Parlor; by hand
 
 
-class Source(NamedTuple):
+class DatasetSource(NamedTuple):
     """A round that a dataset was cut from, or, with None for it, all of its matches that are part of no round."""
 
     round: RoundRow | None
@@ -39,7 +39,7 @@ class Source(NamedTuple):
     rows: int  # of the dataset that are cut from it
 
 
-class Place(NamedTuple):
+class CampaignIterationRef(NamedTuple):
     """An iteration of a campaign that a model belongs to; 0 is that of the model that the campaign began with."""
 
     campaign_id: int
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ModelOrigin:
     """How a model came to be. Only one that is `trained` has a job and a dataset, with what that was cut from."""
 
     model: LanguageModel
@@ -56,8 +56,8 @@ class Made:
     job: TrainingJob | None = None
     base: LanguageModel | None = None  # none: from nothing
     dataset: Dataset | None = None
-    sources: Sequence[Source] = ()
-    places: Sequence[Place] = ()
+    sources: Sequence[DatasetSource] = ()
+    places: Sequence[CampaignIterationRef] = ()
 
     @property
     def parents(self) -> list[LanguageModel]:
@@ -67,7 +67,7 @@ class Made:
         return list({model.id: model for model in found}.values())
 
 
-class Heir(NamedTuple):
+class Descendant(NamedTuple):
     """A model that came of another one, and how many trainings lie between them, at least."""
 
     model: LanguageModel
@@ -75,17 +75,17 @@ class Heir(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Offspring:
+class Descendants:
     """What came of a model: datasets cut from its matches, jobs on these or from its weights, models of these jobs."""
 
     datasets: Sequence[Dataset]
     jobs: Sequence[TrainingJob]
-    models: Sequence[Heir]  # and models of those, down to the last
+    models: Sequence[Descendant]  # and models of those, down to the last
 
 
-def ancestors(session: Session, model_id: int) -> list[Made]:
+def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
     """How a model was made, and every model that it comes from: each once, the latest first. Raises NotFound."""
-    found: dict[int, Made] = {}
+    found: dict[int, ModelOrigin] = {}
     wanted = {_model(session, model_id).id}
     while wanted:
         generation = list(_made(session, wanted))
@@ -95,18 +95,18 @@ def ancestors(session: Session, model_id: int) -> list[Made]:
     return sorted(found.values(), key=lambda each: (each.model.id != model_id, -each.model.id))
 
 
-def descendants(session: Session, model_id: int) -> Offspring:
+def descendants(session: Session, model_id: int) -> Descendants:
     """What came of a model; the latest first, and of models the nearest. Raises NotFound."""
     known = {_model(session, model_id).id}
     datasets, jobs = _learned_from(session, known)
-    heirs: list[Heir] = []
+    heirs: list[Descendant] = []
     steps, further = 1, jobs
     while made := {job.model_id for job in further if job.model_id is not None} - known:
         models = session.scalars(select(LanguageModel).where(LanguageModel.id.in_(made)).order_by(LanguageModel.id))
-        heirs += [Heir(model, steps) for model in models]
+        heirs += [Descendant(model, steps) for model in models]
         known |= made
         steps, (_, further) = steps + 1, _learned_from(session, made)
-    return Offspring(datasets, jobs, heirs)
+    return Descendants(datasets, jobs, heirs)
 
 
 def origin_of(model: LanguageModel, job: TrainingJob | None) -> str:
@@ -130,7 +130,7 @@ def _model(session: Session, model_id: int) -> LanguageModel:
 # ---- Upwards ---------------------------------------------------------------------
 
 
-def _made(session: Session, ids: Collection[int]) -> Iterator[Made]:
+def _made(session: Session, ids: Collection[int]) -> Iterator[ModelOrigin]:
     """How each of these models came to be."""
     made = select(TrainingJob).where(TrainingJob.model_id.in_(ids))
     jobs = {job.model_id: job for job in session.scalars(made.options(defer(TrainingJob.log)))}
@@ -141,13 +141,13 @@ def _made(session: Session, ids: Collection[int]) -> Iterator[Made]:
         job = jobs.get(model.id)
         origin, known = origin_of(model, job), places.get(model.id, ())
         if job is None:
-            yield Made(model, origin, places=known)
+            yield ModelOrigin(model, origin, places=known)
             continue
         base = None if job.base_id is None else session.get_one(LanguageModel, job.base_id)
-        yield Made(model, origin, job, base, datasets[job.dataset_id], sources[job.dataset_id], known)
+        yield ModelOrigin(model, origin, job, base, datasets[job.dataset_id], sources[job.dataset_id], known)
 
 
-def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Source]]:
+def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[DatasetSource]]:
     """What each of these datasets was cut from, in order; matches outside rounds come last."""
     counted = (
         select(DatasetRow.dataset_id, MatchRow.round_id, func.count())
@@ -160,15 +160,15 @@ def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[So
         rows |= {(dataset, number): 0 for number in spec["rounds"] if (dataset, number) not in rows}
     numbers = {number for _, number in rows if number is not None}
     rounds = {row.id: row for row in session.scalars(select(RoundRow).where(RoundRow.id.in_(numbers)))}
-    found: dict[int, list[Source]] = {dataset: [] for dataset in ids}
+    found: dict[int, list[DatasetSource]] = {dataset: [] for dataset in ids}
     for (dataset, number), count in sorted(rows.items(), key=lambda each: (each[0][1] is None, each[0][1] or 0)):
         if number is None:
             models, people = _outside_rounds(session, dataset)
-            found[dataset].append(Source(None, models, people, count))
+            found[dataset].append(DatasetSource(None, models, people, count))
         elif number in rounds:
             played = dict.fromkeys((rounds[number].model_0_id, rounds[number].model_1_id))
             models = [session.get_one(LanguageModel, each) for each in played if each is not None]
-            found[dataset].append(Source(rounds[number], models, False, count))
+            found[dataset].append(DatasetSource(rounds[number], models, False, count))
     return found
 
 
@@ -186,7 +186,7 @@ def _outside_rounds(session: Session, dataset_id: int) -> tuple[list[LanguageMod
     return [session.get_one(LanguageModel, number) for number in ids], any(kind == "person" for kind, _ in seats)
 
 
-def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Place]]:
+def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[CampaignIterationRef]]:
     """The iterations of campaigns that each of these models belongs to."""
     iterations = (
         select(CampaignIteration.model_id, Campaign.id, Campaign.name, CampaignIteration.number)
@@ -194,10 +194,10 @@ def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Pla
         .where(CampaignIteration.model_id.in_(ids))
         .order_by(Campaign.id, CampaignIteration.number)
     )
-    found: dict[int, list[Place]] = defaultdict(list)
+    found: dict[int, list[CampaignIterationRef]] = defaultdict(list)
     for model_id, campaign_id, name, number in session.execute(iterations):
         if model_id is not None:
-            found[model_id].append(Place(campaign_id, name, number))
+            found[model_id].append(CampaignIterationRef(campaign_id, name, number))
     return found
 
 

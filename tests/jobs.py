@@ -12,7 +12,7 @@ from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.progress import line
-from app.finetuning.runner import Workplace, run_job
+from app.finetuning.runner import TrainingContext, run_job
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
 from tests.datasets import cut
@@ -40,9 +40,9 @@ def make_job(
     **config: Any,
 ) -> int:
     """A job that makes a small model from nothing, or goes on from `base`; fields of its training by name."""
-    wish = jobs.Wish("sft", str(dataset.id), name, base, config)
+    wish = jobs.TrainingSpec("sft", str(dataset.id), name, base, config)
     if base is None:
-        wish = jobs.Wish("tiny", str(dataset.id), name, None, SMALL | config)
+        wish = jobs.TrainingSpec("tiny", str(dataset.id), name, None, SMALL | config)
     with writing(engine) as session:
         return jobs.create(session, wish, queued=queued).id
 
@@ -55,7 +55,7 @@ def run(
     told: Callable[[list[JSON]], None] = lambda _: None,
 ) -> bool:
     """Run a job in this process, as a worker does."""
-    return run_job(Workplace(engine, settings, uuid.uuid4().hex, stop or threading.Event(), told), job_id)
+    return run_job(TrainingContext(engine, settings, uuid.uuid4().hex, stop or threading.Event(), told), job_id)
 
 
 def tell(engine: Engine, job_id: int, steps: int, of: int, **values: Any) -> None:

@@ -4,7 +4,7 @@ import uuid
 
 from celery import shared_task
 
-from app.campaigns.steps import Bench, carry_on
+from app.campaigns.steps import CampaignContext, carry_on
 from app.queues import CARRY_ON
 from workers.context import desk_for_a_turn
 
@@ -13,4 +13,4 @@ from workers.context import desk_for_a_turn
 def carry(campaign_id: int) -> None:
     """Take every step of a campaign that can be taken now."""
     desk = desk_for_a_turn()
-    carry_on(Bench(desk.database, desk.settings.home, uuid.uuid4().hex), campaign_id)
+    carry_on(CampaignContext(desk.database, desk.settings.home, uuid.uuid4().hex), campaign_id)

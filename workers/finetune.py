@@ -6,7 +6,7 @@ import uuid
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from app.finetuning.runner import Workplace, run_job
+from app.finetuning.runner import TrainingContext, run_job
 from app.queues import RUN_JOB
 from workers.context import desk_for_a_turn
 
@@ -17,7 +17,7 @@ _going_home = threading.Event()
 def run(job_id: int) -> None:
     """Run a job, if nobody else does, and stay until it is over."""
     desk = desk_for_a_turn()
-    run_job(Workplace(desk.database, desk.settings, uuid.uuid4().hex, _going_home), job_id)
+    run_job(TrainingContext(desk.database, desk.settings, uuid.uuid4().hex, _going_home), job_id)
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.analysis.bootstrap import Floats, Integers, Statistic
-from app.analysis.matches import Booleans, Matches
+from app.analysis.matches import Booleans, MatchTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Sums:
         return counted
 
 
-def gather(matches: Matches, measures: Sequence[str]) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:
+def gather(matches: MatchTable, measures: Sequence[str]) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:
     """The cell of each match (n,), the columns to sum (c, n), and how to read such sums (r, k, c).
 
     `measures` are the columns of `Matches` of which means are wanted.

@@ -4,7 +4,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.chart import HEIGHT, ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers
 from app.analysis.columns import POINTS, SHARE, beside, interval, number, signed, signed_beside
 from app.analysis.histogram import histogram
-from app.analysis.paired import SEEDS, Paired
+from app.analysis.paired import SEEDS, PairedDifference
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
 from app.games.taboo.rules import ATTACKER_WINS, DEFENDER_WINS, RULES_BROKEN
@@ -58,7 +58,7 @@ def first_proposals(analysis: RoundAnalysis) -> Chart:
     return _histogram(analysis, "first_proposal", title, "Accepted moves before it", "Matches", "matches", mean)
 
 
-def paired_differences(analysis: RoundAnalysis, versus: Paired) -> Chart:
+def paired_differences(analysis: RoundAnalysis, versus: PairedDifference) -> Chart:
     """How often one model was how far ahead of the other."""
     bins = analysis.distributions["paired_difference"]
     mean = versus.columns["score_mean"]

@@ -10,73 +10,73 @@ TIMES = "times"  # how many times another figure
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Metric:
     """A column in words, and its unit; a share is a number from 0 to 1 that people read as a percentage."""
 
     title: str
     unit: str
 
 
-_TRANSCRIPTS: Mapping[str, Column] = {
-    "score_mean": Column("mean score", POINTS),
-    "score_median": Column("median score", POINTS),
-    "messages_mean": Column("mean length", MOVES),
-    "tokens_mean": Column("mean length in tokens", TOKENS),
-    "words_mean": Column("mean length in words", WORDS),
-    "abort_rate": Column("aborted", SHARE),
-    "agreement_rate": Column("agreed", SHARE),
-    "agreed_score_mean": Column("mean score of agreed games", POINTS),
-    "agreed_score_median": Column("median score of agreed games", POINTS),
-    "agreed_messages_mean": Column("mean length of agreed games", MOVES),
-    "agreed_tokens_mean": Column("mean length of agreed games in tokens", TOKENS),
-    "agreed_words_mean": Column("mean length of agreed games in words", WORDS),
-    "pareto_rate": Column("Pareto-optimal, of all games", SHARE),
-    "agreed_pareto_rate": Column("Pareto-optimal, of agreed games", SHARE),
+_TRANSCRIPTS: Mapping[str, Metric] = {
+    "score_mean": Metric("mean score", POINTS),
+    "score_median": Metric("median score", POINTS),
+    "messages_mean": Metric("mean length", MOVES),
+    "tokens_mean": Metric("mean length in tokens", TOKENS),
+    "words_mean": Metric("mean length in words", WORDS),
+    "abort_rate": Metric("aborted", SHARE),
+    "agreement_rate": Metric("agreed", SHARE),
+    "agreed_score_mean": Metric("mean score of agreed games", POINTS),
+    "agreed_score_median": Metric("median score of agreed games", POINTS),
+    "agreed_messages_mean": Metric("mean length of agreed games", MOVES),
+    "agreed_tokens_mean": Metric("mean length of agreed games in tokens", TOKENS),
+    "agreed_words_mean": Metric("mean length of agreed games in words", WORDS),
+    "pareto_rate": Metric("Pareto-optimal, of all games", SHARE),
+    "agreed_pareto_rate": Metric("Pareto-optimal, of agreed games", SHARE),
 }
 
-NEGOTIATION: Mapping[str, Column] = {
+NEGOTIATION: Mapping[str, Metric] = {
     **_TRANSCRIPTS,
-    "violations_mean": Column("refused moves a match", MOVES),
-    "first_proposal_mean": Column("moves before the first proposal", MOVES),
-    "unspoken_rate": Column("deals never said in the talk", SHARE),
-    "above_share": Column("transcripts above average", SHARE),
-    **{f"above_{name}": Column(f"above average: {each.title}", each.unit) for name, each in _TRANSCRIPTS.items()},
+    "violations_mean": Metric("refused moves a match", MOVES),
+    "first_proposal_mean": Metric("moves before the first proposal", MOVES),
+    "unspoken_rate": Metric("deals never said in the talk", SHARE),
+    "above_share": Metric("transcripts above average", SHARE),
+    **{f"above_{name}": Metric(f"above average: {each.title}", each.unit) for name, each in _TRANSCRIPTS.items()},
 }
 
-TABOO: Mapping[str, Column] = {
-    "attacker_wins_rate": Column("attacker wins", SHARE),
-    "defender_wins_rate": Column("defender wins", SHARE),
-    "rules_broken_rate": Column("attacker breaks the rules", SHARE),
-    "tied_rate": Column("tied game", SHARE),
-    "abort_rate": Column("aborted", SHARE),
-    "decided_attacker_wins_rate": Column("attacker wins, of games with a winner", SHARE),
-    "attacker_score_mean": Column("mean score of the attacker", POINTS),
-    "defender_score_mean": Column("mean score of the defender", POINTS),
-    "turns_mean": Column("mean turns", TURNS),
-    "messages_mean": Column("mean length", MOVES),
-    "tokens_mean": Column("mean length in tokens", TOKENS),
-    "words_mean": Column("mean length in words", WORDS),
-    "violations_mean": Column("refused moves a match", MOVES),
+TABOO: Mapping[str, Metric] = {
+    "attacker_wins_rate": Metric("attacker wins", SHARE),
+    "defender_wins_rate": Metric("defender wins", SHARE),
+    "rules_broken_rate": Metric("attacker breaks the rules", SHARE),
+    "tied_rate": Metric("tied game", SHARE),
+    "abort_rate": Metric("aborted", SHARE),
+    "decided_attacker_wins_rate": Metric("attacker wins, of games with a winner", SHARE),
+    "attacker_score_mean": Metric("mean score of the attacker", POINTS),
+    "defender_score_mean": Metric("mean score of the defender", POINTS),
+    "turns_mean": Metric("mean turns", TURNS),
+    "messages_mean": Metric("mean length", MOVES),
+    "tokens_mean": Metric("mean length in tokens", TOKENS),
+    "words_mean": Metric("mean length in words", WORDS),
+    "violations_mean": Metric("refused moves a match", MOVES),
 }
 
-MODEL: Mapping[str, Column] = {
-    "score_mean": Column("mean score", POINTS),
-    "score_median": Column("median score", POINTS),
-    "agreed_score_mean": Column("mean score of agreed games", POINTS),
-    "agreed_score_median": Column("median score of agreed games", POINTS),
-    "first_seat_score_mean": Column("mean score in the first seat", POINTS),
-    "second_seat_score_mean": Column("mean score in the second seat", POINTS),
-    "win_rate": Column("won", SHARE),
-    "loss_rate": Column("lost", SHARE),
+MODEL: Mapping[str, Metric] = {
+    "score_mean": Metric("mean score", POINTS),
+    "score_median": Metric("median score", POINTS),
+    "agreed_score_mean": Metric("mean score of agreed games", POINTS),
+    "agreed_score_median": Metric("median score of agreed games", POINTS),
+    "first_seat_score_mean": Metric("mean score in the first seat", POINTS),
+    "second_seat_score_mean": Metric("mean score in the second seat", POINTS),
+    "win_rate": Metric("won", SHARE),
+    "loss_rate": Metric("lost", SHARE),
 }
 
-DIFFERENCE: Mapping[str, Column] = {
+DIFFERENCE: Mapping[str, Metric] = {
     "score_mean": MODEL["score_mean"],
     "agreed_score_mean": MODEL["agreed_score_mean"],
     "win_rate": MODEL["win_rate"],
 }
 
-GAMES: Mapping[str, Mapping[str, Column]] = {"negotiation": NEGOTIATION, "taboo": TABOO}
+GAMES: Mapping[str, Mapping[str, Metric]] = {"negotiation": NEGOTIATION, "taboo": TABOO}
 
 
 def number(value: float | None, unit: str) -> str:

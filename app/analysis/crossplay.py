@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure, Floats, Integers, mean_figure
-from app.analysis.matches import Matches
+from app.analysis.matches import MatchTable
 from app.analysis.reading import matches_of
 from app.errors import NotFound
 from app.games import find_game
@@ -91,7 +91,7 @@ def cross_play(session: Session, matrix_id: int) -> CrossPlay:
     )
 
 
-def cells(matches: Matches, players: Sequence[str], roles: Sequence[str | None]) -> list[Cell]:
+def cells(matches: MatchTable, players: Sequence[str], roles: Sequence[str | None]) -> list[Cell]:
     """The cells of all who met. One role, None, stands for either seat; two are those of seats 0 and 1."""
     places = [matches.players.index(name) if name in matches.players else -1 for name in players]
     found = []
@@ -105,7 +105,7 @@ def cells(matches: Matches, players: Sequence[str], roles: Sequence[str | None])
     return found
 
 
-def _scores(matches: Matches, row: int, column: int, seats: Sequence[int]) -> tuple[Floats, Integers | None]:
+def _scores(matches: MatchTable, row: int, column: int, seats: Sequence[int]) -> tuple[Floats, Integers | None]:
     """What `row` got of each match against `column`, and what is resampled; against itself, the mean of its seats."""
     sat = [(matches.player[:, seat] == row) & (matches.player[:, 1 - seat] == column) for seat in seats]
     held = np.stack(sat, axis=1)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.analysis.bootstrap import Floats
-from app.analysis.matches import Matches
-from app.analysis.paired import SEEDS, Paired
+from app.analysis.matches import MatchTable
+from app.analysis.paired import SEEDS, PairedDifference
 
 _MOST_BINS = 30
 _MOST_DIFFERENCES = 45  # bins, so that each half point has one where scores are of 0 to 10
@@ -23,7 +23,7 @@ class Bin(NamedTuple):
     player: str | None = None
 
 
-def distributions(matches: Matches, versus: Paired | None = None) -> Mapping[str, Sequence[Bin]]:
+def distributions(matches: MatchTable, versus: PairedDifference | None = None) -> Mapping[str, Sequence[Bin]]:
     """Of the seats' scores, and of the matches' messages, words, and accepted moves before the first proposal.
 
     Also of the differences of two models, by who is ahead.
@@ -47,7 +47,7 @@ def distributions(matches: Matches, versus: Paired | None = None) -> Mapping[str
     }
 
 
-def differences(versus: Paired) -> list[Bin]:
+def differences(versus: PairedDifference) -> list[Bin]:
     """How often which difference occurred, in bins around their middles; `player` is who is ahead, None if nobody."""
     spread = float(np.ptp(versus.differences)) if versus.pairs else 0.0
     width = 0.5 if versus.pairing == SEEDS else 1.0

@@ -7,8 +7,8 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure, Floats, ratio_figure
-from app.analysis.matches import Matches
-from app.analysis.metrics import Part
+from app.analysis.matches import MatchTable
+from app.analysis.metrics import ModelMetrics
 from app.analysis.reading import matches_of
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.games.taboo.rules import ROLES
@@ -50,7 +50,7 @@ def figures_of_model(session: Session, round_id: int, model: str, first: tuple[i
 
 
 def _own(found: RoundAnalysis, model: str) -> dict[str, Figure]:
-    parts: list[Part] = [part for part in found.metrics.parts if part.player == model]
+    parts: list[ModelMetrics] = [part for part in found.metrics.parts if part.player == model]
     own = {
         title: part.columns[name]
         for part in parts
@@ -61,7 +61,7 @@ def _own(found: RoundAnalysis, model: str) -> dict[str, Figure]:
     return own | whole
 
 
-def own_scores(matches: Matches, model: str) -> Floats:
+def own_scores(matches: MatchTable, model: str) -> Floats:
     """What a model got in each match, the mean of both seats where it sat in both: (n,), by the matches' index."""
     seats = matches.player == (matches.players.index(model) if model in matches.players else -1)
     scores: Floats = np.where(seats, matches.utility, 0).sum(1) / np.maximum(seats.sum(1), 1)

@@ -20,7 +20,7 @@ _TOOLTIP = [
 Points = Sequence[tuple[int, float]]
 
 
-class Marked(NamedTuple):
+class MarkedStep(NamedTuple):
     """The step that a curve marks, and what is said of it, in lines that are short enough for a phone."""
 
     step: int
@@ -52,16 +52,16 @@ def loss_curve(
     return Chart(name, "Loss", described, partial(_drawn, _thinned(train, _MOST), held_out, marked, last), data)
 
 
-def _marked(held_out: Points, registered: int | None) -> Marked | None:
+def _marked(held_out: Points, registered: int | None) -> MarkedStep | None:
     if registered is not None:
-        return Marked(registered, (f"step {registered}", "is registered"))
+        return MarkedStep(registered, (f"step {registered}", "is registered"))
     if not held_out:
         return None
     step = min(held_out, key=lambda each: each[1])[0]
-    return Marked(step, (f"step {step} is", "the best so far"))
+    return MarkedStep(step, (f"step {step} is", "the best so far"))
 
 
-def _drawn(train: Points, held_out: Points, marked: Marked | None, last: int, colours: Palette) -> Spec:
+def _drawn(train: Points, held_out: Points, marked: MarkedStep | None, last: int, colours: Palette) -> Spec:
     """Both curves from step 0 to the last one that there will be."""
     of_each = ((TRAINING, train), (HELD_OUT, held_out))
     values = [{"step": step, "loss": loss, "of": of} for of, points in of_each for step, loss in points]
@@ -99,7 +99,7 @@ def _drawn(train: Points, held_out: Points, marked: Marked | None, last: int, co
     }
 
 
-def _mark(marked: Marked, last: int, colours: Palette) -> Sequence[Spec]:
+def _mark(marked: MarkedStep, last: int, colours: Palette) -> Sequence[Spec]:
     """A line from top to bottom at the marked step, with its words on the side where there is more room."""
     left = 2 * marked.step > last
     own: Spec = {

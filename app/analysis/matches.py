@@ -13,7 +13,7 @@ Booleans = NDArray[np.bool_]
 NOBODY = -1
 
 
-class Row(NamedTuple):
+class FinishedMatch(NamedTuple):
     """A finished match. Utilities and players go by seat; a utility holds λ; None is what nobody counted.
 
     Matches of the same `scene` are one game from either side; None is a match by itself.
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class MatchTable:
     """n finished matches. `reason` and `player` are places in `reasons` and `players`; NaN is what nobody counted."""
 
     utility: Floats  # (n, 2) by seat
@@ -68,7 +68,7 @@ class Matches:
         return self.scene
 
 
-class Columns:
+class MatchTableBuilder:
     """Collects rows, as many at a time as come."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Columns:
         self._flags = [np.empty((0, 2), np.bool_)]
         self._floats = [np.empty((0, 8))]
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[FinishedMatch]) -> None:
         """Take in some more."""
         if not rows:
             return
@@ -95,11 +95,11 @@ class Columns:
         ]
         self._floats.append(np.array(floats, np.float64))  # None becomes NaN
 
-    def matches(self) -> Matches:
+    def matches(self) -> MatchTable:
         """All of them."""
         integers, flags = np.concatenate(self._integers), np.concatenate(self._flags)
         floats = np.concatenate(self._floats)
-        return Matches(
+        return MatchTable(
             utility=floats[:, :2],
             player=integers[:, :2],
             reason=integers[:, 2],
@@ -128,9 +128,9 @@ class Columns:
         return self._reasons.setdefault(name, len(self._reasons))
 
 
-def of_rows(rows: Iterable[Row]) -> Matches:
+def of_rows(rows: Iterable[FinishedMatch]) -> MatchTable:
     """These rows as columns."""
-    columns = Columns()
+    columns = MatchTableBuilder()
     columns.add(list(rows))
     return columns.matches()
 

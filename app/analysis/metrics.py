@@ -10,7 +10,7 @@ import numpy as np
 
 from app.analysis.bootstrap import Figure, Floats, Statistic, figures
 from app.analysis.cells import Cells, Sums, gather, ratio
-from app.analysis.matches import NOBODY, Booleans, Matches
+from app.analysis.matches import NOBODY, Booleans, MatchTable
 from app.games.taboo.rules import ATTACKER, ATTACKER_WINS, DEFENDER, DEFENDER_WINS, RULES_BROKEN, TIED
 from app.rounds.above_average import above as strictly_above
 
@@ -18,7 +18,7 @@ ABORTED = "aborted"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ModelMetrics:
     """What one of several models did, in one role where roles differ. `matches` are those it sat in so."""
 
     player: str
@@ -28,7 +28,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OutcomeCount:
     """How often matches ended for one reason."""
 
     reason: str
@@ -41,22 +41,22 @@ class Metrics:
     """All figures of some matches: columns by name, outcomes, the commonest first, and parts by model."""
 
     columns: Mapping[str, Figure]
-    outcomes: Sequence[Outcome]
-    parts: Sequence[Part]
+    outcomes: Sequence[OutcomeCount]
+    parts: Sequence[ModelMetrics]
 
 
-def negotiation(matches: Matches, lam: float) -> Metrics:
+def negotiation(matches: MatchTable, lam: float) -> Metrics:
     """The figures of negotiations that were all played with this λ; by model where there are several."""
     models = range(len(matches.players)) if len(matches.players) > 1 else ()
-    parts = [_Asked(code, None, (True, True)) for code in models]
+    parts = [_ModelInSeats(code, None, (True, True)) for code in models]
     measures = ("ply", "words", "tokens", "violations", "first_proposal", "unspoken")
     return _measured(matches, measures, parts, lambda sums: _negotiation(sums, matches.reasons, lam), _scores_of)
 
 
-def taboo(matches: Matches, roles: tuple[str, str]) -> Metrics:
+def taboo(matches: MatchTable, roles: tuple[str, str]) -> Metrics:
     """The figures of games of taboo, by model and role."""
     parts = [
-        _Asked(code, role, (seat == 0, seat == 1))
+        _ModelInSeats(code, role, (seat == 0, seat == 1))
         for code in range(len(matches.players))
         for seat, role in enumerate(roles)
         if (matches.player[:, seat] == code).any()
@@ -69,23 +69,23 @@ def taboo(matches: Matches, roles: tuple[str, str]) -> Metrics:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ModelInSeats:
     """A part that is wanted: a model, by its place among the players, in these seats."""
 
     player: int
     role: str | None
     seats: tuple[bool, bool]
 
-    def held(self, cells: Cells | Matches) -> Booleans:
+    def held(self, cells: Cells | MatchTable) -> Booleans:
         """Which seats are its: (k, 2)."""
         seats: Booleans = (cells.player == self.player) & np.array(self.seats)
         return seats
 
 
 def _measured(
-    matches: Matches,
+    matches: MatchTable,
     measures: Sequence[str],
-    asked: Sequence[_Asked],
+    asked: Sequence[_ModelInSeats],
     of_all: Callable[[Sums], dict[str, Statistic]],
     of_part: Callable[[Sums, Booleans], dict[str, Statistic]],
 ) -> Metrics:
@@ -105,11 +105,13 @@ def _measured(
 
     taken = figures(statistics, number, columns, matches.units)
     outcomes = [
-        Outcome(reason, int((matches.reason == code).sum()), taken[f"reason/{code}"])
+        OutcomeCount(reason, int((matches.reason == code).sum()), taken[f"reason/{code}"])
         for code, reason in enumerate(matches.reasons)
     ]
     parts = [
-        Part(matches.players[part.player], part.role, int(part.held(matches).any(1).sum()), _of(taken, f"part {place}"))
+        ModelMetrics(
+            matches.players[part.player], part.role, int(part.held(matches).any(1).sum()), _of(taken, f"part {place}")
+        )
         for place, part in enumerate(asked)
     ]
     return Metrics(_of(taken, "columns"), sorted(outcomes, key=lambda each: (-each.matches, each.reason)), parts)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, mean_figure
-from app.analysis.matches import Matches
+from app.analysis.matches import MatchTable
 
 SEEDS, MATCHES = "seeds", "matches"
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedDifference:
     """`first` minus `second`. Of each figure `n` is the number of pairs, or of matches where a pair may lack it."""
 
     first: str
@@ -43,10 +43,10 @@ class Paired:
         """In how many pairs the first one was ahead, the second one was, and neither."""
         return tuple(int((np.sign(self.differences) == sign).sum()) for sign in (1, -1, 0))  # type: ignore[return-value]
 
-    def turned(self) -> "Paired":
+    def turned(self) -> "PairedDifference":
         """The same as `second` minus `first`."""
         columns = {name: turned(figure) for name, figure in self.columns.items()}
-        return Paired(self.second, self.first, self.pairing, self.always_first, columns, -self.differences)
+        return PairedDifference(self.second, self.first, self.pairing, self.always_first, columns, -self.differences)
 
     def to_json(self) -> dict[str, Any]:
         """The difference under the names of docs/analysis.md."""
@@ -66,7 +66,7 @@ def turned(figure: Figure) -> Figure:
     return figure._replace(value=value, low=low, high=high)
 
 
-def paired(matches: Matches, players: Sequence[str], game: str) -> Paired | None:
+def paired(matches: MatchTable, players: Sequence[str], game: str) -> PairedDifference | None:
     """What the first of two players has over the second; None unless these two sat in every match."""
     if len(players) != 2 or not len(matches) or set(matches.players) != set(players):
         return None
@@ -87,10 +87,10 @@ def paired(matches: Matches, players: Sequence[str], game: str) -> Paired | None
             scores[deals], None if matches.scene is None else matches.scene[deals]
         )
     always = (players[0] if sign[0] > 0 else players[1]) if (sign == sign[0]).all() else None
-    return Paired(players[0], players[1], SEEDS if seeds else MATCHES, always, columns, differences)
+    return PairedDifference(players[0], players[1], SEEDS if seeds else MATCHES, always, columns, differences)
 
 
-def _by_pair(matches: Matches, differences: Floats) -> Floats:
+def _by_pair(matches: MatchTable, differences: Floats) -> Floats:
     """One number a pair: that of the match, or the mean of a seed's two matches, once both are over."""
     if matches.scene is None:
         return differences

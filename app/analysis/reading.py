@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, aliased
 
-from app.analysis.matches import Columns, Matches, Row
+from app.analysis.matches import FinishedMatch, MatchTable, MatchTableBuilder
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.rounds.lifecycle import MOST_MATCHES
 
@@ -15,11 +15,11 @@ _PERSON = "person"
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 
-def matches_of(session: Session, round_ids: Sequence[int]) -> Matches:
+def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
     """The matches of those rounds that are over, by round and index."""
     swapped = set(session.scalars(select(RoundRow.id).where(RoundRow.id.in_(round_ids), RoundRow.swap_seats)))
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
-    columns = Columns()
+    columns = MatchTableBuilder()
     rows = session.execute(
         _finished().where(MatchRow.round_id.in_(round_ids)), execution_options={"yield_per": _AT_ONCE}
     )
@@ -59,14 +59,14 @@ def _finished() -> Select[*tuple[Any, ...]]:
     )
 
 
-def _row(names: Mapping[int, str], swapped: bool, round_id: int, index: int, *fields: Any) -> Row:
+def _row(names: Mapping[int, str], swapped: bool, round_id: int, index: int, *fields: Any) -> FinishedMatch:
     first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
     ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken = fields[7:]
     players = _name(names, model_0, player_0), _name(names, model_1, player_1)
     scene = round_id * MOST_MATCHES + index // 2 if swapped else None  # 2k and 2k + 1 are one game from either side
     utilities = first or 0, second or 0
     rest = words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken
-    return Row(utilities, players, reason or "", ply, *rest, scene)
+    return FinishedMatch(utilities, players, reason or "", ply, *rest, scene)
 
 
 def _name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.analysis import metrics
 from app.analysis.distributions import Bin, distributions
 from app.analysis.metrics import Metrics
-from app.analysis.paired import Paired, paired
+from app.analysis.paired import PairedDifference, paired
 from app.analysis.reading import matches_of
 from app.errors import Invalid, shown
 from app.games.negotiation.rules import NEGOTIATION
@@ -33,7 +33,7 @@ class RoundAnalysis:
     players: Sequence[str]  # in the order in which they first sat down
     metrics: Metrics
     distributions: Mapping[str, Sequence[Bin]]
-    paired: Paired | None = None  # where two different models played each other
+    paired: PairedDifference | None = None  # where two different models played each other
 
     @property
     def complete(self) -> bool:

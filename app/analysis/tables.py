@@ -10,7 +10,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.campaign_charts import AS_PLAYED
 from app.analysis.campaigns import COLUMNS
 from app.analysis.columns import GAMES, MODEL, SHARE
-from app.analysis.columns import Column as Metric
+from app.analysis.columns import Metric as Metric
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.csv_tables import Column

@@ -20,7 +20,7 @@ _LEVEL = 1  # a tenth of the size in little time
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """A table or a file of the archive: the sha256 and the number of its bytes."""
 
     sha256: str
@@ -28,7 +28,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class TableEntry(Entry):
+class TableEntry(ArchiveEntry):
     """A table; each line holds the values of a row in the order of its columns."""
 
     columns: tuple[str, ...] = ()
@@ -44,14 +44,14 @@ class Manifest:
     parlor: str  # the version that wrote it
     database: str  # sqlite | postgresql; an archive of either can be restored into either
     tables: dict[str, TableEntry] = field(default_factory=dict)
-    files: dict[str, Entry] = field(default_factory=dict)
+    files: dict[str, ArchiveEntry] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self)}
 
 
-class Writer:
+class ArchiveWriter:
     """Writes an archive; `close` adds the manifest."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -82,17 +82,17 @@ class Writer:
         self._zip.writestr(_MANIFEST_HASH, hashlib.sha256(text).hexdigest())
         self._zip.close()
 
-    def _pour(self, name: str, pieces: Iterable[bytes]) -> Entry:
+    def _pour(self, name: str, pieces: Iterable[bytes]) -> ArchiveEntry:
         seen, size = hashlib.sha256(), 0
         with self._zip.open(name, "w", force_zip64=True) as into:
             for piece in pieces:
                 into.write(piece)
                 seen.update(piece)
                 size += len(piece)
-        return Entry(seen.hexdigest(), size)
+        return ArchiveEntry(seen.hexdigest(), size)
 
 
-class Reader:
+class ArchiveReader:
     """Reads an archive. Raises Invalid for a file that is none, was changed, or was written by a newer Parlor."""
 
     def __init__(self, path: Path) -> None:
@@ -113,7 +113,7 @@ class Reader:
         tables = {
             name: TableEntry(**{**each, "columns": tuple(each["columns"])}) for name, each in raw["tables"].items()
         }
-        files = {name: Entry(**each) for name, each in raw["files"].items()}
+        files = {name: ArchiveEntry(**each) for name, each in raw["files"].items()}
         for name in files:
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
                 raise self._broken(f"the file name {name!r}")
@@ -144,7 +144,7 @@ class Reader:
         """The bytes of a file. Raises Invalid at its end where it is not what was written."""
         return self._pieces(f"files/{name}", self.manifest.files[name])
 
-    def _pieces(self, name: str, entry: Entry) -> Iterator[bytes]:
+    def _pieces(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
         seen = hashlib.sha256()
         try:
             with self._zip.open(name) as file:

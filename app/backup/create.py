@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, select
 
 from app import __version__
-from app.backup.archive import Manifest, Reader, Writer
+from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
 from app.backup.tables import backed_up, revision_of, rows_of, snapshot
 from app.config import ROOT, Settings
 from app.datasets.store import FOLDER as DATASETS
@@ -35,7 +35,7 @@ def create(settings: Settings, engine: Engine, path: Path, *, overwrite: bool = 
             draft.unlink()
             with snapshot(engine) as connection:
                 manifest = _write(settings, connection, draft)
-            Reader(draft).check()
+            ArchiveReader(draft).check()
             with draft.open("rb") as file:
                 os.fsync(file.fileno())
     except OSError as error:
@@ -57,7 +57,7 @@ def _write(settings: Settings, connection: Connection, draft: Path) -> Manifest:
     manifest = Manifest(revision, now, __version__, connection.dialect.name)
     previous = os.umask(0o077)
     try:
-        writer = Writer(draft, manifest)
+        writer = ArchiveWriter(draft, manifest)
     finally:
         os.umask(previous)
     for table in backed_up(connection):

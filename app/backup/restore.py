@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, create_engine, func, inspect, select,
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from app.backup.archive import Manifest, Reader
+from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import SECRET_KEY
 from app.backup.tables import load, restart_numbers, revision_of, tables_of
 from app.config import Settings
@@ -42,7 +42,7 @@ def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = F
     Raises Invalid for a file that is no whole backup of this version or an earlier one, and Conflict where Parlor runs
     or, without `replace`, the installation holds something.
     """
-    reader = Reader(path)
+    reader = ArchiveReader(path)
     if reader.manifest.revision not in known_revisions():
         raise Invalid(
             f"{path}: expected tables of a version that this Parlor knows, got {reader.manifest.revision};"
@@ -110,7 +110,7 @@ def _holds(engine: Engine) -> str | None:
 
 
 @contextmanager
-def _staged(settings: Settings, engine: Engine, folder: Path, reader: Reader) -> "Iterator[_Exchange]":
+def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveReader) -> "Iterator[_Exchange]":
     """The backup's rows in a database of their own, and how to put that in the place of the real one."""
     if engine.dialect.name == "sqlite":
         exchange: _Exchange = _SqliteExchange(engine, folder / "parlor.db")
@@ -133,7 +133,7 @@ def _staged(settings: Settings, engine: Engine, folder: Path, reader: Reader) ->
         exchange.clean_up()
 
 
-def _load(engine: Engine, reader: Reader) -> None:
+def _load(engine: Engine, reader: ArchiveReader) -> None:
     """Load all rows. Raises Invalid where they do not fit together."""
     with engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
@@ -249,7 +249,7 @@ def _workshop(home: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unpack(reader: Reader, into: Path) -> None:
+def _unpack(reader: ArchiveReader, into: Path) -> None:
     """Write the archive's files under a folder. Raises Invalid where there is no room, or no right."""
     try:
         for name in reader.manifest.files:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app import leases, states
 from app.campaigns.material import Parted
-from app.campaigns.spec import Spec
+from app.campaigns.spec import CampaignSpec
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import check_model_name, read_config
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
@@ -21,7 +21,7 @@ from app.registry import find_round_model
 PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
 
 
-def create(session: Session, spec: Spec, name: str | None, material: Parted, *, queued: bool) -> Campaign:
+def create(session: Session, spec: CampaignSpec, name: str | None, material: Parted, *, queued: bool) -> Campaign:
     """Write down a campaign that waits to be carried on, by workers if it is `queued`.
 
     Its models will be called NAME-1, NAME-2 and so on; without a name it gets one. `material` is what `material.parted`
@@ -63,7 +63,7 @@ def create(session: Session, spec: Spec, name: str | None, material: Parted, *, 
     return row
 
 
-def _check_partner(session: Session, spec: Spec) -> None:
+def _check_partner(session: Session, spec: CampaignSpec) -> None:
     """Raises Invalid for a partner that cannot be the one that no model of the campaign learns with."""
     if spec.partner is None:
         return
@@ -75,7 +75,7 @@ def _check_partner(session: Session, spec: Spec) -> None:
         raise Invalid(f"partner: expected another model than the base, or none, got {shown(spec.partner)}")
 
 
-def _default_name(session: Session, spec: Spec) -> str:
+def _default_name(session: Session, spec: CampaignSpec) -> str:
     """What a campaign is called that nobody has named: its base, its objective if that is a word, and a free number."""
     objective = spec.config.get("objective")
     about = f"{spec.base}-{objective}" if isinstance(objective, str) else spec.base

@@ -12,8 +12,8 @@ from app import states
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.campaigns import lifecycle
-from app.campaigns.spec import Evaluation, spec_of
-from app.campaigns.steps import JOB, ROUND, Part, state_of
+from app.campaigns.spec import EvaluationSpec, spec_of
+from app.campaigns.steps import JOB, ROUND, AwaitedJob, state_of
 from app.games.base import JSON
 from app.games.negotiation.rules import NEGOTIATION
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
@@ -22,17 +22,17 @@ PAGE = 25  # campaigns on a page
 PLAY, CUT, TRAIN, EVALUATE = "play", "cut", "train", "evaluate"
 
 
-class Now(NamedTuple):
+class CurrentStep(NamedTuple):
     """The step that a campaign is at, in which iteration, and how far it is: `done` matches or training steps `of`."""
 
     iteration: int
     step: str
-    part: Part | None  # the round or the job; none while a dataset is cut, and before there is one
+    part: AwaitedJob | None  # the round or the job; none while a dataset is cut, and before there is one
     done: int
     of: int | None
 
 
-class Line(NamedTuple):
+class CampaignListItem(NamedTuple):
     """A campaign in a list."""
 
     row: Campaign
@@ -42,14 +42,14 @@ class Line(NamedTuple):
     latest: Mapping[str, Any] | None  # figures of the model that was evaluated last
 
 
-class Place(NamedTuple):
+class IterationRef(NamedTuple):
     """Where in a campaign something belongs: in which iteration; 0 is that of the base."""
 
     row: Campaign
     iteration: int
 
 
-class Result(NamedTuple):
+class IterationResult(NamedTuple):
     """An iteration, with what it has come to so far."""
 
     row: CampaignIteration
@@ -63,7 +63,7 @@ class Result(NamedTuple):
         return {label: each.figures for label, each in self.further.items() if each.figures is not None}
 
 
-def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[Line], int | None]:
+def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[CampaignListItem], int | None]:
     """A page of all campaigns, the latest first, and the number behind which the next page begins, if any."""
     statement = select(Campaign).order_by(Campaign.id.desc()).limit(PAGE + 1)
     if before is not None:
@@ -72,7 +72,7 @@ def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[
     return lines(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
 
 
-def lines(session: Session, rows: Sequence[Campaign]) -> list[Line]:
+def lines(session: Session, rows: Sequence[Campaign]) -> list[CampaignListItem]:
     """Campaigns as lines of a list."""
     begun = select(CampaignIteration).where(CampaignIteration.campaign_id.in_([row.id for row in rows]))
     ordered = session.scalars(begun.order_by(CampaignIteration.campaign_id, CampaignIteration.number))
@@ -80,11 +80,11 @@ def lines(session: Session, rows: Sequence[Campaign]) -> list[Line]:
     return [_line(session, row, found.get(row.id, ())) for row in rows]
 
 
-def _line(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> Line:
+def _line(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> CampaignListItem:
     told = [each for each in begun if each.figures is not None]
     base = session.get_one(LanguageModel, row.base_id)
     latest = told[-1].figures if told else None
-    return Line(row, state_of(session, row), base, evaluated(session, row, begun), latest)
+    return CampaignListItem(row, state_of(session, row), base, evaluated(session, row, begun), latest)
 
 
 def evaluated(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> int:
@@ -95,7 +95,7 @@ def evaluated(session: Session, row: Campaign, begun: Sequence[CampaignIteration
     return told - (_open_evaluation(session, row, begun[-1].number) is not None)
 
 
-def _open_evaluation(session: Session, row: Campaign, number: int) -> Evaluation | None:
+def _open_evaluation(session: Session, row: Campaign, number: int) -> EvaluationSpec | None:
     """The first further evaluation of an iteration that has no figures yet."""
     over = {
         each.label
@@ -105,7 +105,7 @@ def _open_evaluation(session: Session, row: Campaign, number: int) -> Evaluation
     return next((each for each in spec_of(row.spec).further if each.label not in over), None)
 
 
-def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Place | None:
+def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> IterationRef | None:
     """The campaign that a round or a job is a step of; None for one that stands alone."""
     if round_id is not None:
         further = select(CampaignEvaluation).where(
@@ -123,13 +123,13 @@ def place_of(session: Session, *, round_id: int | None = None, job_id: int | Non
         .where(belongs)
         .order_by(CampaignIteration.campaign_id, CampaignIteration.number)
     ).first()
-    return Place(*found) if found else None
+    return IterationRef(*found) if found else None
 
 
 # ---- One campaign ----------------------------------------------------------------
 
 
-def results(session: Session, campaign_id: int) -> list[Result]:
+def results(session: Session, campaign_id: int) -> list[IterationResult]:
     """The iterations of a campaign as far as they were begun; the first one is the base."""
     rows = lifecycle.iterations(session, campaign_id)
     datasets = select(Dataset).where(Dataset.id.in_([row.dataset_id for row in rows]))
@@ -138,7 +138,7 @@ def results(session: Session, campaign_id: int) -> list[Result]:
     made = {each.id: each for each in session.scalars(models)}
     further = lifecycle.evaluations(session, campaign_id)
     return [
-        Result(
+        IterationResult(
             row,
             cut.get(row.dataset_id or 0),
             made.get(row.model_id or 0),
@@ -163,7 +163,7 @@ def figure_of(session: Session, campaign_id: int) -> Chart | None:
     return figure(f"campaign-{row.id}", called, row.game, lam, row.iterations, points)
 
 
-def now_of(session: Session, row: Campaign) -> Now | None:
+def now_of(session: Session, row: Campaign) -> CurrentStep | None:
     """What a campaign is at, or has stopped at; None when it is done."""
     if row.status == states.DONE:
         return None
@@ -171,35 +171,43 @@ def now_of(session: Session, row: Campaign) -> Now | None:
     if last.figures is not None and (further := _open_evaluation(session, row, last.number)) is not None:
         begun = session.get(CampaignEvaluation, (row.id, last.number, further.label))
         at = _round(session, last, EVALUATE, None if begun is None else begun.round_id)
-        return at or Now(last.number, EVALUATE, None, 0, None)
+        return at or CurrentStep(last.number, EVALUATE, None, 0, None)
     if last.figures is not None:  # the next one is begun in a moment
-        return Now(last.number + 1, PLAY, None, 0, None) if last.number < row.iterations else None
+        return CurrentStep(last.number + 1, PLAY, None, 0, None) if last.number < row.iterations else None
     if last.number > 0:
         played = _round(session, last, PLAY, last.round_id)
         if played is not None:
             return played
         if last.dataset_id is None:
-            return Now(last.number, CUT, None, 0, None)
+            return CurrentStep(last.number, CUT, None, 0, None)
         trained = _job(session, last)
         if trained is not None:
             return trained
-    return _round(session, last, EVALUATE, last.evaluation_id) or Now(last.number, EVALUATE, None, 0, None)
+    return _round(session, last, EVALUATE, last.evaluation_id) or CurrentStep(last.number, EVALUATE, None, 0, None)
 
 
-def _round(session: Session, at: CampaignIteration, step: str, number: int | None) -> Now | None:
+def _round(session: Session, at: CampaignIteration, step: str, number: int | None) -> CurrentStep | None:
     """How far a round is; None when it is done."""
     if number is None:
-        return Now(at.number, step, None, 0, None)
+        return CurrentStep(at.number, step, None, 0, None)
     row = session.get_one(RoundRow, number)
-    return None if row.status == states.DONE else Now(at.number, step, Part(ROUND, number), row.finished, row.matches)
+    return (
+        None
+        if row.status == states.DONE
+        else CurrentStep(at.number, step, AwaitedJob(ROUND, number), row.finished, row.matches)
+    )
 
 
-def _job(session: Session, at: CampaignIteration) -> Now | None:
+def _job(session: Session, at: CampaignIteration) -> CurrentStep | None:
     """How far a training is; None when it is done."""
     if at.job_id is None:
-        return Now(at.number, TRAIN, None, 0, None)
+        return CurrentStep(at.number, TRAIN, None, 0, None)
     row = session.get_one(TrainingJob, at.job_id)
-    return None if row.status == states.DONE else Now(at.number, TRAIN, Part(JOB, at.job_id), row.step or 0, row.steps)
+    return (
+        None
+        if row.status == states.DONE
+        else CurrentStep(at.number, TRAIN, AwaitedJob(JOB, at.job_id), row.step or 0, row.steps)
+    )
 
 
 def figures_of(session: Session, row: Campaign) -> JSON:

@@ -20,7 +20,7 @@ NONE = "none"
 NOBODY = (None, "", NONE)
 
 
-class Evaluation(NamedTuple):
+class EvaluationSpec(NamedTuple):
     """How every model is evaluated. No partner: against itself; no label: as its campaign's rounds are played."""
 
     label: str
@@ -29,7 +29,7 @@ class Evaluation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class CampaignSpec:
     """A loop: `iterations` times `matches` of the newest model against itself, a dataset by `filter`, a training.
 
     Each iteration's model goes on from the `previous` one or from the `base`. All are evaluated on the same held-out
@@ -60,24 +60,24 @@ class Spec:
         return asdict(self)
 
     @property
-    def as_played(self) -> Evaluation:
+    def as_played(self) -> EvaluationSpec:
         """The first evaluation: in the manner in which the rounds are played."""
-        return Evaluation("", self.sampling, None)
+        return EvaluationSpec("", self.sampling, None)
 
     @property
-    def further(self) -> Sequence[Evaluation]:
+    def further(self) -> Sequence[EvaluationSpec]:
         """The further evaluations, in their order."""
-        found: list[Evaluation] = []
+        found: list[EvaluationSpec] = []
         temperature = self.evaluation_temperature
         if temperature is not None and temperature != self.sampling.get("temperature"):
             label = "greedy" if temperature == 0 else f"temperature {temperature:g}"
-            found.append(Evaluation(label, {**self.sampling, "temperature": temperature}, None))
+            found.append(EvaluationSpec(label, {**self.sampling, "temperature": temperature}, None))
         if self.partner is not None:
-            found.append(Evaluation(f"against {self.partner}", self.sampling, self.partner))
+            found.append(EvaluationSpec(f"against {self.partner}", self.sampling, self.partner))
         return found
 
 
-def read_spec(raw: Mapping[str, Any], seed: int) -> Spec:
+def read_spec(raw: Mapping[str, Any], seed: int) -> CampaignSpec:
     """A spec from what was typed; empty fields get their defaults, and `seed` stands for one that was not given.
 
     Raises NotFound for an unknown game, and Invalid for all else that is no campaign.
@@ -90,7 +90,7 @@ def read_spec(raw: Mapping[str, Any], seed: int) -> Spec:
     game.config(config)
     if drawn := {"counts", "values", "word"} & set(config):
         raise Invalid(f"config: expected what all matches share, got {min(drawn)}, of which each match has its own")
-    return Spec(
+    return CampaignSpec(
         game=game.name,
         base=str(given["base"]),
         iterations=whole_number(given.get("iterations", 5), "rounds", 1, MOST_ITERATIONS),
@@ -120,9 +120,9 @@ def _evaluation_temperature(raw: Any) -> float | None:
         ) from None
 
 
-def spec_of(stored: Mapping[str, Any]) -> Spec:
+def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
     """The spec that `to_json` gave, in this release or before."""
-    return Spec(**{name: stored[name] for name in Spec.__dataclass_fields__ if name in stored})
+    return CampaignSpec(**{name: stored[name] for name in CampaignSpec.__dataclass_fields__ if name in stored})
 
 
 def _known(name: str, value: Any, known: tuple[str, ...]) -> str:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app import leases, states
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle
-from app.campaigns.spec import BASE, Evaluation, Spec, spec_of
+from app.campaigns.spec import BASE, CampaignSpec, EvaluationSpec, spec_of
 from app.datasets import build, register, store
 from app.datasets.spec import read_spec as read_dataset_spec
 from app.errors import AppError
@@ -33,7 +33,7 @@ ROUND, JOB = "round", "job"
 _OVER = (states.FAILED, states.CANCELLED)
 
 
-class Part(NamedTuple):
+class AwaitedJob(NamedTuple):
     """What a campaign waits for: a `round` or a `job`, by its number."""
 
     kind: str
@@ -57,7 +57,7 @@ class _Analysis(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class CampaignContext:
     """What the steps of campaigns are taken with. `owner` is a name that nobody else has."""
 
     database: Engine
@@ -65,7 +65,7 @@ class Bench:
     owner: str
 
 
-def carry_on(bench: Bench, campaign_id: int) -> Part | None:
+def carry_on(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     """Take every step that can be taken at once.
 
     Returns what has to be over before the next one; None when the campaign is over or somebody else is at it. Whatever
@@ -86,7 +86,7 @@ def carry_on(bench: Bench, campaign_id: int) -> Part | None:
             lifecycle.leave(session, campaign_id, bench.owner)
 
 
-def _steps(bench: Bench, campaign_id: int) -> Part | None:
+def _steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     while True:
         with writing(bench.database) as session:
             row = lifecycle.held(session, campaign_id, bench.owner)
@@ -97,7 +97,7 @@ def _steps(bench: Bench, campaign_id: int) -> Part | None:
                 return None
             spec, name = spec_of(row.spec), row.name
             lifecycle.take(session, campaign_id, bench.owner, LEASE)
-        if isinstance(due, Part):
+        if isinstance(due, AwaitedJob):
             return due
         if isinstance(due, _Analysis):
             _analyse(bench, campaign_id, due)
@@ -105,7 +105,7 @@ def _steps(bench: Bench, campaign_id: int) -> Part | None:
             _filter(bench, campaign_id, due, spec, name)
 
 
-def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | _Analysis | None:
+def _next(session: Session, row: Campaign, home: Path) -> AwaitedJob | _Filter | _Analysis | None:
     """Go on until there is something to wait for, or something to do that takes longer than a transaction may; None at
     the end.
     """
@@ -126,25 +126,25 @@ def _next(session: Session, row: Campaign, home: Path) -> Part | _Filter | _Anal
 
 
 def _in_iteration(
-    session: Session, row: Campaign, spec: Spec, now: CampaignIteration, before: CampaignIteration, home: Path
-) -> Part | _Filter | _Analysis | None:
+    session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration, before: CampaignIteration, home: Path
+) -> AwaitedJob | _Filter | _Analysis | None:
     """What an iteration needs next, created if need be; None when it has all, or the campaign failed."""
     if now.number > 0:
         if now.round_id is None:
             now.round_id = _round(session, row, spec, now.number, before.model_id, evaluation=None)
-        if not _is_done(session, row, Part(ROUND, now.round_id)):
-            return _waiting(row, Part(ROUND, now.round_id))
+        if not _is_done(session, row, AwaitedJob(ROUND, now.round_id)):
+            return _waiting(row, AwaitedJob(ROUND, now.round_id))
         if now.dataset_id is None:
             return _Filter(now.number, now.round_id)
         if now.job_id is None:
             now.job_id = _job(session, row, spec, now, before, home)
-        if not _is_done(session, row, Part(JOB, now.job_id)):
-            return _waiting(row, Part(JOB, now.job_id))
+        if not _is_done(session, row, AwaitedJob(JOB, now.job_id)):
+            return _waiting(row, AwaitedJob(JOB, now.job_id))
         now.model_id = session.get_one(TrainingJob, now.job_id).model_id
     if now.evaluation_id is None:
         now.evaluation_id = _round(session, row, spec, now.number, now.model_id, evaluation=spec.as_played)
-    if not _is_done(session, row, Part(ROUND, now.evaluation_id)):
-        return _waiting(row, Part(ROUND, now.evaluation_id))
+    if not _is_done(session, row, AwaitedJob(ROUND, now.evaluation_id)):
+        return _waiting(row, AwaitedJob(ROUND, now.evaluation_id))
     if now.figures is None:
         base = lifecycle.iterations(session, row.id)[0].evaluation_id
         return _Analysis(now.number, None, now.evaluation_id, base)
@@ -152,7 +152,9 @@ def _in_iteration(
     return _further(session, row, spec, now)
 
 
-def _further(session: Session, row: Campaign, spec: Spec, now: CampaignIteration) -> Part | _Analysis | None:
+def _further(
+    session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration
+) -> AwaitedJob | _Analysis | None:
     """The evaluation that an iteration's model needs next beside the first one; None when it has all."""
     for each in spec.further:
         begun = session.get(CampaignEvaluation, (row.id, now.number, each.label))
@@ -160,8 +162,8 @@ def _further(session: Session, row: Campaign, spec: Spec, now: CampaignIteration
             number = _round(session, row, spec, now.number, now.model_id, evaluation=each)
             begun = CampaignEvaluation(campaign_id=row.id, iteration=now.number, label=each.label, round_id=number)
             session.add(begun)
-        if not _is_done(session, row, Part(ROUND, begun.round_id)):
-            return _waiting(row, Part(ROUND, begun.round_id))
+        if not _is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
+            return _waiting(row, AwaitedJob(ROUND, begun.round_id))
         if begun.figures is None:
             base = session.get_one(CampaignEvaluation, (row.id, 0, each.label)).round_id
             return _Analysis(now.number, each.label, begun.round_id, base)
@@ -176,12 +178,12 @@ def _figures(session: Session, row: Campaign, now: CampaignIteration, round_id: 
     return figures_of_model(session, round_id, names[0], first)
 
 
-def _waiting(row: Campaign, part: Part) -> Part | None:
+def _waiting(row: Campaign, part: AwaitedJob) -> AwaitedJob | None:
     """The part, unless it is what the campaign has failed of."""
     return part if row.status == states.RUNNING else None
 
 
-def _is_done(session: Session, row: Campaign, part: Part) -> bool:
+def _is_done(session: Session, row: Campaign, part: AwaitedJob) -> bool:
     """Whether a part is over as it should be; if it is over otherwise, the campaign fails."""
     found = _row_of(session, part)
     if found.status in _OVER:
@@ -190,16 +192,16 @@ def _is_done(session: Session, row: Campaign, part: Part) -> bool:
     return found.status == states.DONE
 
 
-def _row_of(session: Session, part: Part) -> RoundRow | TrainingJob:
+def _row_of(session: Session, part: AwaitedJob) -> RoundRow | TrainingJob:
     return session.get_one(RoundRow, part.number) if part.kind == ROUND else session.get_one(TrainingJob, part.number)
 
 
-def part_of(session: Session, campaign_id: int) -> Part | None:
+def part_of(session: Session, campaign_id: int) -> AwaitedJob | None:
     """What a campaign has begun and waits for, whatever became of it."""
     last = lifecycle.iterations(session, campaign_id)[-1]
     further = [each.round_id for each in lifecycle.evaluations(session, campaign_id) if each.iteration == last.number]
     begun = [(ROUND, last.round_id), (JOB, last.job_id), *((ROUND, each) for each in (last.evaluation_id, *further))]
-    parts = [Part(kind, number) for kind, number in begun if number is not None]
+    parts = [AwaitedJob(kind, number) for kind, number in begun if number is not None]
     return next((part for part in parts if _row_of(session, part).status != states.DONE), None)
 
 
@@ -214,7 +216,7 @@ def state_of(session: Session, row: Campaign) -> str:
     return row.status if left else states.INTERRUPTED
 
 
-def _anybody_at(session: Session, part: Part) -> bool:
+def _anybody_at(session: Session, part: AwaitedJob) -> bool:
     if part.kind == ROUND:
         return ranges.anybody_at(session, part.number)
     return leases.is_held(session.get_one(TrainingJob, part.number))
@@ -224,7 +226,13 @@ def _anybody_at(session: Session, part: Part) -> bool:
 
 
 def _round(
-    session: Session, row: Campaign, spec: Spec, number: int, model_id: int | None, *, evaluation: Evaluation | None
+    session: Session,
+    row: Campaign,
+    spec: CampaignSpec,
+    number: int,
+    model_id: int | None,
+    *,
+    evaluation: EvaluationSpec | None,
 ) -> int:
     """Create a round of a model, against itself unless an evaluation names a partner.
 
@@ -250,7 +258,7 @@ def _round(
     return rounds.create(session, wish, queued=row.queued).id
 
 
-def _filter(bench: Bench, campaign_id: int, due: _Filter, spec: Spec, name: str) -> None:
+def _filter(bench: CampaignContext, campaign_id: int, due: _Filter, spec: CampaignSpec, name: str) -> None:
     """Cut the dataset of an iteration. Raises Invalid when the filter leaves nothing."""
     wanted = read_dataset_spec({"rounds": [due.round_id], "filter": spec.filter})
     with reading(bench.database) as session:
@@ -264,7 +272,7 @@ def _filter(bench: Bench, campaign_id: int, due: _Filter, spec: Spec, name: str)
         row.dataset_id = register.publish(session, number).id
 
 
-def _analyse(bench: Bench, campaign_id: int, due: _Analysis) -> None:
+def _analyse(bench: CampaignContext, campaign_id: int, due: _Analysis) -> None:
     """Take the figures of an evaluation."""
     with reading(bench.database) as session:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
@@ -279,10 +287,10 @@ def _analyse(bench: Bench, campaign_id: int, due: _Analysis) -> None:
 
 
 def _job(
-    session: Session, row: Campaign, spec: Spec, now: CampaignIteration, before: CampaignIteration, home: Path
+    session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration, before: CampaignIteration, home: Path
 ) -> int:
     base = session.get_one(LanguageModel, row.base_id if spec.start == BASE else before.model_id)
-    wish = jobs.Wish(
+    wish = jobs.TrainingSpec(
         method=spec.method,
         dataset=str(now.dataset_id),
         name=lifecycle.model_name(row.name, now.number),

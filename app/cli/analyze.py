@@ -10,10 +10,10 @@ from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
-from app.analysis.columns import POINTS, SHARE, Column, beside, number, signed, signed_beside
+from app.analysis.columns import POINTS, SHARE, Metric, beside, number, signed, signed_beside
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cross_play
-from app.analysis.paired import SEEDS, Paired
+from app.analysis.paired import SEEDS, PairedDifference
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.tables import analysis_columns, analysis_rows
 from app.analysis.themes import LIGHT, THEMES
@@ -145,7 +145,7 @@ def _heading(each: RoundAnalysis) -> str:
     return f"Round {each.round_id}: {each.name[:_WIDEST]}, {each.game}{lam}, {far}"
 
 
-def _table(known: Mapping[str, Column], group: Sequence[RoundAnalysis]) -> Iterator[str]:
+def _table(known: Mapping[str, Metric], group: Sequence[RoundAnalysis]) -> Iterator[str]:
     """A line a column, with its figure in each round."""
     heads = [f"round {each.round_id}" for each in group]
     rows = [
@@ -172,7 +172,7 @@ def _models(each: RoundAnalysis) -> Iterator[str]:
         yield from _aligned(rows)
 
 
-def _difference(round_id: int, versus: Paired) -> Iterator[str]:
+def _difference(round_id: int, versus: PairedDifference) -> Iterator[str]:
     """What one model has over the other, and what was paired."""
     yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in round {round_id}, {_pairs(versus)}"
     rows = []
@@ -184,7 +184,7 @@ def _difference(round_id: int, versus: Paired) -> Iterator[str]:
     yield from _aligned(rows)
 
 
-def _pairs(versus: Paired) -> str:
+def _pairs(versus: PairedDifference) -> str:
     if versus.pairing == SEEDS:
         return f"paired by {versus.pairs} seeds, each played once from either side"
     seat = "" if versus.always_first is None else f"; {versus.always_first} always had the first seat"
@@ -199,7 +199,7 @@ def _matrix(matrix: CrossPlay) -> Iterator[str]:
         yield f"  {cell.row}{role} against {cell.column}: {_shown(cell.score, POINTS)}"
 
 
-def _with_unit(column: Column) -> str:
+def _with_unit(column: Metric) -> str:
     return column.title if column.unit == SHARE or column.unit in column.title else f"{column.title} ({column.unit})"
 
 

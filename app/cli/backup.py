@@ -6,7 +6,7 @@ from typing import Any
 import click
 from flask.cli import with_appcontext
 
-from app.backup.archive import Manifest, Reader
+from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import create
 from app.backup.restore import restore as put_back
 from app.cli.base import Command, print_json, settings
@@ -41,7 +41,7 @@ def restore(file: Path, replace: bool, check: bool, as_json: bool) -> None:
     A backup of SQLite can be put into PostgreSQL and the other way round; one of an earlier version is migrated.
     """
     if check:
-        reader = Reader(file)
+        reader = ArchiveReader(file)
         reader.check()
         _say(reader.manifest, as_json, f"{file} is whole")
         return

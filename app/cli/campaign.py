@@ -202,7 +202,7 @@ def _go_on(campaign_id: int, queue: bool, as_json: bool) -> None:
 
 
 def _run_here(campaign_id: int, as_json: bool) -> None:
-    bench = steps.Bench(db.engine, settings().home, uuid.uuid4().hex)
+    bench = steps.CampaignContext(db.engine, settings().home, uuid.uuid4().hex)
     spare_the_collector()
     interrupted = False
     while not interrupted and (part := steps.carry_on(bench, campaign_id)) is not None:

@@ -29,7 +29,7 @@ from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.config import BACKENDS, LOCAL
-from app.finetuning.runner import Workplace, run_job
+from app.finetuning.runner import TrainingContext, run_job
 from app.models import TrainingJob
 from app.queues import call_to_job
 
@@ -55,7 +55,7 @@ def train(method: str, config: tuple[str, ...], queue: bool, as_json: bool, **gi
 
     Exit code 0: the model is registered; 1: the training failed; 130: interrupted, and a line says how to resume.
     """
-    wish = jobs.Wish(method, config=read_pairs(config, "--config"), **given)
+    wish = jobs.TrainingSpec(method, config=read_pairs(config, "--config"), **given)
     ensure_database()
     with writing() as session:
         job_id = jobs.create(session, wish, queued=queue, home=settings().home).id
@@ -155,7 +155,7 @@ def train_here(job_id: int) -> bool:
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with Climbing(job_id) as bar:
-            run_job(Workplace(db.engine, settings(), uuid.uuid4().hex, stop, bar.told), job_id)
+            run_job(TrainingContext(db.engine, settings(), uuid.uuid4().hex, stop, bar.told), job_id)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -8,7 +8,7 @@ from flask.cli import with_appcontext
 
 from app.cli.base import Command, ensure_database, print_json
 from app.extensions import reading
-from app.lineage import SHIPPED, Made, Offspring, Source, ancestors, descendants
+from app.lineage import SHIPPED, DatasetSource, Descendants, ModelOrigin, ancestors, descendants
 from app.models import TrainingJob
 from app.registry import get_model
 
@@ -34,7 +34,7 @@ def lineage(name: str, as_json: bool) -> None:
 # ---- As JSON ---------------------------------------------------------------------
 
 
-def _made(each: Made) -> dict[str, Any]:
+def _made(each: ModelOrigin) -> dict[str, Any]:
     return {
         "model": each.model.name,
         "kind": each.model.kind,
@@ -53,7 +53,7 @@ def _made(each: Made) -> dict[str, Any]:
     }
 
 
-def _source(each: Source) -> dict[str, Any]:
+def _source(each: DatasetSource) -> dict[str, Any]:
     return {
         "round_id": each.round and each.round.id,
         "models": [model.name for model in each.models],
@@ -67,7 +67,7 @@ def _job(row: TrainingJob) -> dict[str, Any]:
     return {"job_id": row.id, "name": row.name, "method": row.method, "status": row.status, **where}
 
 
-def _below(found: Offspring) -> dict[str, Any]:
+def _below(found: Descendants) -> dict[str, Any]:
     return {
         "datasets": [
             {"dataset_id": each.id, "name": each.name, "version": each.version, "rows": each.rows}
@@ -81,7 +81,7 @@ def _below(found: Offspring) -> dict[str, Any]:
 # ---- In words --------------------------------------------------------------------
 
 
-def _told(each: Made) -> Iterator[str]:
+def _told(each: ModelOrigin) -> Iterator[str]:
     """A model in lines; what it came from is below it."""
     if each.job is None or each.dataset is None:
         where = "came with Parlor" if each.origin == SHIPPED else "added by hand"
@@ -101,7 +101,7 @@ def _told(each: Made) -> Iterator[str]:
         yield f"  iteration {place.iteration} of campaign {place.campaign_id} ({place.name})"
 
 
-def _told_below(found: Offspring) -> Iterator[str]:
+def _told_below(found: Descendants) -> Iterator[str]:
     kinds = [
         ("datasets", [f"{each.id} ({each.name}, version {each.version})" for each in found.datasets]),
         ("jobs", [f"{each.id} ({each.name}, {each.status})" for each in found.jobs]),

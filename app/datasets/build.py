@@ -18,8 +18,8 @@ from sqlalchemy import ColumnElement, Row, Select, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.datasets import filters
-from app.datasets.spec import Spec
-from app.datasets.transcripts import Told, Wanted, transcripts
+from app.datasets.spec import DatasetSpec
+from app.datasets.transcripts import PromptedTranscript, TranscriptRequest, transcripts
 from app.errors import Invalid
 from app.games import find_game
 from app.games.base import JSON
@@ -37,7 +37,7 @@ _SEATS = aliased(SeatRow), aliased(SeatRow)
 Pool = tuple[int | None, str, float]  # a round or none, the game, λ: whose matches share a mean
 
 
-class Cut(NamedTuple):
+class TrainingRow(NamedTuple):
     """A row of a dataset: its bytes with the line's end, where it came from, and what there is to count of it."""
 
     line: bytes
@@ -51,10 +51,10 @@ class Cut(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reading:
+class DatasetBuild:
     """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice."""
 
-    spec: Spec
+    spec: DatasetSpec
     prompts: Mapping[str, JSON]  # by game, of who was not prompted
     scores: Mapping[Pool, Counter[float]]  # of both seats of all finished matches
     means: Mapping[Pool, float]
@@ -67,7 +67,7 @@ class Reading:
         return sum(self.scores.values(), Counter())
 
 
-def prepare(session: Session, spec: Spec) -> Reading:
+def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     """Work out the means, check what is asked for, and settle the prompt style.
 
     Raises NotFound for a round, a model or a prompt style that there is not, and Invalid where no match is over.
@@ -88,21 +88,21 @@ def prepare(session: Session, spec: Spec) -> Reading:
     style = spec.style or _style(session, spec)
     prompts = {game: default_prompt(game, style) for game in sorted({game for _, game, _ in scores})}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
-    return Reading(replace(spec, style=style), prompts, scores, means, matches)
+    return DatasetBuild(replace(spec, style=style), prompts, scores, means, matches)
 
 
-def cuts(session: Session, reading: Reading) -> Iterator[list[Cut]]:
+def cuts(session: Session, reading: DatasetBuild) -> Iterator[list[TrainingRow]]:
     """The rows of each match that is like the conditions, in their order; a match of which nothing is kept has none."""
     spec = reading.spec
     statement = _candidates().where(*_over(spec), *_alike(spec)).order_by(*_ORDER)
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     rows = session.execute(statement, execution_options={"yield_per": AT_ONCE})
     for part in rows.partitions():
-        chosen: dict[str, tuple[Row[Any], Wanted]] = {}
+        chosen: dict[str, tuple[Row[Any], TranscriptRequest]] = {}
         for pool, group in groupby(part, _pool):
             matches = list(group)
             for row, seats in zip(matches, _kept(reading, pool, matches), strict=True):
-                chosen[row.id] = row, Wanted(_chosen(reading, row, names, seats), reading.prompts[row.game])
+                chosen[row.id] = row, TranscriptRequest(_chosen(reading, row, names, seats), reading.prompts[row.game])
         told = transcripts(session, {match: wanted for match, (_, wanted) in chosen.items() if wanted.seats})
         for match, (row, _) in chosen.items():
             found = [_cut(row, each) for each in told.get(match, ())]
@@ -110,7 +110,7 @@ def cuts(session: Session, reading: Reading) -> Iterator[list[Cut]]:
             yield found
 
 
-def refuse_nothing(reading: Reading) -> None:
+def refuse_nothing(reading: DatasetBuild) -> None:
     """Raises Invalid, which names the condition that left nothing and how the scores lie."""
     spec, left = reading.spec, reading.left
     steps = (
@@ -134,21 +134,21 @@ def refuse_nothing(reading: Reading) -> None:
 # ---- Choosing -----------------------------------------------------------------
 
 
-def _over(spec: Spec) -> list[ColumnElement[bool]]:
+def _over(spec: DatasetSpec) -> list[ColumnElement[bool]]:
     """The finished matches over which means are taken."""
     found = [MatchRow.status == "over"]
     found.append(MatchRow.round_id.in_(spec.rounds) if spec.rounds else MatchRow.round_id.is_(None))
     return [*found, *conditions(MatchFilter(game=spec.game))]
 
 
-def _alike(spec: Spec) -> list[ColumnElement[bool]]:
+def _alike(spec: DatasetSpec) -> list[ColumnElement[bool]]:
     return conditions(MatchFilter(reason=spec.reason, since=spec.since, until=spec.until))
 
 
 _ORDER = (func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id)
 
 
-def _scores(session: Session, spec: Spec) -> dict[Pool, Counter[float]]:
+def _scores(session: Session, spec: DatasetSpec) -> dict[Pool, Counter[float]]:
     statement = select(MatchRow.round_id, MatchRow.game, MatchRow.config, MatchRow.utility_0, MatchRow.utility_1)
     found: dict[Pool, Counter[float]] = {}
     for row in session.execute(statement.where(*_over(spec)), execution_options={"yield_per": _SCORES_AT_ONCE}):
@@ -156,7 +156,7 @@ def _scores(session: Session, spec: Spec) -> dict[Pool, Counter[float]]:
     return found
 
 
-def _style(session: Session, spec: Spec) -> str:
+def _style(session: Session, spec: DatasetSpec) -> str:
     """The prompt style of all models in the matches: a model that goes on from one of them then reads all as it does.
 
     The usual one, where they have several or none.
@@ -200,14 +200,14 @@ def _lam(game: str, objective: str | float) -> float:
     return float(getattr(find_game(game).config({"objective": objective}), "lam", 0))
 
 
-def _kept(reading: Reading, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
+def _kept(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
     """Which seats of matches of one pool the filter keeps: (n, 2)."""
     utilities = np.array([(row.utility_0 or 0, row.utility_1 or 0) for row in matches], np.float64)
     agreed = np.array([bool(row.agreed) for row in matches])
     return filters.kept(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
 
 
-def _chosen(reading: Reading, row: Row[Any], names: Mapping[int, str], seats: Sequence[bool]) -> list[int]:
+def _chosen(reading: DatasetBuild, row: Row[Any], names: Mapping[int, str], seats: Sequence[bool]) -> list[int]:
     """The seats of a match whose transcripts are kept, as far as that can be said without reading it."""
     spec = reading.spec
     kinds, models = (row.kind_0, row.kind_1), (row.model_0, row.model_1)
@@ -232,7 +232,7 @@ def _chosen(reading: Reading, row: Row[Any], names: Mapping[int, str], seats: Se
 # ---- Rows ---------------------------------------------------------------------
 
 
-def _cut(match: Row[Any], told: Told) -> Cut:
+def _cut(match: Row[Any], told: PromptedTranscript) -> TrainingRow:
     chat: list[dict[str, Any]] = [dict(message) for message in told.chat]
     row: JSON = {"group": f"{match.id}:{told.seat}", "messages": chat}
     if told.tokenizer is not None:
@@ -242,7 +242,7 @@ def _cut(match: Row[Any], told: Told) -> Cut:
             message["ids"] = ids
     line = json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     words = [(each["role"] == "assistant", len(each["content"].split())) for each in chat]
-    return Cut(
+    return TrainingRow(
         line=line.encode(),
         round_id=match.round_id,
         match_id=match.id,
@@ -257,19 +257,19 @@ def _cut(match: Row[Any], told: Told) -> Cut:
 # ---- Words --------------------------------------------------------------------
 
 
-def _conditions(spec: Spec) -> str:
+def _conditions(spec: DatasetSpec) -> str:
     """The conditions on matches, as they were given."""
     given = (("reason", spec.reason), ("since", spec.since), ("until", spec.until))
     return ", ".join(f"{name} {value}" for name, value in given if value is not None)
 
 
-def _where(spec: Spec) -> str:
+def _where(spec: DatasetSpec) -> str:
     if spec.rounds:
         return f"round{'s' if len(spec.rounds) > 1 else ''} {', '.join(map(str, spec.rounds))}"
     return f"the matches of {spec.game} outside rounds"
 
 
-def _distribution(reading: Reading) -> str:
+def _distribution(reading: DatasetBuild) -> str:
     """The commonest scores and how often they occurred, and the means, in a line."""
     scores = reading.seats
     common = sorted(scores.most_common(_SHOWN_SCORES))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from app.datasets.records import Recorded, unpacked
+from app.datasets.records import ExportableMatch, unpacked
 from app.errors import Invalid, shown
 from app.games.base import JSON, Event
 from app.games.negotiation.contexts import ITEMS
@@ -38,7 +38,7 @@ Message = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PublishedGame:
     """What the files of one game hold. `player_S` is None where there is no `NNN_pS.txt`."""
 
     log_0: list[Message]
@@ -57,7 +57,7 @@ class _Move(NamedTuple):
     is_proposal: bool = False
 
 
-RECORD_FIELDS = tuple(Record.__dataclass_fields__)
+RECORD_FIELDS = tuple(PublishedGame.__dataclass_fields__)
 
 
 def number(index: int) -> str:
@@ -65,14 +65,14 @@ def number(index: int) -> str:
     return f"{index:03d}"
 
 
-def record_of(match: Recorded) -> Record:
+def record_of(match: ExportableMatch) -> PublishedGame:
     """The files of a match: made from its events, and from its facts where the source had something else in them."""
     facts = unpacked(match.facts)
     made = _made(match, facts)
     return replace(made, **{name: facts[name] for name in RECORD_FIELDS if name in facts})
 
 
-def facts_of(match: Recorded, source: Record) -> JSON:
+def facts_of(match: ExportableMatch, source: PublishedGame) -> JSON:
     """The match's facts, and all of the source's files that its events do not make again."""
     made = _made(match, match.facts)
     return match.facts | {
@@ -83,7 +83,7 @@ def facts_of(match: Recorded, source: Record) -> JSON:
 # ---- From events to files -----------------------------------------------------
 
 
-def _made(match: Recorded, facts: JSON) -> Record:
+def _made(match: ExportableMatch, facts: JSON) -> PublishedGame:
     started = match.events[0]
     ended = match.events[-1]
     if not isinstance(started, Started) or started.game != "negotiation" or not isinstance(ended, Ended):
@@ -95,7 +95,7 @@ def _made(match: Recorded, facts: JSON) -> Record:
     allocations = _allocations(match.events)
     scores = ended.utilities
     tokens = facts.get("token_count", match.tokens)
-    return Record(
+    return PublishedGame(
         log_0=_log(0, moves, system[0], notice),
         log_1=_log(1, moves, system[1], notice),
         result={

@@ -22,7 +22,7 @@ _PACKED = "packed"
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ImportedSeat:
     """Who filled a seat: a person or a model, and the name that the source gives, if it gives one."""
 
     kind: str  # person | model
@@ -41,7 +41,7 @@ class ImportedMatch:
     game: str
     config: JSON
     events: tuple[LogEvent, ...]
-    seats: tuple[Seat, Seat]
+    seats: tuple[ImportedSeat, ImportedSeat]
     facts: JSON = field(default_factory=dict)
     tokens: int | None = None
 
@@ -53,7 +53,7 @@ class ImportedMatch:
         return ended
 
 
-class Recorded(Protocol):
+class ExportableMatch(Protocol):
     """What the exporters need of a match. A match that was played here has no facts."""
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import Delete, delete, func, insert, select, text
 from sqlalchemy.orm import Session
 
-from app.datasets.store import Draft
+from app.datasets.store import UnregisteredDataset
 from app.errors import check_name
 from app.extensions import Transact, in_turn
 from app.models import Dataset, DatasetRow
@@ -23,7 +23,7 @@ _FORGOTTEN = timedelta(hours=1)  # after which nobody is at registering a datase
 _BEFORE_GROUP = b'{"group":"'
 
 
-def save(transact: Transact, draft: Draft, name: str) -> int:
+def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     """Register a draft as the next version of the dataset of that name, with the origin of each row. Its number.
 
     Raises Invalid for a name that cannot be one.
@@ -33,7 +33,7 @@ def save(transact: Transact, draft: Draft, name: str) -> int:
     return number
 
 
-def add(transact: Transact, draft: Draft, name: str) -> int:
+def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     """Write a draft down in as many short transactions as it takes. Nobody sees it until `publish`. Its number.
 
     What was left of datasets that somebody was killed at goes first. Raises Invalid for a name that cannot be one.
@@ -56,7 +56,7 @@ def publish(session: Session, dataset_id: int) -> Dataset:
     return row
 
 
-def _begun(session: Session, draft: Draft, name: str) -> int:
+def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:
     if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
         session.execute(text("LOCK TABLE dataset IN SHARE ROW EXCLUSIVE MODE"))
     latest = session.scalar(select(func.max(Dataset.version)).where(Dataset.name == name)) or 0

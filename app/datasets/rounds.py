@@ -16,7 +16,7 @@ from app import states
 from app.datasets.importers.dialogues import Dialogues
 from app.datasets.importers.lm_selfplay import LmSelfplay
 from app.datasets.importers.spag import Spag
-from app.datasets.records import PERSON, ImportedMatch, Seat
+from app.datasets.records import PERSON, ImportedMatch, ImportedSeat
 from app.errors import Conflict, Invalid
 from app.extensions import Transact, in_turn
 from app.games.base import JSON, Event
@@ -29,10 +29,10 @@ from app.rounds import lifecycle, ranges
 from app.rounds.plan import IN_ORDER
 
 AT_ONCE = 200  # matches in memory, and in one transaction
-_SEATS = (Seat(PERSON), Seat(PERSON))  # who played is no part of the formats that are written
+_SEATS = (ImportedSeat(PERSON), ImportedSeat(PERSON))  # who played is no part of the formats that are written
 
 
-class Source(Protocol):
+class ImportSource(Protocol):
     """What an importer gives: the games of one source, as often as they are asked for."""
 
     def __iter__(self) -> Iterator[ImportedMatch]: ...
@@ -42,7 +42,7 @@ class Source(Protocol):
 class Import:
     """A source to be taken in: what it is called, its game, and what all of its matches have in common."""
 
-    source: Source
+    source: ImportSource
     path: Path
     game: str
     config: JSON

@@ -6,14 +6,14 @@ Source: Cheng et al. 2024, arXiv 2404.10642.
 from collections.abc import Sequence
 from typing import Any
 
-from app.datasets.records import Recorded, unpacked
+from app.datasets.records import ExportableMatch, unpacked
 from app.errors import Invalid, shown
 from app.games.base import JSON, Event
 from app.games.taboo.rules import TABOO
 from app.matches.events import LogEvent, Started
 
 
-def episode_of(match: Recorded) -> JSON:
+def episode_of(match: ExportableMatch) -> JSON:
     """The match as an episode, as its source had it. Raises Invalid for a match of another game."""
     facts = unpacked(match.facts)
     episode = _made(match.events)

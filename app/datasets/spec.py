@@ -17,7 +17,7 @@ _MATCHES = ("reason", "since", "until")  # conditions that `matches.choice` read
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class DatasetSpec:
     """What a dataset is to be cut from and how; None does not matter.
 
     `rounds` are in order, each once; without any, all matches of `game` that are part of no round. `source` and
@@ -51,7 +51,7 @@ class Spec:
         }
 
 
-def read_spec(raw: Mapping[str, Any]) -> Spec:
+def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
     """A spec from a command line, a form or JSON; empty fields do not matter.
 
     Raises NotFound for an unknown game, and Invalid for all else that no dataset can be cut by.
@@ -65,7 +65,7 @@ def read_spec(raw: Mapping[str, Any]) -> Spec:
     if not rounds and game is None:
         raise Invalid("round: expected the number of a round, or a game for its matches outside rounds, got neither")
     _known("rewards", given.get("rewards") or NO_REWARDS, REWARDS)
-    return Spec(
+    return DatasetSpec(
         rounds=tuple(rounds),
         filter=_known("filter", given.get("filter") or ABOVE_AVG, FILTERS),
         game=choice.game,

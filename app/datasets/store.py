@@ -15,8 +15,8 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.datasets.build import Cut, Reading, refuse_nothing
-from app.datasets.spec import Spec
+from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
+from app.datasets.spec import DatasetSpec
 from app.errors import Invalid, NotFound, shown
 from app.files import private_folder
 from app.games.base import JSON
@@ -27,7 +27,7 @@ _PIECE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UnregisteredDataset:
     """A dataset whose file is there, and that no row of the database speaks of yet."""
 
     path: Path
@@ -43,7 +43,7 @@ class Draft:
 # ---- Writing -----------------------------------------------------------------
 
 
-def write(home: Path, reading: Reading, found: Iterable[list[Cut]]) -> Draft:
+def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]]) -> UnregisteredDataset:
     """Write what `build.cuts` gives into a file of its own.
 
     Raises Invalid when nothing was kept, which leaves no file, and when the file cannot be written.
@@ -70,7 +70,9 @@ def write(home: Path, reading: Reading, found: Iterable[list[Cut]]) -> Draft:
         draft.unlink(missing_ok=True)
         raise
     spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
-    return Draft(path, spec, tally.sha256, tally.size, tally.rows, tally.words, tally.own_words, tally.figures(reading))
+    return UnregisteredDataset(
+        path, spec, tally.sha256, tally.size, tally.rows, tally.words, tally.own_words, tally.figures(reading)
+    )
 
 
 class _Tally:
@@ -88,7 +90,7 @@ class _Tally:
     def sha256(self) -> str:
         return self._hash.hexdigest()
 
-    def add(self, cuts: Sequence[Cut]) -> None:
+    def add(self, cuts: Sequence[TrainingRow]) -> None:
         """Count the rows of a match."""
         self.matches += bool(cuts)
         for cut in cuts:
@@ -103,7 +105,7 @@ class _Tally:
         for _, score in {(cut.seat, cut.score) for cut in cuts}:
             self._kept[score] += 1
 
-    def figures(self, reading: Reading) -> JSON:
+    def figures(self, reading: DatasetBuild) -> JSON:
         """Counts as lists, because JSON has no numbers for names."""
         return {
             "matches": self.matches,
@@ -117,7 +119,7 @@ class _Tally:
         }
 
 
-def _pour(path: Path, found: Iterable[list[Cut]]) -> _Tally:
+def _pour(path: Path, found: Iterable[list[TrainingRow]]) -> _Tally:
     tally = _Tally()
     with path.open("xb") as file:
         for cuts in found:
@@ -128,7 +130,7 @@ def _pour(path: Path, found: Iterable[list[Cut]]) -> _Tally:
     return tally
 
 
-def default_name(spec: Spec) -> str:
+def default_name(spec: DatasetSpec) -> str:
     """What a dataset is called that nobody has named."""
     if not spec.rounds:
         return f"{spec.game} {spec.filter}"

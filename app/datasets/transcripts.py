@@ -21,7 +21,7 @@ from app.players.prompts import Message, messages
 Turn = tuple[str, int]  # a match and the ply of a move in it
 
 
-class Told(NamedTuple):
+class PromptedTranscript(NamedTuple):
     """A seat and its chat. Where there is a `tokenizer` (its hash), `ids` are the tokens of the own moves in order."""
 
     seat: int
@@ -30,7 +30,7 @@ class Told(NamedTuple):
     ids: Sequence[Sequence[int]] = ()
 
 
-class Drawn(NamedTuple):
+class SampledTurn(NamedTuple):
     """What a local model drew at a turn: the tokens, their text, and the tokenizer's hash."""
 
     ids: Sequence[int]
@@ -38,14 +38,14 @@ class Drawn(NamedTuple):
     tokenizer: str
 
 
-class Wanted(NamedTuple):
+class TranscriptRequest(NamedTuple):
     """The seats of a match whose chats are wanted, and the prompt in which moves are told that nobody was asked for."""
 
     seats: Sequence[int]
     prompt: JSON
 
 
-def transcripts(session: Session, wanted: Mapping[str, Wanted]) -> dict[str, list[Told]]:
+def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> dict[str, list[PromptedTranscript]]:
     """The chats of matches by seat, each of which ends with an own move; a seat that made no move has none.
 
     A chat holds all moves of the seat, unless its prompts were cut to fit the model: then it has several chats, and
@@ -59,11 +59,11 @@ def transcripts(session: Session, wanted: Mapping[str, Wanted]) -> dict[str, lis
         if log.started.prompts[seat] and (own := _plies(log, seat))
     ]
     stored, drawn = _stored(session, last), _drawn(session, {match for match, _ in last})
-    found: dict[str, list[Told]] = {match: [] for match in logs}
+    found: dict[str, list[PromptedTranscript]] = {match: [] for match in logs}
     for match, log in logs.items():
         for seat in wanted[match].seats:
             chats = _chats(session, match, log, seat, wanted[match].prompt, stored)
-            told = [Told(seat, chat, *_tokens(match, log, own, drawn)) for chat, own in chats]
+            told = [PromptedTranscript(seat, chat, *_tokens(match, log, own, drawn)) for chat, own in chats]
             found[match] += reversed(told)
     return found
 
@@ -106,7 +106,7 @@ def _stored(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[Message]
     return found
 
 
-def _drawn(session: Session, matches: Collection[str]) -> dict[Turn, Drawn]:
+def _drawn(session: Session, matches: Collection[str]) -> dict[Turn, SampledTurn]:
     """What local models drew in these matches to the end; of several attempts at a turn the last."""
     local = session.scalars(select(LanguageModel.id).where(LanguageModel.kind == "local")).all()
     if not local:
@@ -121,11 +121,11 @@ def _drawn(session: Session, matches: Collection[str]) -> dict[Turn, Drawn]:
         .where(tokenizer.is_not(None), finish == "stop")
         .order_by(GenerationRow.attempt, GenerationRow.id)
     )  # fmt: skip
-    return {(row.match_id, row.ply): Drawn(row.token_ids, row.text, row.tokenizer) for row in rows}
+    return {(row.match_id, row.ply): SampledTurn(row.token_ids, row.text, row.tokenizer) for row in rows}
 
 
 def _tokens(
-    match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, Drawn]
+    match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, SampledTurn]
 ) -> tuple[str | None, Sequence[Sequence[int]]]:
     """Tokenizer and tokens of the moves at these plies, if one tokenizer's make all of them word for word."""
     found = [each for ply in own if (each := drawn.get((match, ply))) and each.text == log.moves[ply].text]

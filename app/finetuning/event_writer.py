@@ -28,11 +28,11 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
-class Lost(Exception):
+class TrainingLeaseLost(Exception):
     """Somebody else has taken the job."""
 
 
-class Record:
+class TrainingEventWriter:
     """Writes for one worker at one job. `told` is called with the new events after each transaction."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Record:
                     select(TrainingJob.status, TrainingJob.lease_owner).where(TrainingJob.id == self._job_id)
                 ).one()
             if row.lease_owner != self._owner:
-                raise Lost
+                raise TrainingLeaseLost
             return str(row.status)
         except OperationalError as error:
             log.warning("the database is away, the training goes on", job=self._job_id, error=str(error.orig))
@@ -106,7 +106,7 @@ class Record:
             values["lease_count"] = 0
         status = lifecycle.hold(session, self._job_id, self._owner, self._lease, **values)
         if status is None:
-            raise Lost
+            raise TrainingLeaseLost
         if self._events:
             rows = [{"job_id": self._job_id, "number": number, "body": event} for number, event in self._events]
             session.execute(insert(TrainingEvent), rows)

@@ -10,7 +10,7 @@ FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class JobFiles:
     """The folder of a job, and the checkpoint that it makes, by the model's name."""
 
     home: Path
@@ -74,7 +74,7 @@ class Files:
             )
 
 
-class Tail:
+class FileTail:
     """The lines of a file that somebody else writes, as they become whole."""
 
     def __init__(self, path: Path, *, whole: bool) -> None:

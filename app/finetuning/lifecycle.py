@@ -17,7 +17,7 @@ from app import leases, states
 from app.datasets.store import find_dataset, path_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import BACKENDS, LOCAL, TINY, check_model_name, read_config, read_method
-from app.finetuning.files import Files
+from app.finetuning.files import JobFiles
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import read_options, resolve
 from app.players.prompts import USUAL_STYLE
@@ -28,7 +28,7 @@ PATIENCE = timedelta(seconds=30)  # between two rings for a job, which may wait 
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TrainingSpec:
     """A job as somebody wishes for it. `dataset` is a number, a name or name@version; `name` is the new model's."""
 
     method: str
@@ -39,7 +39,7 @@ class Wish:
     backend: str = LOCAL
 
 
-def create(session: Session, wish: Wish, *, queued: bool, home: Path | None = None) -> TrainingJob:
+def create(session: Session, wish: TrainingSpec, *, queued: bool, home: Path | None = None) -> TrainingJob:
     """Write down a job that waits to be run, by workers if it is `queued`.
 
     With `home`, the files that it needs are looked for as well. Raises NotFound for an unknown dataset or base,
@@ -101,7 +101,7 @@ def _look_for_files(home: Path, dataset: Dataset, base: LanguageModel | None, na
     path_of(home, dataset)
     if base is not None:
         base_folder(home, base)
-    if (output := Files(home, 0, name).output).exists():
+    if (output := JobFiles(home, 0, name).output).exists():
         raise Conflict(f"name: expected one without a checkpoint, got {shown(name)}, which has {output}; remove it")
 
 
@@ -179,7 +179,7 @@ def leave(session: Session, job_id: int, owner: str, error: str | None = None) -
     session.flush()
 
 
-def finish(session: Session, files: Files, owner: str) -> None:
+def finish(session: Session, files: JobFiles, owner: str) -> None:
     """Register what a job has made, and end it. Raises Conflict where the name was taken meanwhile."""
     row = _held(session, files.job_id, owner)
     if row is None:

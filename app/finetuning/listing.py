@@ -14,7 +14,7 @@ from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
 PAGE = 25  # jobs on a page
 
 
-class Line(NamedTuple):
+class TrainingListItem(NamedTuple):
     """A job in a list, with what its status is called, what it learns from, begins with and has made."""
 
     row: TrainingJob
@@ -24,7 +24,7 @@ class Line(NamedTuple):
     model: LanguageModel | None
 
 
-def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[Line], int | None]:
+def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[TrainingListItem], int | None]:
     """A page of all jobs, the latest first, and the number behind which the next page begins, if any."""
     statement = select(TrainingJob).order_by(TrainingJob.id.desc()).limit(PAGE + 1)
     if before is not None:
@@ -44,12 +44,12 @@ def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
     return session.scalars(rows).all()
 
 
-def line(session: Session, row: TrainingJob) -> Line:
+def line(session: Session, row: TrainingJob) -> TrainingListItem:
     """A job with what belongs to it."""
     base, model = (
         None if number is None else session.get(LanguageModel, number) for number in (row.base_id, row.model_id)
     )
-    return Line(row, lifecycle.state_of(row), session.get_one(Dataset, row.dataset_id), base, model)
+    return TrainingListItem(row, lifecycle.state_of(row), session.get_one(Dataset, row.dataset_id), base, model)
 
 
 def events_of(session: Session, job_id: int) -> Sequence[JSON]:

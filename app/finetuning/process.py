@@ -18,17 +18,17 @@ from typing import IO
 
 from app.config import ROOT
 from app.errors import Conflict, NotFound
-from app.finetuning.files import Files
+from app.finetuning.files import JobFiles
 
 GRACE = 30.0  # seconds to end a step and save a checkpoint before it is killed
 PROGRAM = (sys.executable, "-m", "training")
 _LOOK = 0.1
 
 
-class Child:
+class TrainingProcess:
     """The process that trains. Raises Conflict when another one of the job cannot be ended."""
 
-    def __init__(self, method: str, files: Files, waiting: Callable[[], object]) -> None:
+    def __init__(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> None:
         """Start it, once an earlier one of the same job is over; `waiting` is called meanwhile."""
         command = [*PROGRAM, method, "--config", str(files.config), "--progress", str(files.progress)]
         with files.lock.open("a+") as lock, files.log.open("ab") as log:

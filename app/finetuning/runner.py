@@ -25,9 +25,9 @@ from app.extensions import reading, writing
 from app.files import replace_file
 from app.finetuning import lifecycle
 from app.finetuning.config import AUTO
-from app.finetuning.event_writer import Lost, Record
-from app.finetuning.files import Files, Tail
-from app.finetuning.process import GRACE, Child, refuse_if_not_installed
+from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
+from app.finetuning.files import FileTail, JobFiles
+from app.finetuning.process import GRACE, TrainingProcess, refuse_if_not_installed
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel
 from app.players.local.options import read_options
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class TrainingContext:
     """What a worker runs jobs with. `owner` is a name that no other worker at the job has.
 
     `stop` is set when the worker is to go home; `told` is called with a job's new events after each transaction.
@@ -53,11 +53,11 @@ class Workplace:
     told: Callable[[list[JSON]], None] = lambda _events: None
 
 
-class _Failed(AppError):
+class _TrainingFailed(AppError):
     """The training has said why it cannot go on."""
 
 
-def run_job(place: Workplace, job_id: int) -> bool:
+def run_job(place: TrainingContext, job_id: int) -> bool:
     """Run a job until it is over, or it or the worker is stopped. False if there was nothing to do.
 
     Whatever goes wrong is written down on the job's row.
@@ -67,17 +67,17 @@ def run_job(place: Workplace, job_id: int) -> bool:
         if not lifecycle.take(session, job_id, place.owner, lease):
             return False
     try:
-        record = Record(place.database, job_id, place.owner, lease, place.told)
-        _Worker(place, job_id, record).work()
-    except Lost:
+        record = TrainingEventWriter(place.database, job_id, place.owner, lease, place.told)
+        _TrainingRunner(place, job_id, record).work()
+    except TrainingLeaseLost:
         log.warning("a training job went to somebody else", job=job_id)
     return True
 
 
-class _Worker:
+class _TrainingRunner:
     """See `run_job`."""
 
-    def __init__(self, place: Workplace, job_id: int, record: Record) -> None:
+    def __init__(self, place: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
         self._place = place
         self._job_id = job_id
         self._record = record
@@ -95,7 +95,10 @@ class _Worker:
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)
             error = self._unsaid(0) if full else " ".join(str(problem).split())
-        except (Lost, OperationalError):  # of a database that is away for long: upkeep calls a worker once it is back
+        except (
+            TrainingLeaseLost,
+            OperationalError,
+        ):  # of a database that is away for long: upkeep calls a worker once it is back
             raise
         except Exception as problem:
             log.exception("a worker at a training job broke", job=self._job_id)
@@ -106,7 +109,7 @@ class _Worker:
         """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""
         with reading(self._place.database) as session:
             row = lifecycle.get_job(session, self._job_id)
-            self._files = Files(self._place.settings.home, row.id, row.name)
+            self._files = JobFiles(self._place.settings.home, row.id, row.name)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
             if self._files.output.exists():
@@ -114,7 +117,7 @@ class _Worker:
                 return True
             refuse_if_not_installed()
             _write_config(session, self._files)
-        self._events = Tail(self._files.progress, whole=True)
+        self._events = FileTail(self._files.progress, whole=True)
         self._count = 0
         self._catch_up()
         while not self._files.output.exists():
@@ -133,9 +136,9 @@ class _Worker:
 
     def _lives(self, method: str) -> bool:
         """Run the training once. False if it was killed; raises _Failed if it has ended without its checkpoint."""
-        self._printed = Tail(self._files.log, whole=False)
+        self._printed = FileTail(self._files.log, whole=False)
         self._reason, self._last = None, ""
-        child = Child(method, self._files, self._record.keep)
+        child = TrainingProcess(method, self._files, self._record.keep)
         try:
             while (code := child.code(TICK)) is None:
                 self._read()
@@ -147,7 +150,7 @@ class _Worker:
             return True
         if code < 0 or code == _INTERRUPTED:
             return False
-        raise _Failed(self._reason or self._last or self._unsaid(code))
+        raise _TrainingFailed(self._reason or self._last or self._unsaid(code))
 
     def _unsaid(self, code: int) -> str:
         """Why a training ended that could not write it down."""
@@ -155,7 +158,7 @@ class _Worker:
             return f"the disk of {self._place.settings.home} is full; make room and resume the job"
         return f"the training ended with exit code {code} and said nothing"
 
-    def _look_after(self, child: Child) -> None:
+    def _look_after(self, child: TrainingProcess) -> None:
         """Write down what is new, and end the training when that is wished for."""
         wanted = self._record.keep() == states.CANCELLING or self._place.stop.is_set()
         if self._stopping_since is None and wanted:
@@ -200,7 +203,7 @@ def _event(text: str) -> JSON | None:
     return event if isinstance(event, dict) and "event" in event else None
 
 
-def _write_config(session: Session, files: Files) -> None:
+def _write_config(session: Session, files: JobFiles) -> None:
     """Write what the training is told. Raises NotFound for files that are gone, Invalid for one that was changed."""
     home, row = files.home, lifecycle.get_job(session, files.job_id)
     dataset = session.get_one(Dataset, row.dataset_id)

@@ -15,7 +15,7 @@ from app.analysis.comparisons import compare, compare_differences, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import distributions
 from app.analysis.losses import loss_curve
-from app.analysis.matches import Row, of_rows
+from app.analysis.matches import FinishedMatch, of_rows
 from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, palette
@@ -25,9 +25,9 @@ from tests.browser.visitor import Visitor
 
 SITE = "http://127.0.0.1:4999"  # where nobody listens: `answer` does
 ROWS = [
-    Row((7, 4), ("a", "b"), "deal", 6, 30, first_proposal=4, agreed=True),
-    Row((0, 10), ("a", "b"), "deal", 5, 20, first_proposal=2, agreed=True),
-    Row((0, 0), ("a", "a"), "no deal", 12, 50, first_proposal=6),
+    FinishedMatch((7, 4), ("a", "b"), "deal", 6, 30, first_proposal=4, agreed=True),
+    FinishedMatch((0, 10), ("a", "b"), "deal", 5, 20, first_proposal=2, agreed=True),
+    FinishedMatch((0, 0), ("a", "a"), "no deal", 12, 50, first_proposal=6),
 ]
 FOUND = of_rows(ROWS)
 ROUND = RoundAnalysis(

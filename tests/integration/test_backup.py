@@ -15,7 +15,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import create_engine, func, select, text
 
-from app.backup.archive import Reader
+from app.backup.archive import ArchiveReader
 from app.backup.create import create
 from app.backup.restore import restore
 from app.config import load_settings
@@ -273,7 +273,7 @@ def test_a_backup_of_one_database_can_be_put_into_the_other_and_is_migrated(
     other = create_engine(theirs.database_url)
     restore(theirs, other, file)
     create(theirs, other, back)
-    one, two = Reader(file), Reader(back)
+    one, two = ArchiveReader(file), ArchiveReader(back)
     for name in one.manifest.tables:
         assert list(one.table(name)) == list(two.table(name))
     restore(ours, engine, back, replace=True)

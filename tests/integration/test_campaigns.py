@@ -22,7 +22,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, listing, steps
 from app.campaigns.material import is_held_out, parted
-from app.campaigns.spec import Spec, read_spec
+from app.campaigns.spec import CampaignSpec, read_spec
 from app.config import Settings
 from app.errors import AppError, Conflict, Invalid
 from app.extensions import reading, writing
@@ -46,7 +46,7 @@ def _small_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMALL_MODELS", "true")
 
 
-def spec(**fields: Any) -> Spec:
+def spec(**fields: Any) -> CampaignSpec:
     return read_spec({**SMALL, **fields}, seed=5)
 
 
@@ -57,8 +57,8 @@ def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: 
         return lifecycle.create(session, wanted, name, both, queued=queued).id
 
 
-def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.Part | None:
-    return steps.carry_on(steps.Bench(engine, settings.home, uuid.uuid4().hex), campaign_id)
+def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.AwaitedJob | None:
+    return steps.carry_on(steps.CampaignContext(engine, settings.home, uuid.uuid4().hex), campaign_id)
 
 
 def row_of(engine: Engine, campaign_id: int) -> Campaign:
@@ -155,7 +155,7 @@ def test_what_a_campaign_waits_for_is_created_once_and_cancelled_and_resumed_wit
 ) -> None:
     number = make(engine)
     first = go_on(engine, settings, number)
-    assert first == go_on(engine, settings, number) == steps.Part(steps.ROUND, 1)
+    assert first == go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 1)
     assert counted(engine)[0] == 1
     with reading(engine) as session:
         row = lifecycle.get_campaign(session, number)
@@ -219,7 +219,7 @@ def test_a_round_that_somebody_cancels_stops_the_campaign_which_goes_on_when_it_
     with writing(engine) as session:
         steps.resume(session, number, queued=False)
     playing.play(engine, settings, 1)
-    assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 2)
+    assert go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 2)
 
 
 def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settings: Settings) -> None:
@@ -251,7 +251,7 @@ def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settin
         ).all()
         mean = sum((second if index % 2 else first_) for index, first_, second in scores) / 4
         assert first.evaluations["against scripted"]["score_mean"]["value"] == pytest.approx(mean)  # its own
-        assert waits == steps.Part(steps.ROUND, 4)
+        assert waits == steps.AwaitedJob(steps.ROUND, 4)
         assert [listing.place_of(session, round_id=each) for each in (2, 3)] == [
             (lifecycle.get_campaign(session, 1), 0)
         ] * 2
@@ -266,9 +266,9 @@ def test_a_campaign_of_before_goes_on_with_the_split_and_the_evaluation_that_it_
         row = lifecycle.get_campaign(session, number)
         row.spec = {name: row.spec[name] for name in row.spec if name not in ("evaluation_temperature", "partner")}
         row.material = {"play": [mirrored], "held_out": [held]}
-    assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 1)
+    assert go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 1)
     playing.play(engine, settings, 1)
-    assert go_on(engine, settings, number) == steps.Part(steps.ROUND, 2)
+    assert go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 2)
     with reading(engine) as session:
         assert [session.get_one(RoundMaterial, each).items for each in (1, 2)] == [[held], [mirrored]]
         assert session.get_one(RoundRow, 2).name == "loop, round 1"

@@ -18,7 +18,7 @@ from app.errors import AppError, Conflict
 from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing, process, runner
-from app.finetuning.files import Files
+from app.finetuning.files import JobFiles
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
 from tests.jobs import events_of, make_dataset, make_job, model_of, models, row_of, run
@@ -178,7 +178,7 @@ def test_a_wish_that_cannot_be_is_refused_in_one_line(
         add_local_model(session, "lost", None, ["taboo"], {"path": "checkpoints/lost", "sha256": HASH})
     usual = {"method": "tiny", "dataset": "rows", "name": "small", "base": None}
     with pytest.raises(AppError) as refused, writing(engine) as session:
-        jobs.create(session, jobs.Wish(**usual | wish), queued=False, home=settings.home)
+        jobs.create(session, jobs.TrainingSpec(**usual | wish), queued=False, home=settings.home)
     assert refused.value.message.startswith(line)
     assert "\n" not in refused.value.message
 
@@ -349,7 +349,7 @@ def test_a_training_that_fails_is_one_line_on_its_job_and_registers_nothing(
     assert line in row.error
     assert "\n" not in row.error
     assert (models(engine), row.model_id) == (before, None)
-    files = Files(settings.home, job_id, name)
+    files = JobFiles(settings.home, job_id, name)
     assert not files.output.exists()
     if name == "no-number":
         assert [path.name for path in files.run.glob("checkpoint-*")] == ["checkpoint-1"]

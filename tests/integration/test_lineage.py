@@ -12,7 +12,7 @@ from sqlalchemy import Engine, update
 from app.config import Settings
 from app.errors import NotFound
 from app.extensions import reading, writing
-from app.lineage import ADDED, SHIPPED, TRAINED, Made, ancestors, descendants
+from app.lineage import ADDED, SHIPPED, TRAINED, ModelOrigin, ancestors, descendants
 from app.models import TrainingJob
 from app.registry import list_models
 from app.web.admin import lineage as pages
@@ -57,7 +57,7 @@ def client(app: Flask) -> FlaskClient:
     return signed_in(app)
 
 
-def above(engine: Engine, name: str) -> list[Made]:
+def above(engine: Engine, name: str) -> list[ModelOrigin]:
     with reading(engine) as session:
         return ancestors(session, model_named(engine, name).id)
 

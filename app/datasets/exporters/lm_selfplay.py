@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from app.datasets.lm_folder import LOGS, RESULTS, SCORES, TEXTS, number, record_of
-from app.datasets.records import Recorded, unreadable
+from app.datasets.records import ExportableMatch, unreadable
 from app.errors import Invalid
 from app.files import beside
 
 
-def write_lm_selfplay(matches: Iterable[Recorded], folder: Path | str) -> int:
+def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) -> int:
     """Write the matches, which come in the order of their index, into a new or empty folder; how many there were.
 
     The folder is made beside its place and renamed when it is whole. Raises Invalid for a folder that is not empty or
@@ -32,7 +32,7 @@ def write_lm_selfplay(matches: Iterable[Recorded], folder: Path | str) -> int:
     return written
 
 
-def _write(matches: Iterable[Recorded], folder: Path) -> int:
+def _write(matches: Iterable[ExportableMatch], folder: Path) -> int:
     for part in (LOGS, RESULTS, TEXTS):
         (folder / part).mkdir()
     written, before = 0, -1

@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from app.datasets.records import Recorded, unreadable
+from app.datasets.records import ExportableMatch, unreadable
 from app.datasets.spag_episode import episode_of
 from app.errors import Invalid
 from app.files import beside
 
 
-def write_spag(matches: Iterable[Recorded], file: Path | str) -> int:
+def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:
     """Write the matches to a file in their order, each as it comes; how many there were.
 
     The file is written beside its place and renamed when it is whole. Raises Invalid for a file that cannot be

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line
-from app.datasets.records import PERSON, ImportedMatch, Seat, closed, unreadable
+from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, unreadable
 from app.errors import Invalid
 from app.games.base import Event
 from app.games.negotiation.contexts import Counts, three
@@ -81,7 +81,7 @@ def _match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
         "choices": [[choice and list(choice) for choice in side.choices] for side in sides],
     }
     events = _ended([started, *talk], sides)
-    seats = (Seat(PERSON), Seat(PERSON))
+    seats = (ImportedSeat(PERSON), ImportedSeat(PERSON))
     return ImportedMatch(index, NEGOTIATION.name, started.config, events, seats, facts)
 
 

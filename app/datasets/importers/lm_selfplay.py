@@ -22,11 +22,21 @@ from app.datasets.lm_folder import (
     SCORES,
     TEXTS,
     Message,
-    Record,
+    PublishedGame,
     facts_of,
     number,
 )  # fmt: skip
-from app.datasets.records import MODEL, ImportedMatch, Seat, closed, packed, read_json, read_text, unreadable, whole
+from app.datasets.records import (
+    MODEL,
+    ImportedMatch,
+    ImportedSeat,
+    closed,
+    packed,
+    read_json,
+    read_text,
+    unreadable,
+    whole,
+)
 from app.errors import Invalid, shown
 from app.games.base import JSON, Event, Violation
 from app.games.negotiation.contexts import ITEMS
@@ -100,7 +110,7 @@ class LmSelfplay:
         result = _result(result_path)
         full = read_text(self._path(f"{TEXTS}/{stem}_full.txt"), "the text log of a game")
         texts = [self._player_text(f"{TEXTS}/{stem}_p{seat}.txt") for seat in range(2)]
-        source = Record(logs[0], logs[1], result, full, texts[0], texts[1], score_0, score_1)
+        source = PublishedGame(logs[0], logs[1], result, full, texts[0], texts[1], score_0, score_1)
         turns = _merge(logs, paths)
         started = self._started(result, turns.first, result_path)
         before = turns.attempts or attempts_in(texts, [turns.of(seat) for seat in range(2)], started.config)
@@ -111,7 +121,7 @@ class LmSelfplay:
             "token_count": result["token_count"],
         }
         tokens = result["token_count"]
-        seats = (Seat(MODEL), Seat(MODEL))
+        seats = (ImportedSeat(MODEL), ImportedSeat(MODEL))
         tokens = tokens if isinstance(tokens, int) and 0 <= tokens < _MOST_TOKENS else None
         match = ImportedMatch(index, NEGOTIATION.name, started.config, events, seats, facts, tokens)
         kept = packed(facts_of(match, source))

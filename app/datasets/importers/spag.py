@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.datasets.json_list import read_list
-from app.datasets.records import MODEL, ImportedMatch, Seat, closed, packed
+from app.datasets.records import MODEL, ImportedMatch, ImportedSeat, closed, packed
 from app.datasets.spag_episode import facts_of
 from app.errors import Invalid
 from app.games.base import JSON, Event
@@ -48,7 +48,7 @@ def _match(index: int, raw: Any, rule: str, where: str) -> ImportedMatch:
     moves = _up_to_the_verdict(episode, rule)
     events = closed([Started(TABOO.name, TABOO.version, config), *moves], TIED)
     facts = packed(facts_of(raw, events))
-    return ImportedMatch(index, TABOO.name, config, events, (Seat(MODEL), Seat(MODEL)), facts)
+    return ImportedMatch(index, TABOO.name, config, events, (ImportedSeat(MODEL), ImportedSeat(MODEL)), facts)
 
 
 def _up_to_the_verdict(episode: Episode, rule: str) -> list[LogEvent]:

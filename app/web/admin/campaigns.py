@@ -11,7 +11,7 @@ from app import states
 from app.analysis.campaigns import COLUMNS
 from app.analysis.themes import LIGHT
 from app.campaigns import lifecycle, listing, steps
-from app.campaigns.listing import Result
+from app.campaigns.listing import IterationResult
 from app.campaigns.spec import spec_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.extensions import reading
@@ -126,7 +126,7 @@ class _Compared(NamedTuple):
     figures: Mapping[str, Any] | None
 
 
-def _further(results: Sequence[Result]) -> list[_Compared]:
+def _further(results: Sequence[IterationResult]) -> list[_Compared]:
     """Every evaluation of every model, those of one model together; none where models are evaluated in one manner."""
     if not any(each.further for each in results):
         return []

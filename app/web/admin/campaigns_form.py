@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Request
 
-from app.campaigns.spec import GREEDY, METHODS, MOST_ITERATIONS, PARTNER, STARTS, TRAINING, Spec, read_spec
+from app.campaigns.spec import GREEDY, METHODS, MOST_ITERATIONS, PARTNER, STARTS, TRAINING, CampaignSpec, read_spec
 from app.datasets.filters import ABOVE_AVG
 from app.errors import AppError, Invalid
 from app.finetuning.config import LOCAL, read_config
@@ -40,7 +40,7 @@ _CALLED = {"config": "objective", "model": "base", "option of a local model": "b
 class Asked:
     """What the form asks for; an empty name is to be made up."""
 
-    spec: Spec
+    spec: CampaignSpec
     name: str
     material: Material | None
 

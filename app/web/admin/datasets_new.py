@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from app.datasets import build, register, store
 from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
-from app.datasets.spec import Spec, read_spec
+from app.datasets.spec import DatasetSpec, read_spec
 from app.errors import AppError, Invalid, check_name
 from app.extensions import db, reading
 from app.games import GAMES
@@ -54,7 +54,7 @@ def make_dataset() -> ResponseReturnValue:
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
-def _cut(engine: Engine, home: Path, wanted: Spec) -> store.Draft:
+def _cut(engine: Engine, home: Path, wanted: DatasetSpec) -> store.UnregisteredDataset:
     with reading(engine) as session:
         found = build.prepare(session, wanted)
         if found.matches > MOST:
@@ -65,7 +65,7 @@ def _cut(engine: Engine, home: Path, wanted: Spec) -> store.Draft:
         return store.write(home, found, build.cuts(session, found))
 
 
-def _command(wanted: Spec) -> str:
+def _command(wanted: DatasetSpec) -> str:
     rounds = "".join(f" --round {number}" for number in wanted.rounds)
     return f"flask dataset build{rounds}{f' --game {wanted.game}' if wanted.game else ''} --filter {wanted.filter}"
 

@@ -41,7 +41,7 @@ def start_job() -> ResponseReturnValue:
     """Write the job down, call a worker, and show it; or say why it cannot be."""
     form = {name: request.form.get(name, "").strip() for name in _FIELDS}
     try:
-        wish = life.Wish(
+        wish = life.TrainingSpec(
             method=form["method"],
             dataset=form["dataset"],
             name=form["name"],

@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 
 from app.extensions import db
 from app.finetuning.lifecycle import state_of
-from app.lineage import Made, Offspring, ancestors, descendants
+from app.lineage import Descendants, ModelOrigin, ancestors, descendants
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import off_the_loop
 
@@ -31,5 +31,5 @@ def lineage(number: int) -> str:
     )
 
 
-def _both(session: Session, number: int) -> tuple[list[Made], Offspring]:
+def _both(session: Session, number: int) -> tuple[list[ModelOrigin], Descendants]:
     return ancestors(session, number), descendants(session, number)

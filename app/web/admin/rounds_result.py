@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from app.analysis.bootstrap import Figure
 from app.analysis.metrics import ABORTED
-from app.analysis.paired import Paired
+from app.analysis.paired import PairedDifference
 from app.analysis.rounds import RoundAnalysis
 
 _LEFT, _RIGHT = 6, 234  # pixels between which an interval is drawn
@@ -41,7 +41,7 @@ class Result:
 
     rows: Sequence[ModelRow]
     axis: tuple[float, float] | None
-    difference: Paired | None
+    difference: PairedDifference | None
     drawn: Drawn | None
     widest: float  # the axis of the difference goes from minus this to this
     all_aborted: bool
@@ -54,7 +54,7 @@ class Result:
         return _EVEN if self.difference.leader is None else _AHEAD
 
     @property
-    def lead(self) -> Paired | None:
+    def lead(self) -> PairedDifference | None:
         """The difference from the side that is not below 0, for a sentence that says who scores how much more."""
         if self.difference is None or (self.difference.columns["score_mean"].value or 0) >= 0:
             return self.difference

@@ -9,7 +9,7 @@ from gevent import get_hub
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from app.analysis.headline import Headline, headline
+from app.analysis.headline import RoundHeadline, headline
 from app.extensions import reading
 from app.models import RoundRow
 from app.rounds.listing import MeanScores, score
@@ -22,7 +22,7 @@ class Shown(NamedTuple):
     """What a list says of a round: how its matches ended, and of two different models what each scored."""
 
     score: MeanScores
-    headline: Headline | None
+    headline: RoundHeadline | None
 
 
 def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, Shown]:

@@ -6,21 +6,23 @@ import numpy as np
 import pytest
 
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, LEAST, NEAR_ZERO, Figure, mean_figure, ratio_figure, wilson
-from app.analysis.matches import Matches, Row, of_rows
+from app.analysis.matches import FinishedMatch, MatchTable, of_rows
 from app.analysis.metrics import negotiation
 from tests.effort import growth
 
 AGREED, MEAN = 0.6, 5.0  # of the deals; so 3 over all
 
 
-def synthetic(number: int, seed: int) -> Matches:
+def synthetic(number: int, seed: int) -> MatchTable:
     rng = random.Random(seed)
     rows = []
     for _ in range(number):
         agreed = rng.random() < AGREED
         first, second = (rng.randrange(11), rng.randrange(11)) if agreed else (0, 0)
         words = rng.randrange(200)
-        rows.append(Row((first, second), ("a", "a"), "deal" if agreed else "no deal", rng.randrange(2, 30), words))
+        rows.append(
+            FinishedMatch((first, second), ("a", "a"), "deal" if agreed else "no deal", rng.randrange(2, 30), words)
+        )
         rows[-1] = rows[-1]._replace(agreed=agreed, pareto=False)
     return of_rows(rows)
 

@@ -12,7 +12,7 @@ from app.analysis.charts import charts_of, outcomes, paired_differences, score_h
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import Bin, distributions
-from app.analysis.matches import Row, of_rows
+from app.analysis.matches import FinishedMatch, of_rows
 from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, THEMES, palette
@@ -21,14 +21,17 @@ from app.errors import Invalid
 from app.games.taboo.rules import ROLES
 
 DEALS = [
-    Row((7, 4), ("a", "b"), "deal", 6, 30, first_proposal=4, agreed=True),
-    Row((0, 10), ("b", "a"), "deal", 5, 20, first_proposal=2, agreed=True),
-    Row((0, 0), ("a", "b"), "no deal", 12, 95, first_proposal=6),
+    FinishedMatch((7, 4), ("a", "b"), "deal", 6, 30, first_proposal=4, agreed=True),
+    FinishedMatch((0, 10), ("b", "a"), "deal", 5, 20, first_proposal=2, agreed=True),
+    FinishedMatch((0, 0), ("a", "b"), "no deal", 12, 95, first_proposal=6),
 ]
-GAMES = [Row((1, -1), ("a", "b"), "attacker wins", 4, 9, winner=0), Row((0, 0), ("b", "a"), "tied game", 10, 40)]
+GAMES = [
+    FinishedMatch((1, -1), ("a", "b"), "attacker wins", 4, 9, winner=0),
+    FinishedMatch((0, 0), ("b", "a"), "tied game", 10, 40),
+]
 
 
-def analysed(rows: list[Row], number: int = 1, lam: float | None = 0) -> RoundAnalysis:
+def analysed(rows: list[FinishedMatch], number: int = 1, lam: float | None = 0) -> RoundAnalysis:
     matches = of_rows(rows)
     versus = paired(matches, matches.players, "taboo" if lam is None else "negotiation")
     return RoundAnalysis(
@@ -47,7 +50,7 @@ def analysed(rows: list[Row], number: int = 1, lam: float | None = 0) -> RoundAn
     )
 
 
-def matrix(rows: list[Row], *roles: str | None) -> CrossPlay:
+def matrix(rows: list[FinishedMatch], *roles: str | None) -> CrossPlay:
     matches = of_rows(rows)
     number = len(matches)
     found = cells(matches, ["a", "b"], roles)
@@ -140,7 +143,7 @@ def test_differences_of_pairs_are_drawn_by_who_is_ahead() -> None:
 
 
 def test_rounds_of_two_models_are_compared_by_model_and_by_difference() -> None:
-    alone = analysed([Row((5, 5), ("a", "a"), "deal", 4, agreed=True)], 3)
+    alone = analysed([FinishedMatch((5, 5), ("a", "a"), "deal", 4, agreed=True)], 3)
     models = compare_models([analysed(DEALS), alone])
     apart = compare_differences([analysed(DEALS), alone])
     assert models is not None
@@ -152,7 +155,7 @@ def test_rounds_of_two_models_are_compared_by_model_and_by_difference() -> None:
 
 def test_titles_of_axes_have_lines_that_fit_a_phone() -> None:
     names = ("a-model-with-quite-a-long-name", "another-model-with-a-longer-name")
-    rows = [Row((7, 4), names, "deal", 6, agreed=True)] * 2
+    rows = [FinishedMatch((7, 4), names, "deal", 6, agreed=True)] * 2
     analysis = analysed(rows)
     models = compare_models([analysis])
     assert analysis.paired is not None
@@ -171,7 +174,7 @@ def test_titles_of_axes_have_lines_that_fit_a_phone() -> None:
 
 
 def test_whole_differences_have_ticks_at_whole_points_and_0_is_in_sight() -> None:
-    rows = [Row((4, 6), ("a", "b"), "deal", 6, agreed=True)] * 3
+    rows = [FinishedMatch((4, 6), ("a", "b"), "deal", 6, agreed=True)] * 3
     chart = next(chart for chart in charts_of(analysed(rows)) if chart.name == "difference-1")
     x = chart.spec()["layer"][0]["encoding"]["x"]
     assert (x["axis"]["tickMinStep"], x["scale"]["domain"]) == (1, [-2.5, 0.5])
@@ -186,7 +189,10 @@ def test_an_interval_stands_out_from_the_bar_that_it_lies_on(theme: str) -> None
 
 
 def test_scores_below_nothing_and_between_points_are_told() -> None:
-    rows = [Row((-3, 3), ("a", "a"), "deal", 4, agreed=True), Row((2.5, -0.5), ("a", "a"), "deal", 4, agreed=True)]
+    rows = [
+        FinishedMatch((-3, 3), ("a", "a"), "deal", 4, agreed=True),
+        FinishedMatch((2.5, -0.5), ("a", "a"), "deal", 4, agreed=True),
+    ]
     competing = score_histogram(analysed(rows[:1], lam=-1)).described
     assert list(competing.rows) == [("−3", "1"), ("3", "1")]
     between = score_histogram(analysed(rows, lam=-0.5)).described
@@ -194,7 +200,7 @@ def test_scores_below_nothing_and_between_points_are_told() -> None:
 
 
 def test_many_different_lengths_share_bins() -> None:
-    rows = [Row((0, 0), ("a", "a"), "no deal", 4, words) for words in range(0, 300, 3)]
+    rows = [FinishedMatch((0, 0), ("a", "a"), "no deal", 4, words) for words in range(0, 300, 3)]
     bins = distributions(of_rows(rows))["words"]
     assert bins[0] == Bin(0, 10, 4)  # 0 3 6 9
     assert sum(each.number for each in bins) == 100
@@ -238,13 +244,13 @@ def test_a_cross_play_has_a_cell_for_each_that_met() -> None:
 
 
 def test_a_model_against_itself_has_the_mean_of_both_seats() -> None:
-    rows = [Row((7, 4), ("a", "a"), "deal", 6), Row((0, 1), ("a", "a"), "deal", 6)]
+    rows = [FinishedMatch((7, 4), ("a", "a"), "deal", 6), FinishedMatch((0, 1), ("a", "a"), "deal", 6)]
     [cell] = matrix(rows, None).cells
     assert (cell.matches, cell.score.value) == (2, 3)
 
 
 def test_equal_scores_are_little_in_colour_and_in_ink() -> None:
-    [chart] = cross_plays(matrix([Row((3, 3), ("a", "b"), "deal", 6)], None))
+    [chart] = cross_plays(matrix([FinishedMatch((3, 3), ("a", "b"), "deal", 6)], None))
     rect, text = chart.spec()["layer"]
     low, high = rect["encoding"]["color"]["scale"]["domain"]
     assert low == 3 < high
@@ -255,7 +261,7 @@ def test_equal_scores_are_little_in_colour_and_in_ink() -> None:
 def test_the_colours_of_a_heat_map_change_at_numbers_that_are_short(
     scores: tuple[int, int], domain: tuple[float, float]
 ) -> None:
-    [chart] = cross_plays(matrix([Row(scores, ("a", "b"), "deal", 6)], None))
+    [chart] = cross_plays(matrix([FinishedMatch(scores, ("a", "b"), "deal", 6)], None))
     assert chart.spec()["layer"][0]["encoding"]["color"]["scale"]["domain"] == pytest.approx(domain)
 
 

@@ -5,12 +5,17 @@ import re
 from app.analysis import columns, metrics
 from app.analysis.bootstrap import Figure
 from app.analysis.columns import interval, number
-from app.analysis.matches import Row, of_rows
+from app.analysis.matches import FinishedMatch, of_rows
 from app.config import ROOT
 from app.games.taboo.rules import ROLES
 
 DOCUMENTED = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "analysis.md").read_text()))
-TWO = of_rows([Row((7, 4), ("a", "b"), "deal", 6, agreed=True), Row((1, -1), ("a", "b"), "attacker wins", 4, winner=0)])
+TWO = of_rows(
+    [
+        FinishedMatch((7, 4), ("a", "b"), "deal", 6, agreed=True),
+        FinishedMatch((1, -1), ("a", "b"), "attacker wins", 4, winner=0),
+    ]
+)
 
 
 def test_what_is_worked_out_is_what_is_titled_and_documented() -> None:

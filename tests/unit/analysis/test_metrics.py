@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.analysis.bootstrap import Figure
-from app.analysis.matches import Matches, Row, of_rows
+from app.analysis.matches import FinishedMatch, MatchTable, of_rows
 from app.analysis.metrics import Metrics, negotiation, taboo
 from app.games.negotiation.rules import NEGOTIATION, is_pareto_optimal, scores, splits, utilities
 from app.games.taboo.rules import ROLES
 
 AB, AA = ("a", "b"), ("a", "a")
 #          utilities players reason  ply words tokens refused first_proposal winner agreed pareto unspoken
-DEAL = Row((7, 4), AB, "deal", 6, 30, 60, 0, 4, None, True, True, False)
-GREEDY = Row((0, 10), ("b", "a"), "deal", 5, 20, 40, 1, 2, None, True, True, True)
-NO_DEAL = Row((0, 0), AB, "no deal", 12, 50, 100, 0, 6, None, False, False)
-ABORTED = Row((0, 0), ("b", "a"), "aborted", 3, 12, None, 5, None, None, False, False)
-EVEN = Row((5, 5), AB, "deal", 5, 28, 50, 0, 3, None, True, False)
+DEAL = FinishedMatch((7, 4), AB, "deal", 6, 30, 60, 0, 4, None, True, True, False)
+GREEDY = FinishedMatch((0, 10), ("b", "a"), "deal", 5, 20, 40, 1, 2, None, True, True, True)
+NO_DEAL = FinishedMatch((0, 0), AB, "no deal", 12, 50, 100, 0, 6, None, False, False)
+ABORTED = FinishedMatch((0, 0), ("b", "a"), "aborted", 3, 12, None, 5, None, None, False, False)
+EVEN = FinishedMatch((5, 5), AB, "deal", 5, 28, 50, 0, 3, None, True, False)
 FIVE = [DEAL, GREEDY, NO_DEAL, ABORTED, EVEN]
 
 
@@ -150,10 +150,10 @@ def test_tokens_are_missing_where_no_server_counts_them() -> None:
 
 def test_strict_competition_keeps_both_seats_of_a_deal_of_nothing_to_nothing() -> None:
     rows = [
-        Row((3, -3), AA, "deal", 4, agreed=True),  # 3 is above 0
-        Row((0, 0), AA, "deal", 6, agreed=True),  # both kept
-        Row((0, 0), AA, "no deal", 50, agreed=False),  # neither
-        Row((0, 0), AA, "aborted", 2, agreed=False),  # neither
+        FinishedMatch((3, -3), AA, "deal", 4, agreed=True),  # 3 is above 0
+        FinishedMatch((0, 0), AA, "deal", 6, agreed=True),  # both kept
+        FinishedMatch((0, 0), AA, "no deal", 50, agreed=False),  # neither
+        FinishedMatch((0, 0), AA, "aborted", 2, agreed=False),  # neither
     ]
     columns = negotiation(of_rows(rows), -1).columns
     assert columns["score_mean"].value == 0
@@ -180,7 +180,7 @@ def test_figures_agree_with_the_rules_of_the_game(objective: str | float, seed: 
         assert utilities(context, split, lam) == (first + lam * second, second + lam * first)
         exact.append((utilities(context, split, lam), True, is_pareto_optimal(context, split, lam)))
     rows = [
-        Row((float(u), float(v)), AA, "deal" if agreed else "no deal", 5, agreed=agreed, pareto=pareto)
+        FinishedMatch((float(u), float(v)), AA, "deal" if agreed else "no deal", 5, agreed=agreed, pareto=pareto)
         for (u, v), agreed, pareto in exact
     ]
     columns = negotiation(of_rows(rows), float(lam)).columns
@@ -204,16 +204,16 @@ def test_figures_agree_with_the_rules_of_the_game(objective: str | float, seed: 
 # ---- Taboo ------------------------------------------------------------------------
 
 
-def games() -> Matches:
+def games() -> MatchTable:
     """Six games: a attacks in four of them."""
     return of_rows(
         [
-            Row((1, -1), AB, "attacker wins", 4, 10, winner=0),
-            Row((1, -1), AB, "attacker wins", 2, 12, winner=0),
-            Row((-1, 1), AB, "defender wins", 6, 20, winner=1),
-            Row((-1, 0), AB, "attacker breaks the rules", 3, 18),
-            Row((0, 0), ("b", "a"), "tied game", 10, 60),
-            Row((0, 0), ("b", "a"), "aborted", 5, 30, violations=6),
+            FinishedMatch((1, -1), AB, "attacker wins", 4, 10, winner=0),
+            FinishedMatch((1, -1), AB, "attacker wins", 2, 12, winner=0),
+            FinishedMatch((-1, 1), AB, "defender wins", 6, 20, winner=1),
+            FinishedMatch((-1, 0), AB, "attacker breaks the rules", 3, 18),
+            FinishedMatch((0, 0), ("b", "a"), "tied game", 10, 60),
+            FinishedMatch((0, 0), ("b", "a"), "aborted", 5, 30, violations=6),
         ]
     )
 

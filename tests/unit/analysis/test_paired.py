@@ -4,7 +4,7 @@ import pytest
 
 from app.analysis.bootstrap import Figure
 from app.analysis.distributions import differences
-from app.analysis.matches import Row, of_rows
+from app.analysis.matches import FinishedMatch, of_rows
 from app.analysis.metrics import negotiation
 from app.analysis.paired import paired
 
@@ -12,11 +12,11 @@ AB, BA = ("a", "b"), ("b", "a")
 FEW_SEEDS = {"no_interval": "fewer than 10 seeds"}
 
 
-def twice(first: tuple[int, int], second: tuple[int, int], scene: int) -> list[Row]:
+def twice(first: tuple[int, int], second: tuple[int, int], scene: int) -> list[FinishedMatch]:
     """A game that was played from either side; the points go by seat."""
     agreed = (any(first), any(second))
     return [
-        Row(points, players, "deal" if deal else "no deal", 5, agreed=deal, scene=scene)
+        FinishedMatch(points, players, "deal" if deal else "no deal", 5, agreed=deal, scene=scene)
         for points, players, deal in zip((first, second), (AB, BA), agreed, strict=True)
     ]
 
@@ -41,7 +41,7 @@ def test_a_seed_counts_when_it_was_played_from_both_sides() -> None:
 
 
 def test_matches_are_pairs_where_the_seats_were_not_swapped_and_it_is_said_who_sat_first() -> None:
-    rows = [Row((points, 5), BA, "deal", 4, agreed=True) for points in range(10)]
+    rows = [FinishedMatch((points, 5), BA, "deal", 4, agreed=True) for points in range(10)]
     found = paired(of_rows(rows), ("a", "b"), "negotiation")
     assert found is not None
     assert (found.pairing, found.pairs, found.always_first) == ("matches", 10, "b")
@@ -64,10 +64,10 @@ def test_who_is_ahead_follows_from_the_interval_and_turning_changes_sides() -> N
 
 def test_taboo_compares_how_often_each_won() -> None:
     rows = [
-        Row((1, -1), AB, "attacker wins", 4, winner=0, scene=1),
-        Row((0, 0), BA, "tied game", 4, scene=1),
-        Row((-1, 1), AB, "defender wins", 4, winner=1, scene=2),
-        Row((-1, 1), BA, "defender wins", 4, winner=1, scene=2),
+        FinishedMatch((1, -1), AB, "attacker wins", 4, winner=0, scene=1),
+        FinishedMatch((0, 0), BA, "tied game", 4, scene=1),
+        FinishedMatch((-1, 1), AB, "defender wins", 4, winner=1, scene=2),
+        FinishedMatch((-1, 1), BA, "defender wins", 4, winner=1, scene=2),
     ]
     found = paired(of_rows(rows), ("a", "b"), "taboo")
     assert found is not None
@@ -81,7 +81,7 @@ def test_taboo_compares_how_often_each_won() -> None:
     ids=["one against itself", "three", "one of them alone", "none"],
 )
 def test_there_is_no_difference_of_other_than_two(players: list[tuple[str, str]]) -> None:
-    matches = of_rows([Row((1, 2), each, "deal", 4, agreed=True) for each in players])
+    matches = of_rows([FinishedMatch((1, 2), each, "deal", 4, agreed=True) for each in players])
     assert paired(matches, matches.players or ("a", "b"), "negotiation") is None
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.datasets.exporters.lm_selfplay import write_lm_selfplay
 from app.datasets.importers.lm_selfplay import LmSelfplay
-from app.datasets.records import ImportedMatch, Seat, check
+from app.datasets.records import ImportedMatch, ImportedSeat, check
 from app.errors import Invalid
 from app.matches import engine
 from app.matches.events import Aborted, Event, Violated, from_json, to_json
@@ -51,7 +51,7 @@ def again(matches, folder):
             "negotiation",
             {},
             tuple(map(from_json, json.loads(events))),
-            (Seat("model"), Seat("model")),
+            (ImportedSeat("model"), ImportedSeat("model")),
             json.loads(facts),
             tokens,
         )
