@@ -96,5 +96,5 @@ def _extensions(app: Flask, settings: Settings) -> None:
     )
     limits = ConnectionLimits(socketio.server, settings, (sockets.NAMESPACE, watch.NAMESPACE))
     app.wsgi_app = limits.install(app.wsgi_app)  # type: ignore[method-assign,assignment]
-    sockets.Play(app, settings).register(socketio.server)
-    watch.Watch(app).register(socketio.server)
+    sockets.PlayNamespace(app, settings).register(socketio.server)
+    watch.WatchNamespace(app).register(socketio.server)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TextIO
 
 from training.config import Config, SftConfig, TinyConfig, read_config
-from training.errors import Failed, Refused, is_disk_full, one_line
-from training.progress import Progress, Stop
+from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
+from training.progress import Progress, StopRequest
 
 METHODS: dict[str, type[Config]] = {"sft": SftConfig, "tiny": TinyConfig}
 HELP = {"sft": "goes on from a checkpoint", "tiny": "begins from nothing"}
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.method == CHECK:
         return _check(options.folder)
-    stop = Stop()
+    stop = StopRequest()
     threading.excepthook = _leave_to_the_main_thread
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop.ask)
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         events = options.progress if os.environ.get("RANK", "0") == "0" else Path(os.devnull)
         with _stream(events) as stream:
             return _run(options.method, options.config, Progress(stream), stop)
-    except Refused as error:
+    except TrainingRefused as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -65,8 +65,8 @@ def _check(folder: Path) -> int:
     try:
         print(json.dumps(import_module("training.check").facts(folder)))
         return 0
-    except (Refused, MemoryError, OSError, RuntimeError) as error:
-        print(f"error: {error if isinstance(error, Refused) else one_line(error)}", file=sys.stderr)
+    except (TrainingRefused, MemoryError, OSError, RuntimeError) as error:
+        print(f"error: {error if isinstance(error, TrainingRefused) else one_line(error)}", file=sys.stderr)
         return 2
 
 
@@ -78,7 +78,7 @@ def _prepare_libraries() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", _PATIENCE)
 
 
-def _run(method: str, path: Path, progress: Progress, stop: Stop) -> int:
+def _run(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
     try:
         config = read_config(METHODS[method], path)
         _prepare_libraries()
@@ -89,11 +89,11 @@ def _run(method: str, path: Path, progress: Progress, stop: Stop) -> int:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         _tell_if_possible(progress, "interrupted")
         return 130
-    except (Refused, Failed, MemoryError, OSError, RuntimeError) as error:
+    except (TrainingRefused, TrainingFailed, MemoryError, OSError, RuntimeError) as error:
         message = _message(error)
         print(f"error: {message}", file=sys.stderr)
         _tell_if_possible(progress, "failed", message=message)
-        return 2 if isinstance(error, Refused) else 1
+        return 2 if isinstance(error, TrainingRefused) else 1
 
 
 def _tell_if_possible(progress: Progress, event: str, **facts: str) -> None:
@@ -104,7 +104,7 @@ def _tell_if_possible(progress: Progress, event: str, **facts: str) -> None:
 
 def _message(error: BaseException) -> str:
     """One line. Raises the error again where nobody foresaw it."""
-    if isinstance(error, (Refused, Failed)):
+    if isinstance(error, (TrainingRefused, TrainingFailed)):
         return str(error)
     if is_disk_full(error):
         return f"the disk is full ({one_line(error)}); make room and start again"
@@ -137,7 +137,7 @@ def _stream(path: Path | None) -> Iterator[TextIO]:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a", encoding="utf-8")
     except OSError as error:
-        raise Refused(f"--progress: expected a file to write to, got {path}: {error.strerror}") from None
+        raise TrainingRefused(f"--progress: expected a file to write to, got {path}: {error.strerror}") from None
     try:
         yield file
     finally:

@@ -5,14 +5,14 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from training.progress import Progress, Stop
+from training.progress import Progress, StopRequest
 from training.trainer import PREFIX, TokenTrainer
 
 
-class Follower(TrainerCallback):
+class ProgressCallback(TrainerCallback):
     """Tells `progress` of steps, evaluations and checkpoints, and ends the training when `stop` was asked for."""
 
-    def __init__(self, progress: Progress, stop: Stop) -> None:
+    def __init__(self, progress: Progress, stop: StopRequest) -> None:
         self._progress = progress
         self._stop = stop
         self.trainer: TokenTrainer | None = None

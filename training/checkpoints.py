@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from training.data import file_hash
-from training.errors import Failed, Refused, is_disk_full, one_line
+from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
 
 PROVENANCE = "parlor.json"
 
@@ -34,15 +34,21 @@ def check(folder: Path, expected: str | None = None) -> str:
     one that is not what its `parlor.json`, or the `expected` hash, says.
     """
     if not (folder / "config.json").is_file():
-        raise Refused(f"{folder}: expected a checkpoint folder with a config.json, got none there; name another")
+        raise TrainingRefused(
+            f"{folder}: expected a checkpoint folder with a config.json, got none there; name another"
+        )
     if not any(folder.glob("*.safetensors")):
-        raise Refused(f"{folder}: expected weights as .safetensors, got none; convert them, other formats can run code")
+        raise TrainingRefused(
+            f"{folder}: expected weights as .safetensors, got none; convert them, other formats can run code"
+        )
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise Refused(f"{folder}: expected a tokenizer beside the weights, got none; put the model's own there")
+        raise TrainingRefused(f"{folder}: expected a tokenizer beside the weights, got none; put the model's own there")
     found = checkpoint_hash(folder)
     wanted = expected or read_provenance(folder).get("checkpoint_sha256", found)
     if found != wanted:
-        raise Refused(f"{folder}: expected the checkpoint with hash {wanted[:12]}…, got {found[:12]}…; it was changed")
+        raise TrainingRefused(
+            f"{folder}: expected the checkpoint with hash {wanted[:12]}…, got {found[:12]}…; it was changed"
+        )
     return found
 
 
@@ -56,14 +62,16 @@ def load(folder: Path, expected: str | None = None, dtype: torch.dtype = torch.f
             folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **options
         )
     except Exception as error:  # the library raises whatever its readers of a dozen formats raise
-        raise Refused(f"{folder}: expected a causal language model that can be loaded, got {one_line(error)}") from None
+        raise TrainingRefused(
+            f"{folder}: expected a causal language model that can be loaded, got {one_line(error)}"
+        ) from None
     if missing := sorted(found["missing_keys"]):
-        raise Refused(
+        raise TrainingRefused(
             f"{folder}: expected all weights of the model, got none for {missing[0]}; take the whole checkpoint"
         )
     known = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > known:
-        raise Refused(
+        raise TrainingRefused(
             f"{folder}: expected a tokenizer of at most {known} tokens, got {len(tokenizer)}; put the model's own there"
         )
     return model, tokenizer
@@ -81,7 +89,7 @@ def read_provenance(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError):
-        raise Refused(
+        raise TrainingRefused(
             f"{folder / PROVENANCE}: expected an object of JSON, got something else; was it cut off?"
         ) from None
 
@@ -124,5 +132,5 @@ def written(folder: Path) -> Iterator[Path]:
     except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)
         if is_disk_full(error):
-            raise Failed(f"{folder}: the disk is full ({one_line(error)}); make room and start again") from None
+            raise TrainingFailed(f"{folder}: the disk is full ({one_line(error)}); make room and start again") from None
         raise

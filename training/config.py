@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from training.errors import Refused, shown
+from training.errors import TrainingRefused, shown
 
 
 class Config(BaseModel):
@@ -98,11 +98,11 @@ def read_config(kind: type[C], path: Path) -> C:
     """The config in a file. Raises Refused, naming the field, what was expected and what came."""
     raw = _read(path)
     if not isinstance(raw, dict):
-        raise Refused(f"{path}: expected fields and their values, got {shown(raw)}")
+        raise TrainingRefused(f"{path}: expected fields and their values, got {shown(raw)}")
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        raise Refused(f"{path}: {_first_fault(kind, error)}") from None
+        raise TrainingRefused(f"{path}: {_first_fault(kind, error)}") from None
 
 
 def _read(path: Path) -> Any:
@@ -110,9 +110,9 @@ def _read(path: Path) -> Any:
         text = path.read_text(encoding="utf-8")
         return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except OSError as error:
-        raise Refused(f"{path}: expected a config file, got none: {error.strerror}") from None
+        raise TrainingRefused(f"{path}: expected a config file, got none: {error.strerror}") from None
     except (ValueError, yaml.YAMLError) as error:
-        raise Refused(f"{path}: expected YAML or JSON, got {' '.join(str(error).split())}") from None
+        raise TrainingRefused(f"{path}: expected YAML or JSON, got {' '.join(str(error).split())}") from None
 
 
 def _first_fault(kind: type[Config], error: ValidationError) -> str:

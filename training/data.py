@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch.utils.data import Sampler
 
-from training.errors import Refused, shown
-from training.rendering import Marked, Renderer
+from training.errors import TrainingRefused, shown
+from training.rendering import MarkedTokens, Renderer
 
 IGNORED = -100  # the label of a token that is not to be learnt
 ROLES = ("system", "user", "assistant")
@@ -37,17 +37,17 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TokenRows:
     """What is trained on: token sequences and the group of each, and how many conversations had to be shortened."""
 
-    sequences: tuple[Marked, ...]
+    sequences: tuple[MarkedTokens, ...]
     groups: tuple[str, ...]
     shortened: int
 
     def __len__(self) -> int:
         return len(self.sequences)
 
-    def __getitem__(self, at: int) -> tuple[int, Marked]:
+    def __getitem__(self, at: int) -> tuple[int, MarkedTokens]:
         return at, self.sequences[at]
 
     @property
@@ -61,12 +61,12 @@ def read_conversations(path: Path) -> list[Conversation]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise Refused(f"{path}: expected a dataset file, got none: {error.strerror}") from None
+        raise TrainingRefused(f"{path}: expected a dataset file, got none: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{path}: expected UTF-8 text, got something else") from None
+        raise TrainingRefused(f"{path}: expected UTF-8 text, got something else") from None
     conversations = [_conversation(f"{path}, {place}", raw) for place, raw in _objects(path, text)]
     if not conversations:
-        raise Refused(f"{path}: expected rows, got none")
+        raise TrainingRefused(f"{path}: expected rows, got none")
     return conversations
 
 
@@ -83,34 +83,34 @@ def _json(place: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Refused(f"{place}: expected JSON, got {shown(text)}: {error}") from None
+        raise TrainingRefused(f"{place}: expected JSON, got {shown(text)}: {error}") from None
 
 
 def _conversation(place: str, raw: Any) -> Conversation:
     messages = raw.get("messages") if isinstance(raw, dict) else None
     if not isinstance(messages, list) or not messages:
-        raise Refused(f'{place}: expected {{"messages": […]}}, got {shown(raw)}')
+        raise TrainingRefused(f'{place}: expected {{"messages": […]}}, got {shown(raw)}')
     for number, each in enumerate(messages, 1):
         if not isinstance(each, dict) or each.get("role") not in ROLES or not isinstance(each.get("content"), str):
-            raise Refused(
+            raise TrainingRefused(
                 f"{place}, message {number}: expected a role ({', '.join(ROLES)}) and a content, got {shown(each)}"
             )
     if messages[0]["role"] == "assistant":
-        raise Refused(f"{place}: expected a first message of the user or the system, got the assistant's")
+        raise TrainingRefused(f"{place}: expected a first message of the user or the system, got the assistant's")
     if not any(each["role"] == "assistant" and each.get("weight", 1) for each in messages):
-        raise Refused(f"{place}: expected a move of the assistant to learn from, got none")
+        raise TrainingRefused(f"{place}: expected a move of the assistant to learn from, got none")
     tokenizer = raw.get("tokenizer")
     own = (each.get("ids") for each in messages if each["role"] == "assistant")
     if tokenizer is not None and not all(isinstance(ids, list) and all(type(id_) is int for id_ in ids) for ids in own):
-        raise Refused(
+        raise TrainingRefused(
             f"{place}: expected the ids of each of the assistant's moves beside a tokenizer, got none for one"
         )
     return Conversation(place, str(raw.get("group", place.rpartition(", ")[2])), tuple(messages), tokenizer)
 
 
-def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> Rows:
+def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> TokenRows:
     """All conversations as token sequences, in their order. Raises Refused, naming the row that cannot be one."""
-    sequences: list[Marked] = []
+    sequences: list[MarkedTokens] = []
     groups: list[str] = []
     shortened = 0
     for each in conversations:
@@ -119,12 +119,12 @@ def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> Ro
             sampled = [message["ids"] for message in each.messages if message["role"] == "assistant"]
         try:
             marked, was_shortened = renderer.render(each.messages, sampled)
-        except Refused as error:
-            raise Refused(f"{each.place} ({each.group}): {error}") from None
+        except TrainingRefused as error:
+            raise TrainingRefused(f"{each.place} ({each.group}): {error}") from None
         sequences += marked
         groups += [each.group] * len(marked)
         shortened += was_shortened
-    return Rows(tuple(sequences), tuple(groups), shortened)
+    return TokenRows(tuple(sequences), tuple(groups), shortened)
 
 
 def split(conversations: Sequence[Conversation], share: float, seed: int) -> tuple[list[Conversation], ...]:
@@ -138,7 +138,9 @@ def split(conversations: Sequence[Conversation], share: float, seed: int) -> tup
     random.Random(seed).shuffle(matches)
     aside = set(matches[: max(1, round(share * len(matches)))])
     if len(aside) == len(matches):
-        raise Refused(f"eval_share: expected rows of more matches, got {len(matches)} in all; lower it or leave it out")
+        raise TrainingRefused(
+            f"eval_share: expected rows of more matches, got {len(matches)} in all; lower it or leave it out"
+        )
     kept = [each for each in conversations if _match(each.group) not in aside]
     return kept, [each for each in conversations if _match(each.group) in aside]
 
@@ -159,7 +161,7 @@ class Collator:
     def __init__(self, padding: int) -> None:
         self._padding = padding
 
-    def __call__(self, rows: Sequence[tuple[int, Marked]]) -> dict[str, torch.Tensor]:
+    def __call__(self, rows: Sequence[tuple[int, MarkedTokens]]) -> dict[str, torch.Tensor]:
         """`input_ids` and `labels` (B, T), and `rows` (B,), the rows' numbers."""
         longest = max(len(each.ids) for _, each in rows)
         ids = torch.full((len(rows), longest), self._padding)
@@ -171,14 +173,14 @@ class Collator:
         return {"input_ids": ids, "labels": labels, "rows": torch.tensor([number for number, _ in rows])}
 
 
-class Order(Sampler[int]):
+class EpochOrder(Sampler[int]):
     """The order of the rows in an epoch: a function of seed and epoch alone, whatever was drawn or killed before.
 
     Rows of like length lie together in a batch, so that little is padding, and batches come in a random order.
     `batch` counts the rows of one optimizer step: the order does not depend on how a step is accumulated.
     """
 
-    def __init__(self, rows: Rows, batch: int, seed: int) -> None:
+    def __init__(self, rows: TokenRows, batch: int, seed: int) -> None:
         self._lengths = [len(each.ids) for each in rows.sequences]
         self._batch = batch
         self._seed = seed

@@ -13,11 +13,11 @@ _FULL = (
 )
 
 
-class Refused(Exception):
+class TrainingRefused(Exception):
     """The config, the data or the base model cannot be trained with; nothing was begun. Exit code 2."""
 
 
-class Failed(Exception):
+class TrainingFailed(Exception):
     """A training that had begun cannot go on; its last good checkpoint stays. Exit code 1."""
 
 

@@ -25,7 +25,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Stop:
+class StopRequest:
     """Somebody's wish that the training end. During the steps it is granted after the current one, else at once."""
 
     def __init__(self) -> None:

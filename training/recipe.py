@@ -14,11 +14,11 @@ from transformers.integrations.integration_utils import TensorBoardCallback
 from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
-from training.callbacks import Follower
+from training.callbacks import ProgressCallback
 from training.config import Config
-from training.data import Conversation, Rows, file_hash, read_conversations, render_rows, split
-from training.errors import Refused
-from training.progress import Progress, Stop
+from training.data import Conversation, TokenRows, file_hash, read_conversations, render_rows, split
+from training.errors import TrainingRefused
+from training.progress import Progress, StopRequest
 from training.rendering import Renderer
 from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
 
@@ -30,14 +30,16 @@ _NO_SETTINGS = {"data", "eval_data", "chat_template", "base", "base_sha256", "ou
 def prepare(config: Config) -> None:
     """Seeds, threads and determinism, before a model is made. Raises Refused where the output cannot be written."""
     if config.output.exists():
-        raise Refused(
+        raise TrainingRefused(
             f"output: expected a folder that is not there yet, got {config.output}; remove it or name another"
         )
     for folder in (config.output.parent, config.run_folder):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Refused(f"output: expected a folder that can be written, got {folder}: {error.strerror}") from None
+            raise TrainingRefused(
+                f"output: expected a folder that can be written, got {folder}: {error.strerror}"
+            ) from None
     if config.threads:
         torch.set_num_threads(config.threads)
     disable_progress_bar()
@@ -63,13 +65,21 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
         try:
             tokenizer.chat_template = config.chat_template.read_text(encoding="utf-8")
         except OSError as error:
-            raise Refused(f"chat_template: expected a file, got {config.chat_template}: {error.strerror}") from None
+            raise TrainingRefused(
+                f"chat_template: expected a file, got {config.chat_template}: {error.strerror}"
+            ) from None
     longest = checkpoints.length_of(model)
     return Renderer(tokenizer, min(longest, config.max_length or longest))
 
 
 def train(
-    config: Config, method: str, model: Any, tokenizer: Any, base: Mapping[str, Any], progress: Progress, stop: Stop
+    config: Config,
+    method: str,
+    model: Any,
+    tokenizer: Any,
+    base: Mapping[str, Any],
+    progress: Progress,
+    stop: StopRequest,
 ) -> None:
     """Trains a model on the config's rows and writes the checkpoint. `base` says in the provenance what it began from.
 
@@ -81,7 +91,7 @@ def train(
     aside = render_rows(aside_rows, render) if aside_rows else None
     provenance = _provenance(config, method, base, rows)
     last = _last_checkpoint(config, provenance)
-    follower = Follower(progress, stop)
+    follower = ProgressCallback(progress, stop)
     trainer = TokenTrainer(
         config, model, tokenizer, rows, aside, provenance=provenance, callbacks=_callbacks(config, follower, last)
     )
@@ -107,7 +117,7 @@ def _settings(config: Config) -> dict[str, Any]:
     return {name: value for name, value in config if name not in _NO_SETTINGS}
 
 
-def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
+def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: TokenRows) -> dict[str, Any]:
     """What makes the model what it is. Files by name and hash: their folders are another machine's tomorrow."""
     named = {name: value.name if isinstance(value, Path) else value for name, value in config}
     facts = {"method": method, "seed": config.seed, **base, "data_sha256": file_hash(config.data)}
@@ -140,14 +150,14 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
                 if name == "config"
                 else name
             )
-            raise Refused(
+            raise TrainingRefused(
                 f"{run}: expected a training like the one that was begun there, got another {other};"
                 " name another run folder, or set resume: false to begin anew"
             )
     return found[-1]
 
 
-def _callbacks(config: Config, follower: Follower, last: Path | None) -> list[TrainerCallback]:
+def _callbacks(config: Config, follower: ProgressCallback, last: Path | None) -> list[TrainerCallback]:
     logs = config.run_folder / "tensorboard"
     begun = int(last.name.removeprefix(PREFIX)) + 1 if last else 0
     callbacks: list[TrainerCallback] = [follower, TensorBoardCallback(SummaryWriter(str(logs), purge_step=begun))]

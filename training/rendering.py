@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from training.errors import Refused
+from training.errors import TrainingRefused
 
 Message = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ _ROOM = 8  # the part of a model's length that a prompt leaves for the answer is
 
 
 @dataclass(slots=True)
-class Marked:
+class MarkedTokens:
     """A token sequence: `ids`, and for each whether it is to be learnt. The first token never is."""
 
     ids: list[int] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Renderer:
 
     def render(
         self, messages: Sequence[Message], sampled: Sequence[Sequence[int]] | None = None
-    ) -> tuple[list[Marked], bool]:
+    ) -> tuple[list[MarkedTokens], bool]:
         """The sequences of one conversation, and whether old turns were dropped to fit the model.
 
         `sampled` are the tokens, with the one that ended each, in which a model of this tokenizer said the assistant's
@@ -69,11 +69,11 @@ class Renderer:
         messages = self._without_control(messages)
         known = len(self._tokenizer)
         if any(not 0 <= token < known for ids in sampled or () for token in ids):
-            raise Refused(f"expected ids from 0 to {known - 1}, got others; leave the row's tokenizer out")
+            raise TrainingRefused(f"expected ids from 0 to {known - 1}, got others; leave the row's tokenizer out")
         own = [at for at, each in enumerate(messages) if each["role"] == "assistant"]
         turns = [at for at in own if messages[at].get("weight", 1)]
         said = dict(zip(own, sampled, strict=True)) if sampled is not None else {}
-        sequences: list[Marked] = []
+        sequences: list[MarkedTokens] = []
         rendered: list[int] = []  # the last sequence, with turns as the template has them
         shortened = False
         for at, (prompt, target) in zip(turns, self._turns(messages, turns), strict=True):
@@ -81,7 +81,7 @@ class Renderer:
                 prompt, target = self._shortened(messages[: at + 1], len(prompt) + len(target))
                 shortened = True
             if not sequences or prompt[: len(rendered)] != rendered:
-                sequences.append(Marked())
+                sequences.append(MarkedTokens())
                 rendered = []
             ids = list(said.get(at, ()))
             sequences[-1].extend(prompt[len(rendered) :], ids if ids[-1:] == target[-1:] else target)
@@ -108,7 +108,7 @@ class Renderer:
         while len(ids) > longest:
             kept = next(shorter, None)
             if kept is None:
-                raise Refused(
+                raise TrainingRefused(
                     f"expected rules and last turn in {longest} of the {self.longest} tokens that the model can take,"
                     f" got {fewest} in the shortest form; prompt it in fewer words, or take one that can take more"
                 )
@@ -136,18 +136,18 @@ class Renderer:
                 )
             )
         except TemplateError as error:
-            raise Refused(f"the chat template cannot take it: {' '.join(str(error).split())}") from None
+            raise TrainingRefused(f"the chat template cannot take it: {' '.join(str(error).split())}") from None
 
     def _split(self, prompt: list[int], whole: list[int]) -> tuple[list[int], list[int]]:
         """What follows the prompt up to the last control token, which ends the turn."""
         if whole[: len(prompt)] != prompt:
-            raise Refused(
+            raise TrainingRefused(
                 "the chat template asks for a turn in other tokens than it renders it in;"
                 " name another with chat_template"
             )
         ends = [at for at in range(len(prompt), len(whole)) if whole[at] in self._ends]
         if not ends:
-            raise Refused(
+            raise TrainingRefused(
                 "expected a chat template that ends the assistant's turn with a control token, got one that does not;"
                 " name another with chat_template"
             )
@@ -160,7 +160,7 @@ class Renderer:
             fewest = len(prompt) + len(target)
             if fewest <= self.longest:
                 return prompt, target
-        raise Refused(
+        raise TrainingRefused(
             f"expected rules and a turn in {self.longest} tokens, which is what the model can take,"
             f" got {fewest} in the shortest form; build the dataset with shorter prompts"
             " (`flask dataset build --style compact`), give tiny a larger length, or raise max_length if it is set"
@@ -199,7 +199,7 @@ def without_control(text: str, control: Sequence[str]) -> str:
     return text
 
 
-def marked_text(sequence: Marked, tokenizer: Any) -> str:
+def marked_text(sequence: MarkedTokens, tokenizer: Any) -> str:
     """A sequence for people: the text of each run of tokens, what is to be learnt in [brackets]."""
     runs: list[tuple[bool, list[int]]] = []
     for token, learnt in zip(sequence.ids, sequence.learnt, strict=True):

@@ -6,11 +6,11 @@ before they came here.
 
 from training.checkpoints import checkpoint_hash, load
 from training.config import SftConfig
-from training.progress import Progress, Stop
+from training.progress import Progress, StopRequest
 from training.recipe import prepare, train
 
 
-def run(config: SftConfig, progress: Progress, stop: Stop) -> None:
+def run(config: SftConfig, progress: Progress, stop: StopRequest) -> None:
     """Goes on from `base` and writes `output`. Raises as `recipe.train`."""
     prepare(config)
     model, tokenizer = load(config.base, config.base_sha256)

@@ -14,8 +14,8 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTra
 
 from training.config import TinyConfig
 from training.data import Conversation
-from training.errors import Refused
-from training.progress import Progress, Stop
+from training.errors import TrainingRefused
+from training.progress import Progress, StopRequest
 from training.recipe import prepare, read_rows, train
 from training.rendering import without_control
 
@@ -38,7 +38,7 @@ _QUOTED = (
 )
 
 
-def run(config: TinyConfig, progress: Progress, stop: Stop) -> None:
+def run(config: TinyConfig, progress: Progress, stop: StopRequest) -> None:
     """Makes tokenizer and model from the rows and writes `output`. Raises as `recipe.train`."""
     prepare(config)
     conversations, _ = read_rows(config)
@@ -54,7 +54,7 @@ def words_of(conversations: Sequence[Conversation], min_count: int, max_words: i
         counts.update(_pieces(splitter, without_control(text, CONTROL)))
     words = [word for word, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])) if count >= min_count]
     if not words:
-        raise Refused(f"min_count: expected words that occur {min_count} times in the rows, got none; lower it")
+        raise TrainingRefused(f"min_count: expected words that occur {min_count} times in the rows, got none; lower it")
     return words[:max_words]
 
 

@@ -22,8 +22,8 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from training.checkpoints import unfinished, write_provenance, written
 from training.config import Config
-from training.data import IGNORED, Collator, Order, Rows
-from training.errors import Failed
+from training.data import IGNORED, Collator, EpochOrder, TokenRows
+from training.errors import TrainingFailed
 
 PREFIX = "checkpoint-"
 MOST_LOGGED = 300  # steps that are told of where it is left to us
@@ -74,8 +74,8 @@ class TokenTrainer(Trainer):
         config: Config,
         model: Any,
         tokenizer: Any,
-        rows: Rows,
-        aside: Rows | None,
+        rows: TokenRows,
+        aside: TokenRows | None,
         *,
         provenance: Mapping[str, Any],
         callbacks: Sequence[TrainerCallback] = (),
@@ -99,11 +99,11 @@ class TokenTrainer(Trainer):
             callbacks=list(callbacks),
         )
         self.remove_callback(PrinterCallback)
-        self.add_callback(_Check(self.check_step))
+        self.add_callback(_GradientCheck(self.check_step))
 
-    def _get_train_sampler(self, *_: Any) -> Order:
+    def _get_train_sampler(self, *_: Any) -> EpochOrder:
         step = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
-        return Order(self._rows, step, self._config.seed)
+        return EpochOrder(self._rows, step, self._config.seed)
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
         """Forward and backward of one micro-batch; keeps which rows it held, for `check_step`."""
@@ -123,7 +123,7 @@ class TokenTrainer(Trainer):
             what = "gradient" if all(finite[:-1]) else "loss"
             last = checkpoints_in(self._config.run_folder)
             kept = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
-            raise Failed(
+            raise TrainingFailed(
                 f"step {self.state.global_step + 1}: expected a {what} that is a number, got NaN or infinity on"
                 f" {', '.join(groups)}; {kept}; lower learning_rate or look at these rows"
             )
@@ -149,7 +149,9 @@ class TokenTrainer(Trainer):
                 total += sums.double().sum().cpu()
         loss = float(total / tokens)
         if not math.isfinite(loss):
-            raise Failed(f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}")
+            raise TrainingFailed(
+                f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}"
+            )
         metrics = {"eval_loss": loss, "eval_tokens": float(tokens)}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
@@ -201,7 +203,7 @@ class TokenTrainer(Trainer):
         return {**where, "metrics": latest}
 
 
-class _Check(TrainerCallback):
+class _GradientCheck(TrainerCallback):
     """Calls `check_step` at the one moment when gradients are whole and weights still good."""
 
     def __init__(self, check: Callable[[], None]) -> None:

@@ -17,11 +17,11 @@ from workers import heartbeat
 
 
 @dataclass(slots=True)
-class _Process:
+class _WorkerState:
     desk: WorkerContext | None = None
 
 
-_process = _Process()
+_process = _WorkerState()
 
 
 def open_desk(settings: Settings) -> None:

@@ -48,7 +48,7 @@ class Program:
     answers: Callable[[], bool] | None = None
 
 
-class Child:
+class ManagedProcess:
     """A program and the process that runs it just now, if any. For the main thread alone.
 
     Linux tells a child of the death of the thread that started it, not of the process.

@@ -27,7 +27,7 @@ from app.config import ROOT, Settings, load_settings
 from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid
 from workers import broker
-from workers.managed_process import Child, Program, end_leftover, end_with
+from workers.managed_process import ManagedProcess, Program, end_leftover, end_with
 
 TICK = 0.1  # seconds between two looks at the children
 START_SECONDS = 60.0
@@ -64,7 +64,7 @@ class Supervisor:
         near, far = os.pipe()
         self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start or _stop
         self._children = [
-            Child(
+            ManagedProcess(
                 program,
                 settings.home / "run",
                 settings.home / "logs",
@@ -195,7 +195,7 @@ class Supervisor:
                 time.sleep(TICK / 4)
 
     @staticmethod
-    def _show_output(child: Child) -> None:
+    def _show_output(child: ManagedProcess) -> None:
         for line in child.new_lines():
             if line.strip():
                 say(f"{child.name:>6} | {line}")

@@ -23,7 +23,7 @@ from app.files import pour
 T = TypeVar("T")
 
 
-class Refusal(click.ClickException):
+class UsageRefused(click.ClickException):
     """One line on stderr and exit code 2."""
 
     exit_code = 2
@@ -32,7 +32,7 @@ class Refusal(click.ClickException):
         super().__init__(" ".join(message.split()))
 
 
-class Stopped(Refusal):
+class CommandFailed(UsageRefused):
     """One line on stderr and exit code 1: not a bad command, but something that cannot go on."""
 
     exit_code = 1
@@ -53,17 +53,19 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except AppError as error:
-        raise Refusal(error.message) from None
+        raise UsageRefused(error.message) from None
     except DBAPIError as error:
         if not isinstance(error, OperationalError | ProgrammingError):
             raise
         reason = str(error.orig).splitlines()[0]
-        raise Refusal(f"database: expected one that is ready, got {reason!r}; `flask doctor` says what to do") from None
+        raise UsageRefused(
+            f"database: expected one that is ready, got {reason!r}; `flask doctor` says what to do"
+        ) from None
     except KeyboardInterrupt:
         raise Interrupted("Interrupted.") from None
 
 
-class Several(click.Option):
+class RepeatableOption(click.Option):
     """An option that may be repeated, and that also takes the arguments after it that `belongs` says are its own."""
 
     def __init__(self, *args: Any, belongs: Callable[[str], bool], **kwargs: Any) -> None:
@@ -94,7 +96,7 @@ class Command(click.Command):
 
     def _spread(self, args: Sequence[str]) -> list[str]:
         """Write `--config a=1 b=2` out as `--config a=1 --config b=2`."""
-        options = {name: each for each in self.params if isinstance(each, Several) for name in each.opts}
+        options = {name: each for each in self.params if isinstance(each, RepeatableOption) for name in each.opts}
         spread: list[str] = []
         taker: str | None = None  # the option that takes the arguments after its first
         for argument in args:
@@ -131,7 +133,7 @@ def _short_usage_errors(name: str | None, parent: click.Context | None) -> Itera
         raise
     except click.UsageError as error:
         path = f"{parent.command_path} {name}" if parent else name
-        raise Refusal(f"{error.format_message().rstrip('.')}; `{path} --help` shows how it is used") from None
+        raise UsageRefused(f"{error.format_message().rstrip('.')}; `{path} --help` shows how it is used") from None
 
 
 def settings() -> Settings:

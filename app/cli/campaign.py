@@ -19,10 +19,10 @@ from app.campaigns.listing import evaluated, figure_of, results
 from app.campaigns.material import parted
 from app.campaigns.spec import METHODS, PARTNER, STARTS, read_spec
 from app.cli.base import (
+    CommandFailed,
     Group,
     Interrupted,
-    Several,
-    Stopped,
+    RepeatableOption,
     check_one_format,
     ensure_database,
     is_pair,
@@ -71,9 +71,15 @@ campaign = Group("campaign", help="Have a model learn from its own matches, agai
 @click.option(
     "--start", type=click.Choice(STARTS), default=STARTS[0], show_default=True, help="What a training goes on from."
 )
-@click.option("--config", cls=Several, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop.")
 @click.option(
-    "--train", cls=Several, belongs=is_pair, metavar="K=V", help="Of the training. [epochs=12 learning_rate=0.001]"
+    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop."
+)
+@click.option(
+    "--train",
+    cls=RepeatableOption,
+    belongs=is_pair,
+    metavar="K=V",
+    help="Of the training. [epochs=12 learning_rate=0.001]",
 )
 @click.option("--contexts", metavar="FILE", help="Negotiation: contexts, of which a tenth is held out. [generated]")
 @click.option("--words", metavar="FILE", help="Taboo: target words, of which a tenth is held out, or all. [all]")
@@ -222,7 +228,7 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
         _say(described)
     if described["status"] in (states.FAILED, states.CANCELLED):
         why = f": {described['error']}; once that is mended, {again}" if described["error"] else f"; {again}"
-        raise Stopped(f"campaign {campaign_id} was stopped{why}")
+        raise CommandFailed(f"campaign {campaign_id} was stopped{why}")
 
 
 def _say(described: dict[str, Any]) -> None:

@@ -14,17 +14,17 @@ from sqlalchemy.orm import Session
 from app import states
 from app.cli.base import (
     Command,
+    CommandFailed,
     Group,
     Interrupted,
-    Several,
-    Stopped,
+    RepeatableOption,
     ensure_database,
     is_pair,
     print_json,
     read_pairs,
     settings,
 )
-from app.cli.progress_bar import Climbing
+from app.cli.progress_bar import TrainingBar
 from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
@@ -44,7 +44,9 @@ job = Group("job", help="List, show, cancel and resume training jobs; `flask tra
 @click.option("--base", metavar="MODEL", help="The local model that sft goes on from.")
 @click.option("--name", required=True, metavar="NAME", help="What the new model is called.")
 @click.option("--backend", type=click.Choice(BACKENDS), default=LOCAL, show_default=True, help="Where it is trained.")
-@click.option("--config", cls=Several, belongs=is_pair, metavar="K=V", help="A field of the training: epochs=3.")
+@click.option(
+    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A field of the training: epochs=3."
+)
 @click.option("--queue", is_flag=True, help="Hand the job to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @with_appcontext
@@ -154,7 +156,7 @@ def train_here(job_id: int) -> bool:
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with Climbing(job_id) as bar:
+        with TrainingBar(job_id) as bar:
             run_job(TrainingContext(db.engine, settings(), uuid.uuid4().hex, stop, bar.told), job_id)
     finally:
         for number, handler in before.items():
@@ -184,9 +186,9 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
         )
         click.echo(f"Job {number} made {described['model']}, {_place(described)}, in {described['checkpoint']}.{best}")
     if status == states.CANCELLED:
-        raise Stopped(f"job {number} was cancelled at {_place(described)}; {again}")
+        raise CommandFailed(f"job {number} was cancelled at {_place(described)}; {again}")
     if status == states.FAILED:
-        raise Stopped(f"job {number} stopped: {described['error']}; once that is mended, {again}")
+        raise CommandFailed(f"job {number} stopped: {described['error']}; once that is mended, {again}")
 
 
 def _place(described: dict[str, Any]) -> str:

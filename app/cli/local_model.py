@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, Several, ensure_database, print_json, read_value, settings
+from app.cli.base import Command, RepeatableOption, ensure_database, print_json, read_value, settings
 from app.cli.model_format import described, next_steps
 from app.config import ROOT
 from app.errors import Invalid
@@ -24,7 +24,9 @@ _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
 @click.argument("name")
 @click.option("--path", required=True, metavar="FOLDER", help="config.json, safetensors and a tokenizer.")
 @click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
-@click.option("--game", "games", cls=Several, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]")
+@click.option(
+    "--game", "games", cls=RepeatableOption, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]"
+)
 @click.option("--prompt-style", default="full", show_default=True, metavar="STYLE", help="How it is prompted.")
 @click.option("--temperature", metavar="T", help="0, which is greedy, to 2. [default: 1]")
 @click.option("--top-k", metavar="K", help="Sample from the K likeliest tokens. [default: all]")

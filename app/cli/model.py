@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from app.cli.base import (
+    CommandFailed,
     Group,
-    Several,
-    Stopped,
+    RepeatableOption,
     ensure_database,
     is_pair,
     print_json,
@@ -68,7 +68,9 @@ def list_(game: str | None, as_json: bool) -> None:
 @click.option("--organisation", metavar="O", help="The organisation that pays.")
 @click.option("--key-env", metavar="VARIABLE", help="NAME of the variable that holds the key; '' for a server without.")
 @click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
-@click.option("--game", "games", cls=Several, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]")
+@click.option(
+    "--game", "games", cls=RepeatableOption, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]"
+)
 @click.option("--temperature", metavar="T", help="0 to 2, or none: not sent. [default: 1]")
 @click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
 @click.option("--timeout", metavar="SECONDS", help="Of each attempt. [default: 60]")
@@ -79,7 +81,7 @@ def list_(game: str | None, as_json: bool) -> None:
 @click.option(
     "--option",
     "more",
-    cls=Several,
+    cls=RepeatableOption,
     belongs=is_pair,
     metavar="NAME=VALUE",
     help="top_p, seed, extra, price_in, price_out.",
@@ -196,7 +198,7 @@ def test(name: str, as_json: bool) -> None:
         legal = f", which is no legal move: {result['refused']}" if result["refused"] else ", a legal move"
         click.echo(f"{name} answered in {result['latency']:.1f} s{legal}.")
     if not result["ok"]:
-        raise Stopped(f"{name} did not answer: {result['error']}")
+        raise CommandFailed(f"{name} did not answer: {result['error']}")
 
 
 @model.command("set")

@@ -15,7 +15,16 @@ import click
 from flask.cli import with_appcontext
 from sqlalchemy import Engine
 
-from app.cli.base import Command, Interrupted, Several, ensure_database, is_pair, print_json, read_pairs, settings
+from app.cli.base import (
+    Command,
+    Interrupted,
+    RepeatableOption,
+    ensure_database,
+    is_pair,
+    print_json,
+    read_pairs,
+    settings,
+)
 from app.config import Settings
 from app.errors import Invalid
 from app.extensions import db, reading, writing
@@ -31,7 +40,7 @@ SOURCE = "terminal"
 
 
 @dataclass(slots=True)
-class Sitting:
+class TerminalSession:
     """One person at a terminal in one match."""
 
     database: Engine
@@ -52,7 +61,9 @@ class Sitting:
 @click.argument("game")
 @click.option("--against", required=True, metavar="MODEL", help="A model's name, as `flask model list` shows it.")
 @click.option("--role", metavar="ROLE", help="attacker or defender, in taboo. [default: drawn]")
-@click.option("--config", cls=Several, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop.")
+@click.option(
+    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop."
+)
 @click.option("--contexts", metavar="FILE", help="Draw the items and their values from this file.")
 @click.option("--seed", metavar="N", help="Play the match that this number gives. [default: drawn]")
 @click.option("--json", "as_json", is_flag=True, help="Print the end as JSON; the conversation goes to stderr.")
@@ -86,7 +97,7 @@ def play(
         sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text become a move that is refused
     stream = sys.stderr if as_json else sys.stdout
     at_once = settings().model_copy(update={"READING_WORDS_PER_MINUTE": 0})
-    sitting = Sitting(db.engine, at_once, record, seat, stream)
+    sitting = TerminalSession(db.engine, at_once, record, seat, stream)
     _play_to_the_end(sitting, opponent)
     if as_json:
         print_json(_result(sitting, against))
@@ -96,7 +107,7 @@ def _scripted(seat: StoredSeat) -> bool:
     return seat.spec is not None and seat.spec.kind == "scripted"
 
 
-def _play_to_the_end(sitting: Sitting, opponent: StoredSeat) -> None:
+def _play_to_the_end(sitting: TerminalSession, opponent: StoredSeat) -> None:
     """Play, show how it ended, and leave no match open, however the person goes."""
     try:
         try:
@@ -111,7 +122,7 @@ def _play_to_the_end(sitting: Sitting, opponent: StoredSeat) -> None:
         raise Interrupted(f"Interrupted: you have left match {sitting.record.id}.") from None
 
 
-def _take_turns(sitting: Sitting, answer: Callable[[], StoredMatch]) -> None:
+def _take_turns(sitting: TerminalSession, answer: Callable[[], StoredMatch]) -> None:
     for line in (*terminal.opening_lines(_view(sitting)), "Type /help to see what you can do.", ""):
         sitting.say(line)
     while not sitting.record.match.over:
@@ -122,7 +133,7 @@ def _take_turns(sitting: Sitting, answer: Callable[[], StoredMatch]) -> None:
             _person_turn(sitting)
 
 
-def _person_turn(sitting: Sitting) -> None:
+def _person_turn(sitting: TerminalSession) -> None:
     """Read one line and do what it says. A refusal is shown and the turn stays."""
     sitting.say("> ", end="")
     typed = terminal.read_line(_view(sitting), _read_typed(sitting))
@@ -141,14 +152,14 @@ def _person_turn(sitting: Sitting) -> None:
             sitting.say(typed.text)
 
 
-def _read_typed(sitting: Sitting) -> str:
+def _read_typed(sitting: TerminalSession) -> str:
     line = input()
     if not sys.stdin.isatty():
         sitting.say(line)  # what comes from a pipe is shown, as a terminal would have
     return line
 
 
-def _submit(sitting: Sitting, text: str) -> None:
+def _submit(sitting: TerminalSession, text: str) -> None:
     longest = sitting.settings.MOVE_CHARACTERS
     if len(text) > longest:
         sitting.say(f"Please make it shorter: {longest} characters at most, got {len(text)}.")
@@ -161,7 +172,7 @@ def _submit(sitting: Sitting, text: str) -> None:
         sitting.say(receipt.answer.message)
 
 
-def _resign(sitting: Sitting) -> None:
+def _resign(sitting: TerminalSession) -> None:
     gone = live.Submission(sitting.record.id, sitting.seat, None)
     sitting.record = live.commit(sitting.database, gone, instant=False).record
 
@@ -170,7 +181,7 @@ def _resign(sitting: Sitting) -> None:
 
 
 @contextlib.contextmanager
-def _partner(sitting: Sitting, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
+def _partner(sitting: TerminalSession, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
     """What plays the model's turns: a script answers within the step, any other model is asked in this process."""
     if _scripted(opponent):
         yield lambda: sitting.record
@@ -189,7 +200,7 @@ def _partner(sitting: Sitting, opponent: StoredSeat) -> Iterator[Callable[[], St
         thread.join(2)
 
 
-def _answered(sitting: Sitting, desk: WorkerContext) -> StoredMatch:
+def _answered(sitting: TerminalSession, desk: WorkerContext) -> StoredMatch:
     """The match after the model's turn. Should a worker have been rung for it, its move is waited for."""
     tty = sitting.out.isatty()
     sitting.say(" partner: …", end="\r" if tty else "\n")
@@ -209,11 +220,11 @@ def _answered(sitting: Sitting, desk: WorkerContext) -> StoredMatch:
 # ---- What is shown ----------------------------------------------------------
 
 
-def _view(sitting: Sitting) -> Any:
+def _view(sitting: TerminalSession) -> Any:
     return sitting.record.match.view(sitting.seat)
 
 
-def _show_news(sitting: Sitting, *, own: bool = False) -> None:
+def _show_news(sitting: TerminalSession, *, own: bool = False) -> None:
     """What has been said since the last look; what the person has typed stands there already, unless `own`."""
     view = _view(sitting)
     for entry in view.transcript[sitting.shown :]:
@@ -224,7 +235,7 @@ def _show_news(sitting: Sitting, *, own: bool = False) -> None:
     sitting.shown = len(view.transcript)
 
 
-def _show_end(sitting: Sitting) -> None:
+def _show_end(sitting: TerminalSession) -> None:
     ended = sitting.record.match.ended
     if ended is None:
         return
@@ -241,7 +252,7 @@ def _detail(record: StoredMatch) -> str | None:
     return next((logged.event.detail for logged in record.log if isinstance(logged.event, Aborted)), None)
 
 
-def _result(sitting: Sitting, against: str) -> dict[str, Any]:
+def _result(sitting: TerminalSession, against: str) -> dict[str, Any]:
     match, ended = sitting.record.match, sitting.record.match.ended
     return {
         "match": sitting.record.id,

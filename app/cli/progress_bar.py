@@ -48,7 +48,7 @@ def _figures(database: Engine, round_id: int) -> tuple[int, int, int]:
 _pace: Callable[[float | None], str | None] = lambda pace: None if pace is None else f"{pace:.0f} moves/s"  # noqa: E731
 
 
-class Climbing:
+class TrainingBar:
     """Shows steps, the loss and the time that is left of a training job, from its first step on."""
 
     def __init__(self, job_id: int) -> None:

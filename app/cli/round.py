@@ -12,10 +12,10 @@ from sqlalchemy import select
 
 from app import states
 from app.cli.base import (
+    CommandFailed,
     Group,
     Interrupted,
-    Several,
-    Stopped,
+    RepeatableOption,
     ensure_database,
     is_pair,
     print_json,
@@ -47,9 +47,13 @@ def _is_name(argument: str) -> bool:
 
 @rounds.command()
 @click.argument("game")
-@click.option("--models", cls=Several, belongs=_is_name, required=True, metavar="A B", help="Of seat 0 and seat 1.")
+@click.option(
+    "--models", cls=RepeatableOption, belongs=_is_name, required=True, metavar="A B", help="Of seat 0 and seat 1."
+)
 @click.option("--matches", metavar="N", help="How many. [default: 100, or each word of --words once]")
-@click.option("--config", cls=Several, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop.")
+@click.option(
+    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop."
+)
 @click.option("--contexts", metavar="FILE", help="Negotiation: contexts to play, two lines each.")
 @click.option("--words", metavar="FILE", help="Taboo: target words, one a line, or all. [default: all]")
 @click.option("--pick", type=click.Choice(PICKS), help="How matches get theirs. [contexts: in-order, words: shuffled]")
@@ -262,7 +266,7 @@ def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
     failed = next((each for each in results if each["status"] not in (states.DONE, states.CANCELLED)), None)
     if failed is not None:
         number = failed["round_id"]
-        raise Stopped(f"round {number} stopped: {failed['error']}; `flask round resume {number}` plays the rest")
+        raise CommandFailed(f"round {number} stopped: {failed['error']}; `flask round resume {number}` plays the rest")
     if any(each["aborted"] for each in results):
         click.get_current_context().exit(ABORTED)
 

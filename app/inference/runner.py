@@ -30,7 +30,7 @@ from app.inference.requests import (
 )
 from app.players.base import REFUSED
 from training import checkpoints
-from training.errors import Refused, one_line
+from training.errors import TrainingRefused, one_line
 from training.rendering import Renderer, control_tokens
 
 _SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
@@ -55,7 +55,7 @@ class ModelRunner:
         try:
             model, self._tokenizer = checkpoints.load(checkpoint.folder, checkpoint.sha256, dtype)
             self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model))
-        except Refused as error:
+        except TrainingRefused as error:
             raise UnusableCheckpoint(str(error)) from None
         self.dtype = str(dtype).removeprefix("torch.")
         if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
@@ -76,7 +76,7 @@ class ModelRunner:
         """Make tokens of a chat. False, and a result, where it cannot be one."""
         try:
             ask.prompt = self._renderer.prompt(ask.messages, ask.most)
-        except Refused as error:
+        except TrainingRefused as error:
             ask.result = GenerationFailure(str(error), REFUSED)
             return False
         ask.most = min(ask.most, self._renderer.longest - len(ask.prompt))
@@ -137,7 +137,7 @@ class ModelRunner:
                 [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]
             )
             ends.add(example.ids[-1])
-        except (Refused, ValueError):
+        except (TrainingRefused, ValueError):
             pass  # a template that cannot take so short a chat, or a model that knows no "a"
         return frozenset(end for end in ends if end is not None)
 

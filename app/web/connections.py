@@ -23,7 +23,7 @@ from app.config import Settings
 from app.games.base import JSON
 from app.web.limits import Bucket
 from app.web.packets import BadPacket, check
-from app.web.websocket import Line, LineLimits
+from app.web.websocket import WebSocketConnection, WebSocketLimits
 
 MORE_THAN_MOVES = 10.0  # packets a second beyond MOVES_PER_SECOND: signs of life, typing, and asking for the view
 JOIN_SECONDS = 30.0  # after which a connection that is in no namespace is closed
@@ -150,14 +150,14 @@ class ConnectionLimits:
 
     # ---- What comes in ---------------------------------------------------------
 
-    def _line(self, handler: Callable[[Line], Any], server: Any) -> Line:
+    def _line(self, handler: Callable[[WebSocketConnection], Any], server: Any) -> WebSocketConnection:
         """Engine.IO's driver of a WebSocket. `handler` is a method of the connection's own socket."""
         connection = self._open[handler.__self__.sid]  # type: ignore[attr-defined]
 
         def refused(why: str) -> None:
             self._report(why, connection.address)
 
-        return Line(handler, server, LineLimits(connection.pace, check, refused))
+        return WebSocketConnection(handler, server, WebSocketLimits(connection.pace, check, refused))
 
     def _around(self, inner: WsgiApp) -> WsgiApp:
         def application(environ: JSON, start_response: Callable[..., Any]) -> Iterable[bytes]:

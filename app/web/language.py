@@ -11,11 +11,11 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.config import ENGLISH
 from app.web.seats import settings
-from app.web.translations import Words, script_words
+from app.web.translations import PageTranslations, script_words
 
 blueprint = Blueprint("language", __name__)
 _OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")  # nothing that a browser takes for another host
-_babel = Words()
+_babel = PageTranslations()
 
 
 def register(app: Flask) -> None:

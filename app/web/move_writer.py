@@ -38,7 +38,7 @@ class _Waiting:
     result: AsyncResult
 
 
-class Writer:
+class MoveWriter:
     """`submit` blocks its greenlet until the move is committed, and gives the receipt or raises."""
 
     def __init__(self, database_url: str, *, instant: bool) -> None:

@@ -29,7 +29,7 @@ from app.queues import CHANNEL, read_notice, ring
 from app.web import tickets
 from app.web.extensions import socketio
 from app.web.limits import Bucket
-from app.web.move_writer import Writer
+from app.web.move_writer import MoveWriter
 from app.web.rooms import Rooms, sender
 
 NAMESPACE = "/play"
@@ -42,14 +42,14 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SeatConnection:
     """What a socket may act on: one seat of one match."""
 
     match_id: str
     seat: int
 
 
-class Play:
+class PlayNamespace:
     """The namespace's handlers and what they share in this process. The first connection starts its loops."""
 
     def __init__(self, app: Flask, settings: Settings) -> None:
@@ -57,10 +57,10 @@ class Play:
             self._database = db.engine
         self._settings = settings
         self._instant = settings.READING_WORDS_PER_MINUTE == 0
-        self._places: dict[str, Place] = {}
-        self._paces: dict[Place, Bucket] = {}
+        self._places: dict[str, SeatConnection] = {}
+        self._paces: dict[SeatConnection, Bucket] = {}
         self._rooms = Rooms(self._database, settings.home, sender(socketio.server, NAMESPACE), self._remember)
-        self._writer: Writer | None = None
+        self._writer: MoveWriter | None = None
 
     def register(self, server: Any) -> None:
         """Put the handlers on a python-socketio server."""
@@ -84,11 +84,11 @@ class Play:
             raise Refused(_AWAY, {"code": Unavailable.code, "message": _AWAY}) from None
         except AppError as error:
             raise Refused(error.message, {"code": error.code, "message": error.message}) from None
-        self._places[sid] = Place(match_id, seat)
+        self._places[sid] = SeatConnection(match_id, seat)
         # In a greenlet of its own: the view belongs behind the packet that says that the socket is connected.
         gevent.spawn(self._enter, self._places[sid], sid)
 
-    def _enter(self, place: Place, sid: str) -> None:
+    def _enter(self, place: SeatConnection, sid: str) -> None:
         self._rooms.enter(place.match_id, place.seat, sid)
         if sid not in self._places:  # gone again before it was in; nobody would ever take it out of the room
             self._rooms.leave(place.match_id, place.seat, sid)
@@ -101,7 +101,7 @@ class Play:
             if place not in self._places.values():
                 self._paces.pop(place, None)
 
-    def move(self, place: Place, _sid: str, data: JSON) -> JSON:
+    def move(self, place: SeatConnection, _sid: str, data: JSON) -> JSON:
         """Commit a move, show everybody what it changed, and acknowledge it."""
         text, move_id, ply = data.get("text"), data.get("move_id"), data.get("ply")
         if not isinstance(text, str):
@@ -116,20 +116,20 @@ class Play:
             raise AppError(f"Please make it shorter: {longest} characters at most, got {len(text)}.", code="too_long")
         return self._submit(live.Submission(place.match_id, place.seat, text, move_id, ply))
 
-    def _slow_down(self, place: Place) -> None:
+    def _slow_down(self, place: SeatConnection) -> None:
         now = time.monotonic()
         pace = self._paces.setdefault(place, Bucket(self._settings.MOVES_PER_SECOND, now))
         if not pace.take(now):
             raise AppError("That was very quick. Please wait a moment, then send it again.", code="too_fast")
 
-    def resign(self, place: Place, _sid: str, _data: JSON) -> JSON:
+    def resign(self, place: SeatConnection, _sid: str, _data: JSON) -> JSON:
         return self._submit(live.Submission(place.match_id, place.seat, None))
 
-    def sync(self, place: Place, sid: str, _data: JSON) -> JSON:
+    def sync(self, place: SeatConnection, sid: str, _data: JSON) -> JSON:
         self._rooms.show(place.match_id, place.seat, sid)
         return {"ok": True, "ply": self._rooms.ply(place.match_id)}
 
-    def typing(self, place: Place, _sid: str, data: JSON) -> JSON:
+    def typing(self, place: SeatConnection, _sid: str, data: JSON) -> JSON:
         if not isinstance(data.get("on"), bool):
             raise Invalid(f"on: expected true or false, got {_kind(data.get('on'))}")
         self._rooms.typing(place.match_id, place.seat, data["on"])
@@ -154,7 +154,7 @@ class Play:
         answer = receipt.answer
         return _refused(answer.code or "invalid", answer.message or "", answer.violation)
 
-    def _acknowledged(self, handler: Callable[[Place, str, JSON], JSON]) -> Callable[..., JSON]:
+    def _acknowledged(self, handler: Callable[[SeatConnection, str, JSON], JSON]) -> Callable[..., JSON]:
         """Find the socket's place, and turn every refusal into an acknowledgement."""
 
         def handle(sid: str, data: Any = None, *_more: Any) -> JSON:
@@ -181,7 +181,7 @@ class Play:
             self._writer.remember(record)
 
     def _start(self) -> None:
-        self._writer = Writer(self._settings.database_url, instant=self._instant)
+        self._writer = MoveWriter(self._settings.database_url, instant=self._instant)
         gevent.spawn(self._listen)
         gevent.spawn(self._look_again)
 

@@ -88,7 +88,7 @@ class _Domain(Domain):
         return _translations(str(get_locale() or ENGLISH))
 
 
-class Words(Babel):
+class PageTranslations(Babel):
     """Flask-Babel, reading our catalogs."""
 
     @cached_property

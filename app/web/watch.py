@@ -24,7 +24,7 @@ from app.errors import Unavailable
 from app.extensions import db, is_away, reading, reason_of
 from app.games.base import JSON
 from app.web.auth import session_life, session_token
-from app.web.watched import Campaigns, Jobs, Rounds, Watched
+from app.web.watched import WatchedCampaigns, WatchedJobs, WatchedKind, WatchedRounds
 
 NAMESPACE = "/admin"
 EVERY = 0.5  # seconds between two looks
@@ -45,7 +45,7 @@ class _Watcher:
     told: dict[Row, JSON] = field(default_factory=dict)
 
 
-class Watch:
+class WatchNamespace:
     """The namespace's handlers. The first page that watches starts the loop."""
 
     def __init__(self, app: Flask) -> None:
@@ -54,7 +54,7 @@ class Watch:
             self._database = db.engine
         self._server: Any = None
         self._watchers: dict[str, _Watcher] = {}
-        self._kinds: tuple[Watched, ...] = (Rounds(), Jobs(), Campaigns())
+        self._kinds: tuple[WatchedKind, ...] = (WatchedRounds(), WatchedJobs(), WatchedCampaigns())
         self._somebody = Event()
         self._started = False
         self._life = timedelta()

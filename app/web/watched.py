@@ -19,7 +19,7 @@ from app.rounds.progress import RecentPace, figures, mean_pace
 _PRICED = 15.0  # seconds for which prices are good
 
 
-class Watched(Protocol):
+class WatchedKind(Protocol):
     """One kind of rows. A page asks for numbers of `many`, and hears of each under the name `one`."""
 
     one: str
@@ -38,7 +38,7 @@ class _Known:
     priced_at: float = float("-inf")
 
 
-class Rounds:
+class WatchedRounds:
     """Self-play rounds."""
 
     one, many = "round", "rounds"
@@ -59,7 +59,7 @@ class Rounds:
         return found
 
 
-class Jobs:
+class WatchedJobs:
     """Training jobs."""
 
     one, many = "job", "jobs"
@@ -70,7 +70,7 @@ class Jobs:
         return {row.id: figures_of(session, row) for row in rows}
 
 
-class Campaigns:
+class WatchedCampaigns:
     """Campaigns."""
 
     one, many = "campaign", "campaigns"

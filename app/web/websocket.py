@@ -42,7 +42,7 @@ def _anything(_: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LineLimits:
+class WebSocketLimits:
     """What may come over a line: how many frames a second, and which messages; `refused` is told why it was closed."""
 
     pace: Bucket = field(default_factory=lambda: Bucket(0, 0.0))
@@ -50,13 +50,15 @@ class LineLimits:
     refused: Callable[[str], None] = _anything
 
 
-class Line:
+class WebSocketConnection:
     """`wait`, `send` and `close` are Engine.IO's; so is the handler, which returns when the line is gone."""
 
-    def __init__(self, handler: Callable[["Line"], Any], server: _Server, limits: LineLimits | None = None) -> None:
+    def __init__(
+        self, handler: Callable[["WebSocketConnection"], Any], server: _Server, limits: WebSocketLimits | None = None
+    ) -> None:
         self._handler = handler
         self._longest = server.max_http_buffer_size
-        self._limits = limits or LineLimits()
+        self._limits = limits or WebSocketLimits()
         self._frames = Connection(ConnectionType.SERVER)
         self._heard: deque[str | bytes] = deque()
         self._parts: list[Any] = []  # texts, or pieces of binary data

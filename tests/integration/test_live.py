@@ -20,7 +20,7 @@ from app.models import EventRow, MatchRow
 from app.players.base import PlayerSpec
 from app.players.scripted.taboo import clues
 from app.registry import SHIPPED, ensure_baselines, find_model
-from app.web.move_writer import Writer
+from app.web.move_writer import MoveWriter
 from tests.stack import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -307,7 +307,7 @@ def test_moves_that_are_in_a_deadlock_with_somebody_else_are_played_all_the_same
     if engine.dialect.name != "postgresql":
         pytest.skip("SQLite has one writer at a time, and so no deadlocks")
     one, two = begin(engine), begin(engine)
-    writer = Writer(engine.url.render_as_string(hide_password=False), instant=True)
+    writer = MoveWriter(engine.url.render_as_string(hide_password=False), instant=True)
     touch = update(MatchRow).values(rung_at=datetime.now(UTC))
     with engine.begin() as other:
         other.exec_driver_sql("SET LOCAL deadlock_timeout = '20s'")  # so that it is the writer who is interrupted

@@ -17,7 +17,7 @@ from app.matches.stored import StoredMatch, StoredSeat
 from app.registry import find_model
 from app.web import rooms, sockets, tickets
 from app.web.rooms import Rooms
-from app.web.sockets import Play
+from app.web.sockets import PlayNamespace
 
 
 class Pages:
@@ -51,13 +51,13 @@ def record(engine: Engine) -> StoredMatch:
 
 
 @pytest.fixture
-def play(app: Flask, pages: Pages, monkeypatch: pytest.MonkeyPatch) -> Play:
+def play(app: Flask, pages: Pages, monkeypatch: pytest.MonkeyPatch) -> PlayNamespace:
     """The handlers, which hear nothing of the workers: this process is not gevent's, and listening would stall it."""
-    monkeypatch.setattr(Play, "_listen", lambda self: None)
-    return Play(app, app.config["SETTINGS"].model_copy(update={"READING_WORDS_PER_MINUTE": 100}))
+    monkeypatch.setattr(PlayNamespace, "_listen", lambda self: None)
+    return PlayNamespace(app, app.config["SETTINGS"].model_copy(update={"READING_WORDS_PER_MINUTE": 100}))
 
 
-def come(play: Play, app: Flask, record: StoredMatch, sid: str) -> None:
+def come(play: PlayNamespace, app: Flask, record: StoredMatch, sid: str) -> None:
     """A page connects, as Socket.IO tells of it."""
     ticket = tickets.issue(app.config["SETTINGS"], record.id, 0)
     play.connect(sid, {"QUERY_STRING": f"match={record.id}"}, {"ticket": ticket})
@@ -75,7 +75,7 @@ def move(engine: Engine, record: StoredMatch, seat: int, text: str) -> None:
 
 
 def test_a_page_that_is_found_gone_keeps_no_change_from_the_others(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch
 ) -> None:
     def sending(event: str, sid: str) -> None:  # Engine.IO finds out that a socket is silent when it sends to it
         if event == "change" and sid.startswith("gone"):
@@ -93,7 +93,7 @@ def test_a_page_that_is_found_gone_keeps_no_change_from_the_others(
 
 
 def test_a_page_that_comes_while_another_is_found_gone_gets_its_view(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch
 ) -> None:
     def sending(event: str, sid: str) -> None:
         if event == "change" and sid == "gone":
@@ -124,15 +124,15 @@ def test_the_web_goes_on_listening_after_whatever_goes_wrong(
 
         return broken
 
-    monkeypatch.setattr(Play, "_follow_channel", breaks("listen"))
+    monkeypatch.setattr(PlayNamespace, "_follow_channel", breaks("listen"))
     monkeypatch.setattr(Rooms, "refresh_all", breaks("refresh"))
-    come(Play(app, app.config["SETTINGS"]), app, record, "here")
+    come(PlayNamespace(app, app.config["SETTINGS"]), app, record, "here")
     until(lambda: tried.count("listen") >= 3)
     assert tried.count("refresh") >= 2
 
 
 def test_a_page_learns_of_a_move_whose_maker_was_killed_before_telling(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "LOOK_SECONDS", 0.2)
     come(play, app, record, "here")
@@ -145,7 +145,7 @@ def test_a_page_learns_of_a_move_whose_maker_was_killed_before_telling(
 
 
 def test_a_view_that_is_asked_for_again_and_again_comes_from_memory_and_ends_up_true(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "FRESH", 3600.0)
     come(play, app, record, "here")
@@ -171,7 +171,7 @@ def test_a_view_that_is_asked_for_again_and_again_comes_from_memory_and_ends_up_
 
 
 def test_who_is_refused_because_the_match_has_ended_is_shown_its_end_with_the_refusal(
-    app: Flask, engine: Engine, play: Play, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "FRESH", 3600.0)
     come(play, app, record, "here")

@@ -19,7 +19,7 @@ from app.errors import Conflict
 from tests.stack import PATIENCE, ROOT, Stack, alive, running_parlor, wait_until
 from tests.tables import database, settings_of
 from workers import managed_process as children
-from workers.managed_process import Child, Program, end_leftover
+from workers.managed_process import ManagedProcess, Program, end_leftover
 
 CHILDREN = ("broker", "web", "turns", "batch", "train", "upkeep")
 
@@ -189,21 +189,21 @@ def _remote_ports(pid: int) -> set[int]:
 
 
 @pytest.fixture
-def make_child(home: Path) -> Callable[..., Child]:
-    def make(script: str, most_bytes: int = 1_000_000) -> Child:
-        return Child(Program("example", ["/bin/sh", "-c", script]), home, home, os.environ, most_bytes)
+def make_child(home: Path) -> Callable[..., ManagedProcess]:
+    def make(script: str, most_bytes: int = 1_000_000) -> ManagedProcess:
+        return ManagedProcess(Program("example", ["/bin/sh", "-c", script]), home, home, os.environ, most_bytes)
 
     return make
 
 
-def ended(child: Child) -> str:
+def ended(child: ManagedProcess) -> str:
     result: list[str] = []
     wait_until(lambda: result.append(end) or True if (end := child.died()) else False, "the child's end")
     return result[0]
 
 
 def test_a_child_that_dies_young_waits_twice_as_long_each_time(
-    make_child: Callable[[str], Child], monkeypatch: pytest.MonkeyPatch
+    make_child: Callable[[str], ManagedProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = make_child("exit 3")
     for delay in (0.5, 1, 2, 4, 8, 10, 10):
@@ -218,7 +218,7 @@ def test_a_child_that_dies_young_waits_twice_as_long_each_time(
     assert child.start_at <= time.monotonic()
 
 
-def test_the_whole_family_of_a_dead_child_is_killed(make_child: Callable[[str], Child], home: Path) -> None:
+def test_the_whole_family_of_a_dead_child_is_killed(make_child: Callable[[str], ManagedProcess], home: Path) -> None:
     child = make_child("trap '' TERM; sleep 1000 & echo $!; wait")
     child.start()
     lines: list[str] = []
@@ -229,7 +229,7 @@ def test_the_whole_family_of_a_dead_child_is_killed(make_child: Callable[[str], 
 
 
 def test_a_family_of_an_earlier_run_is_ended_even_when_it_does_not_listen(
-    make_child: Callable[[str], Child], home: Path, monkeypatch: pytest.MonkeyPatch
+    make_child: Callable[[str], ManagedProcess], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(children, "LEFTOVER_PATIENCE", 0.3)
     child = make_child("trap '' TERM; echo ready; while :; do sleep 0.1; done")
@@ -246,7 +246,7 @@ def test_a_pid_file_whose_family_is_gone_harms_nobody(home: Path) -> None:
 
 
 def test_a_family_that_cannot_be_ended_is_one_clear_refusal(
-    make_child: Callable[[str], Child], home: Path, monkeypatch: pytest.MonkeyPatch
+    make_child: Callable[[str], ManagedProcess], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(children, "LEFTOVER_PATIENCE", 0.1)
     child = make_child("sleep 1000")
@@ -259,7 +259,9 @@ def test_a_family_that_cannot_be_ended_is_one_clear_refusal(
     ended(child)
 
 
-def test_a_log_is_kept_once_when_its_program_starts_anew(make_child: Callable[[str], Child], home: Path) -> None:
+def test_a_log_is_kept_once_when_its_program_starts_anew(
+    make_child: Callable[[str], ManagedProcess], home: Path
+) -> None:
     for word in ("first", "second"):
         child = make_child(f"echo {word}")
         child.start()
@@ -269,7 +271,7 @@ def test_a_log_is_kept_once_when_its_program_starts_anew(make_child: Callable[[s
 
 
 def test_a_log_begins_anew_when_it_is_large_and_what_was_before_is_kept_once(
-    make_child: Callable[..., Child], home: Path
+    make_child: Callable[..., ManagedProcess], home: Path
 ) -> None:
     log, before, more = home / "example.log", home / "example.log.1", home / "more"
     os.mkfifo(more)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.training.conftest import rows_of, write_rows
-from training.data import Order, Rows, read_conversations, split
-from training.errors import Refused
-from training.rendering import Marked
+from training.data import EpochOrder, TokenRows, read_conversations, split
+from training.errors import TrainingRefused
+from training.rendering import MarkedTokens
 
 
 def test_a_json_array_is_read_like_lines_of_json(tmp_path: Path) -> None:
@@ -38,15 +38,15 @@ def test_a_json_array_is_read_like_lines_of_json(tmp_path: Path) -> None:
 def test_a_bad_row_is_named_with_its_place(text: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
-    with pytest.raises(Refused, match=complaint):
+    with pytest.raises(TrainingRefused, match=complaint):
         read_conversations(path)
 
 
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "picture").write_bytes(b"\xff\xd8\xff")
-    with pytest.raises(Refused, match="expected a dataset file, got none"):
+    with pytest.raises(TrainingRefused, match="expected a dataset file, got none"):
         read_conversations(tmp_path / "none.jsonl")
-    with pytest.raises(Refused, match="expected UTF-8 text"):
+    with pytest.raises(TrainingRefused, match="expected UTF-8 text"):
         read_conversations(tmp_path / "picture")
 
 
@@ -66,15 +66,17 @@ def test_what_is_kept_aside_depends_on_the_seed_and_not_on_the_order_of_rows(dat
 
 
 def test_one_match_alone_cannot_be_split(data: Path) -> None:
-    with pytest.raises(Refused, match="eval_share: expected rows of more matches, got 1"):
+    with pytest.raises(TrainingRefused, match="eval_share: expected rows of more matches, got 1"):
         split(read_conversations(data)[:2], 0.1, seed=0)
 
 
 def test_an_epoch_has_every_row_once_in_an_order_of_its_own_that_comes_again() -> None:
-    rows = Rows(tuple(Marked([1] * (3 + at % 7), [False] * (3 + at % 7)) for at in range(103)), ("",) * 103, 0)
+    rows = TokenRows(
+        tuple(MarkedTokens([1] * (3 + at % 7), [False] * (3 + at % 7)) for at in range(103)), ("",) * 103, 0
+    )
     orders = []
     for epoch in (0, 1, 0):
-        order = Order(rows, 8, seed=5)
+        order = EpochOrder(rows, 8, seed=5)
         order.set_epoch(epoch)
         orders.append(list(order))
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(103))

@@ -11,8 +11,8 @@ from transformers import AutoTokenizer
 from tests.checkpoints import CHATML, bytes_tokenizer
 from tests.training.conftest import Row
 from training.data import read_conversations, render_rows
-from training.errors import Refused
-from training.rendering import PLAIN, Marked, Renderer, control_tokens, tokenizer_hash
+from training.errors import TrainingRefused
+from training.rendering import PLAIN, MarkedTokens, Renderer, control_tokens, tokenizer_hash
 
 TYPED = ("<|end|><|assistant|>[propose] (0 books, 0 hats, 0 balls)", "</s>", "<|im_end|>\n<|im_start|>assistant\nyes")
 
@@ -36,7 +36,7 @@ def any_tokenizer(request: pytest.FixtureRequest, tokenizer: Any) -> Any:
     return bytes_tokenizer(CHATML if request.param == "bytes" else None)
 
 
-def prompts_of(sequence: Marked) -> list[list[int]]:
+def prompts_of(sequence: MarkedTokens) -> list[list[int]]:
     """What stands before each turn that is learnt."""
     begins = [at for at, (before, now) in enumerate(itertools.pairwise(sequence.learnt), 1) if now and not before]
     return [sequence.ids[:at] for at in begins]
@@ -55,7 +55,9 @@ def test_a_prompt_too_long_is_shortened_as_in_training(chat: list[Row], tokenize
     assert shortened
     asked = [renderer.prompt(chat[:at], 20) for at in (1, 3, 5)]
     assert asked == [prompt for each in sequences for prompt in prompts_of(each)]
-    with pytest.raises(Refused, match=r"expected rules and last turn in 11 of the 12 tokens.*got 1\d in the shortest"):
+    with pytest.raises(
+        TrainingRefused, match=r"expected rules and last turn in 11 of the 12 tokens.*got 1\d in the shortest"
+    ):
         Renderer(tokenizer, 12).prompt(chat[:5], 20)
 
 
@@ -98,7 +100,7 @@ def test_moves_that_were_sampled_are_learnt_as_they_were_said(chat: list[Row], t
     other.add_tokens(["never said"])
     assert render_rows(read_conversations(path), Renderer(other, 512)).sequences == (usual,)
     path.write_text(json.dumps({"messages": [*messages[:5], chat[5]], "tokenizer": renderer.tokenizer_hash}))
-    with pytest.raises(Refused, match="expected the ids of each of the assistant's moves beside a tokenizer"):
+    with pytest.raises(TrainingRefused, match="expected the ids of each of the assistant's moves beside a tokenizer"):
         read_conversations(path)
 
 

@@ -9,7 +9,7 @@ from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
 from tests.training.conftest import Row
-from training.errors import Refused
+from training.errors import TrainingRefused
 from training.rendering import Renderer, marked_text
 
 TRAILING = (
@@ -102,17 +102,17 @@ def test_a_row_too_long_for_the_model_loses_its_oldest_turns_and_keeps_the_rules
 
 def test_a_row_of_which_not_one_turn_fits_is_refused(chat: list[Row], tokenizer: Any) -> None:
     says = r"expected rules and a turn in 20 tokens.*got 2\d in the shortest form.*flask dataset build --style compact"
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(TrainingRefused, match=says):
         Renderer(tokenizer, 20).render(chat)
 
 
 def test_a_template_that_does_not_end_a_turn_is_refused(chat: list[Row], tokenizer: Any) -> None:
-    with pytest.raises(Refused, match="ends the assistant's turn with a control token"):
+    with pytest.raises(TrainingRefused, match="ends the assistant's turn with a control token"):
         shown(chat, tokenizer, "{% for message in messages %} {{ message.content }}{% endfor %}")
 
 
 def test_what_a_template_itself_refuses_is_one_line(chat: list[Row], tokenizer: Any) -> None:
-    with pytest.raises(Refused, match="the chat template cannot take it: no hats here"):
+    with pytest.raises(TrainingRefused, match="the chat template cannot take it: no hats here"):
         shown(chat, tokenizer, "{{ raise_exception('no hats\nhere') }}")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.stack import PATIENCE
 from tests.training.conftest import events_in
-from training.errors import Failed
+from training.errors import TrainingFailed
 from training.trainer import TokenTrainer, is_over
 
 STEPS = {"batch": 4, "accumulation": 2, "epochs": 25, "save_every": 20, "eval_share": 0.1, "eval_every": 50}
@@ -101,7 +101,7 @@ def test_a_training_that_was_killed_after_its_last_step_only_writes_its_output(
     assert train("sft", config_file("undisturbed", **steps), tmp_path / "undisturbed.jsonl") == 0
     config, events = config_file("killed", **steps), tmp_path / "killed.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr("training.recipe._finish", lambda *_: (_ for _ in ()).throw(Failed("killed")))
+        patch.setattr("training.recipe._finish", lambda *_: (_ for _ in ()).throw(TrainingFailed("killed")))
         assert train("sft", config, events) == 1
     before = len(events_in(events))
     assert train("sft", config, events) == 0
@@ -123,7 +123,7 @@ def test_evaluations_without_gain_are_counted_on_after_a_resume(
     def killed(trainer: TokenTrainer) -> None:
         check(trainer)
         if trainer.state.global_step == evaluations[-2] + 2:
-            raise Failed("killed")
+            raise TrainingFailed("killed")
 
     with monkeypatch.context() as patch:
         patch.setattr(TokenTrainer, "check_step", killed)

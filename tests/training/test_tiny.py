@@ -11,7 +11,7 @@ import torch
 from tests.training.conftest import events_in
 from training import checkpoints, trainer
 from training.data import read_conversations
-from training.errors import Refused
+from training.errors import TrainingRefused
 from training.tiny import make_tokenizer, words_of
 
 SMALL = {"base": None, "width": 32, "layers": 2, "heads": 2, "length": 128, "min_count": 1, "batch": 8}
@@ -96,5 +96,5 @@ def test_words_that_are_too_rare_are_left_out_and_none_at_all_is_refused(data: P
     rows = read_conversations(data)
     assert words_of(rows, 1, 3) == words_of(rows, 1, 1000)[:3]
     assert "thanks" in words_of(rows, 10, 1000)
-    with pytest.raises(Refused, match="min_count: expected words that occur 9999 times in the rows, got none"):
+    with pytest.raises(TrainingRefused, match="min_count: expected words that occur 9999 times in the rows, got none"):
         words_of(rows, 9999, 1000)

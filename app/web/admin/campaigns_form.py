@@ -22,7 +22,7 @@ from app.web.admin.rounds_form import (
     LIST,
     SERVER,
     UPLOAD,
-    Refused,
+    RefusedField,
     about,
     files_of,
     one_of,
@@ -37,7 +37,7 @@ _CALLED = {"config": "objective", "model": "base", "option of a local model": "b
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CampaignForm:
     """What the form asks for; an empty name is to be made up."""
 
     spec: CampaignSpec
@@ -74,12 +74,12 @@ def typed(request: Request, game: str) -> JSON:
     return form | {"game": game, **files_of(request)}
 
 
-def read(form: Mapping[str, Any], contexts_file: str) -> Asked:
+def read(form: Mapping[str, Any], contexts_file: str) -> CampaignForm:
     """What a form asks for. Raises Refused with the field at fault."""
     try:
         return _read(form, contexts_file)
     except AppError as error:
-        raise Refused(field_of(error.message, form["game"]), error.message) from None
+        raise RefusedField(field_of(error.message, form["game"]), error.message) from None
 
 
 def field_of(message: str, game: str) -> str:
@@ -89,7 +89,7 @@ def field_of(message: str, game: str) -> str:
     return name if name in defaults(game, ()) else "words" if game == "taboo" else "contexts"
 
 
-def _read(form: Mapping[str, Any], contexts_file: str) -> Asked:
+def _read(form: Mapping[str, Any], contexts_file: str) -> CampaignForm:
     game = find_game(form["game"]).name
     training = {name: form[name] for name in FIELDS if form[name]}
     spec = read_spec(
@@ -103,7 +103,7 @@ def _read(form: Mapping[str, Any], contexts_file: str) -> Asked:
         },
         seed=read_seed(form["seed"]) if form["seed"] else new_seed(),
     )
-    return Asked(spec, form["name"], _material(game, form, contexts_file))
+    return CampaignForm(spec, form["name"], _material(game, form, contexts_file))
 
 
 def _config(game: str, form: Mapping[str, Any]) -> JSON:

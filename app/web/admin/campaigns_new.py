@@ -19,7 +19,7 @@ from app.queues import call_to_campaign
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_form import Refused
+from app.web.admin.rounds_form import RefusedField
 from app.web.admin.rounds_scores import in_thread
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -48,16 +48,16 @@ def start_campaign() -> ResponseReturnValue:
         # Contexts are drawn for half a second, during which others play.
         material = in_thread(db.engine, lambda _own: parted(spec.game, asked.material, spec.evaluation, spec.seed))
         number = write(lambda session: lifecycle.create(session, spec, asked.name, material, queued=True).id)
-    except (Refused, AppError) as error:
-        field = error.field if isinstance(error, Refused) else campaigns_form.field_of(error.message, game)
+    except (RefusedField, AppError) as error:
+        field = error.field if isinstance(error, RefusedField) else campaigns_form.field_of(error.message, game)
         status = error.status if isinstance(error, AppError) else 400
         with reading() as session:
-            return _form(session, form, Refused(field, error.message)), status
+            return _form(session, form, RefusedField(field, error.message)), status
     call_to_campaign(settings().broker_url, number)
     return redirect(url_for("admin.campaign_page", campaign_id=number), 303)
 
 
-def _form(session: Session, form: Mapping[str, Any], refused: Refused | None = None) -> str:
+def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | None = None) -> str:
     models = round_models(session, form["game"])
     return render_template(
         "admin/campaign-new.html",

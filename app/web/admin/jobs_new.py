@@ -17,7 +17,7 @@ from app.models import LanguageModel, TrainingJob
 from app.queues import call_to_job
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_form import Refused
+from app.web.admin.rounds_form import RefusedField
 from app.web.form_writes import write
 from app.web.seats import settings
 
@@ -120,7 +120,7 @@ def _form(session: Session, form: Mapping[str, Any], refused: str | None = None)
     return render_template(
         "admin/job-new.html",
         form=form,
-        refused=None if refused is None else Refused(_field_of(refused), refused),
+        refused=None if refused is None else RefusedField(_field_of(refused), refused),
         datasets=store.list_datasets(session),
         bases=_bases(session),
         methods=METHODS,

@@ -10,7 +10,7 @@ from app.matches.events import Ended
 Share = Mapping[str, int]  # how many of each item
 
 
-class Offers(NamedTuple):
+class Proposals(NamedTuple):
     """The proposals made so far. `asked` and `points` are by seat, None of a seat that has made none.
 
     `over` is what both together ask for beyond what there is, `left` what nobody asks for; both are empty where the
@@ -42,7 +42,7 @@ def shares(event: Any) -> Sequence[Share]:
     return ()
 
 
-def offers_of(events: Sequence[Any], views: Sequence[JSON]) -> Offers | None:
+def offers_of(events: Sequence[Any], views: Sequence[JSON]) -> Proposals | None:
     """The proposals among the events of a match, with the private views of both seats; None where there is none."""
     latest: list[Share | None] = [None, None]
     for event in events:
@@ -56,7 +56,7 @@ def offers_of(events: Sequence[Any], views: Sequence[JSON]) -> Offers | None:
     gap = {}
     if first is not None and second is not None:
         gap = {item: first[item] + second[item] - counts[item] for item in ITEMS}
-    return Offers(
+    return Proposals(
         counts,
         (first, second),
         (_worth(first, values[0]), _worth(second, values[1])),

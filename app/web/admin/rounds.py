@@ -27,7 +27,7 @@ from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import PARTS, analysis_of, table, tiles
 from app.web.admin.rounds_result import result_of
-from app.web.admin.rounds_scores import Shown, scores
+from app.web.admin.rounds_scores import ListedScores, scores
 from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -71,7 +71,7 @@ def _list(given: dict[str, str], refused: str | None) -> str:
         )
 
 
-def shown_round(line: RoundListItem, scored: Shown | None) -> dict[str, Any]:
+def shown_round(line: RoundListItem, scored: ListedScores | None) -> dict[str, Any]:
     """A round or a cross-play, which has a score for each pair, as a line of a list."""
     row = line.row
     return {

@@ -84,7 +84,7 @@ TILES = {
 POOLED = frozenset(("score_mean", "score_median", "agreed_score_mean", "agreed_score_median"))
 
 
-class Shown(NamedTuple):
+class TitledFigure(NamedTuple):
     """A figure under what it is called."""
 
     name: str
@@ -136,22 +136,24 @@ def with_specs(chart: Chart) -> tuple[Chart, dict[str, Any]]:
     return chart, {theme: chart.spec(theme, titled=False) for theme in THEMES}
 
 
-def tiles(analysis: RoundAnalysis) -> list[Shown]:
+def tiles(analysis: RoundAnalysis) -> list[TitledFigure]:
     """The figures that say most of a round."""
     labels = TABOO if analysis.game == "taboo" else {**SCORES, **MORE}
     return _shown(labels, analysis, TILES[analysis.game])[:_TILES]
 
 
-def table(analysis: RoundAnalysis) -> list[tuple[Shown, Figure | None]]:
+def table(analysis: RoundAnalysis) -> list[tuple[TitledFigure, Figure | None]]:
     """All columns of a round, each with that of the transcripts above the mean score, where there is one."""
     columns = analysis.metrics.columns
     labels = TABOO if analysis.game == "taboo" else {**SCORES, **MORE}
     return [(each, columns.get(f"above_{each.name}")) for each in _shown(labels, analysis, tuple(labels))]
 
 
-def _shown(labels: Mapping[str, Any], analysis: RoundAnalysis, names: Sequence[str]) -> list[Shown]:
+def _shown(labels: Mapping[str, Any], analysis: RoundAnalysis, names: Sequence[str]) -> list[TitledFigure]:
     columns, left_out = analysis.metrics.columns, POOLED if is_pooled(analysis) else ()
-    return [Shown(name, labels[name], columns[name]) for name in names if name in columns and name not in left_out]
+    return [
+        TitledFigure(name, labels[name], columns[name]) for name in names if name in columns and name not in left_out
+    ]
 
 
 def is_pooled(analysis: RoundAnalysis) -> bool:

@@ -26,7 +26,7 @@ from app.web.admin.rounds_analysis import (
     POOLED,
     SCORES,
     TABOO,
-    Shown,
+    TitledFigure,
     analysis_of,
     is_pooled,
     matrix_of,
@@ -85,7 +85,7 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
         ],
         game=game,
         title=game_titles()[game],
-        table=[(Shown(name, labels[name], Figure(None)), figures[name]) for name in known],
+        table=[(TitledFigure(name, labels[name], Figure(None)), figures[name]) for name in known],
         charts=[with_specs(chart) for chart in (*by_model, *(compare(analyses, name) for name in columns))],
         refused=None,
     )

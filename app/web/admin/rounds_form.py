@@ -24,7 +24,7 @@ EACH_ONCE, DRAWN = "each", "random"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RoundForm:
     """What the form asks for: a round of each pair of models, all with the same wish."""
 
     wish: lifecycle.RoundSpec
@@ -36,7 +36,7 @@ class Asked:
         return matrix.pairs(self.wish.game, self.models) if self.cross else [self.wish.models]
 
 
-class Refused(Exception):
+class RefusedField(Exception):
     """A field that cannot be, and why, in one line."""
 
     def __init__(self, field: str, message: str) -> None:
@@ -106,12 +106,12 @@ def files_of(request: Request) -> JSON:
 # ---- Reading -----------------------------------------------------------------
 
 
-def read(session: Session, form: Mapping[str, Any], contexts_file: str) -> Asked:
+def read(session: Session, form: Mapping[str, Any], contexts_file: str) -> RoundForm:
     """What a form asks for. Raises Refused with the field at fault."""
     try:
         return _read(session, form, contexts_file)
     except AppError as error:
-        raise Refused(field_of(error.message), error.message) from None
+        raise RefusedField(field_of(error.message), error.message) from None
 
 
 def field_of(message: str) -> str:
@@ -120,7 +120,7 @@ def field_of(message: str) -> str:
     return {"model": "model_0", "option of an API model": "model_0", "config": "contexts"}.get(name, name)
 
 
-def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> Asked:
+def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> RoundForm:
     game = find_game(form["game"]).name
     cross = one_of("players", form, (PAIR, CROSS)) == CROSS
     models = _models(form, cross)
@@ -139,7 +139,7 @@ def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> Aske
         sampling=_sampling(form),
         name=form["name"],
     )
-    return Asked(wish, models, cross)
+    return RoundForm(wish, models, cross)
 
 
 def _each_once(form: Mapping[str, Any], items: lifecycle.Material | None) -> int | str:
@@ -151,7 +151,7 @@ def _models(form: Mapping[str, Any], cross: bool) -> list[str]:
     if not cross:
         for name in ("model_0", "model_1"):
             if not form[name]:
-                raise Refused(name, f"{name}: expected a model, got none")
+                raise RefusedField(name, f"{name}: expected a model, got none")
         return [form["model_0"], form["model_1"]]
     return list(form["models"])
 
@@ -230,7 +230,7 @@ def about(name: str, work: Any) -> Any:
     try:
         return work()
     except AppError as error:
-        raise Refused(name, error.message) from None
+        raise RefusedField(name, error.message) from None
 
 
 def _again(session: Session, form: Mapping[str, Any], game: str) -> lifecycle.Material:

@@ -18,7 +18,7 @@ from app.rounds import estimate, lifecycle, matrix
 from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
-from app.web.admin.rounds_form import Asked, Refused
+from app.web.admin.rounds_form import RefusedField, RoundForm
 from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -56,12 +56,12 @@ def launch_round() -> ResponseReturnValue:
                 return _form(session, models, form, expected=expected)
             if _is_much(expected) and form["agreed"] != _agreement(expected):
                 return _confirmation(form, asked, expected)
-        except Refused as error:
+        except RefusedField as error:
             return _form(session, models, form, refused=error), 400
     try:
         numbers, matrix_id = write(lambda session: _create(session, asked))
     except AppError as error:
-        refused = Refused(rounds_form.field_of(error.message), error.message)
+        refused = RefusedField(rounds_form.field_of(error.message), error.message)
         with reading() as session:
             return _form(session, round_models(session, game), form, refused=refused), error.status
     for number in numbers:
@@ -88,7 +88,7 @@ def _agreement(expected: estimate.Estimate) -> str:
     return f"{expected.rounds} rounds, {expected.matches} matches"
 
 
-def _confirmation(form: Mapping[str, Any], asked: Asked, expected: estimate.Estimate) -> str:
+def _confirmation(form: Mapping[str, Any], asked: RoundForm, expected: estimate.Estimate) -> str:
     """The page that says what was asked for, and starts it or goes back to the form."""
     return render_template(
         "admin/round-confirm.html",
@@ -101,7 +101,7 @@ def _confirmation(form: Mapping[str, Any], asked: Asked, expected: estimate.Esti
     )
 
 
-def _create(session: Session, asked: Asked) -> tuple[list[int], int | None]:
+def _create(session: Session, asked: RoundForm) -> tuple[list[int], int | None]:
     """The numbers of the new rounds, and that of the cross-play that they are."""
     if asked.cross:
         rows = matrix.create(session, asked.wish, asked.models, queued=True)
@@ -109,13 +109,13 @@ def _create(session: Session, asked: Asked) -> tuple[list[int], int | None]:
     return [lifecycle.create(session, asked.wish, queued=True).id], None
 
 
-def _estimated(models: Sequence[LanguageModel], asked: Asked) -> estimate.Estimate:
+def _estimated(models: Sequence[LanguageModel], asked: RoundForm) -> estimate.Estimate:
     """What the rounds will take. Raises Refused for a model that cannot play."""
     playing = {name for pair in asked.pairs for name in pair}
     rows = {model.name: model for model in models if model.name in playing}
     if missing := sorted(playing - set(rows)):
         message = f"model: expected one that plays {asked.wish.game} and is usable in rounds, got {shown(missing[0])}"
-        raise Refused("models" if asked.cross else "model_0", message)
+        raise RefusedField("models" if asked.cross else "model_0", message)
     with reading() as session:
         config = dict(asked.wish.config)
         habits = {name: estimate.habit_of(session, row, asked.wish.game, config) for name, row in rows.items()}
@@ -128,7 +128,7 @@ def _form(
     models: Sequence[LanguageModel],
     form: Mapping[str, Any],
     *,
-    refused: Refused | None = None,
+    refused: RefusedField | None = None,
     expected: estimate.Estimate | None = None,
 ) -> str:
     return render_template(

@@ -14,7 +14,7 @@ _LEFT, _RIGHT = 6, 234  # pixels between which an interval is drawn
 _FLAT, _AHEAD, _EVEN = "flat", "ahead", "even"
 
 
-class Drawn(NamedTuple):
+class IntervalBar(NamedTuple):
     """An interval in pixels of a line from `_LEFT` to `_RIGHT`; `zero` is where nothing lies between two models."""
 
     value: float
@@ -24,7 +24,7 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRow:
+class ModelResult:
     """A model, in its role where roles differ, with its figures by name."""
 
     player: str
@@ -32,17 +32,17 @@ class ModelRow:
     colour: int  # as in the charts: 0 and 1 are the colours of the players
     matches: int
     figures: dict[str, Figure]
-    drawn: Drawn | None
+    drawn: IntervalBar | None
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RoundResult:
     """How a round's page begins. `difference` is the first model minus the second, as the round names them."""
 
-    rows: Sequence[ModelRow]
+    rows: Sequence[ModelResult]
     axis: tuple[float, float] | None
     difference: PairedDifference | None
-    drawn: Drawn | None
+    drawn: IntervalBar | None
     widest: float  # the axis of the difference goes from minus this to this
     all_aborted: bool
 
@@ -61,13 +61,13 @@ class Result:
         return self.difference.turned()
 
 
-def result_of(analysis: RoundAnalysis) -> Result:
+def result_of(analysis: RoundAnalysis) -> RoundResult:
     """The result of a round as far as it has been played."""
     parts = analysis.metrics.parts if len({part.player for part in analysis.metrics.parts}) > 1 else ()
     scores = [part.columns["score_mean"] for part in parts]
     axis = _axis(scores)
     rows = [
-        ModelRow(
+        ModelResult(
             part.player,
             part.role,
             analysis.players.index(part.player),
@@ -84,7 +84,7 @@ def result_of(analysis: RoundAnalysis) -> Result:
         widest = float(math.ceil(2 * max(abs(each) for each in score[:3] if each is not None)) / 2) or 1.0
         drawn = _drawn(score, -widest, widest)
     aborted = sum(each.matches for each in analysis.metrics.outcomes if each.reason == ABORTED)
-    return Result(rows, axis, versus, drawn, widest, 0 < analysis.matches == aborted)
+    return RoundResult(rows, axis, versus, drawn, widest, 0 < analysis.matches == aborted)
 
 
 def _axis(figures: Sequence[Figure]) -> tuple[float, float] | None:
@@ -96,7 +96,7 @@ def _axis(figures: Sequence[Figure]) -> tuple[float, float] | None:
     return float(low), float(high if high > low else low + 1)
 
 
-def _drawn(figure: Figure, low: float, high: float) -> Drawn | None:
+def _drawn(figure: Figure, low: float, high: float) -> IntervalBar | None:
     if figure.value is None:
         return None
 
@@ -104,4 +104,4 @@ def _drawn(figure: Figure, low: float, high: float) -> Drawn | None:
         return round(_LEFT + (_RIGHT - _LEFT) * (value - low) / (high - low), 1)
 
     left, right = (None if each is None else place(each) for each in (figure.low, figure.high))
-    return Drawn(place(figure.value), left, right, place(0) if low < 0 < high else None)
+    return IntervalBar(place(figure.value), left, right, place(0) if low < 0 < high else None)

@@ -15,17 +15,17 @@ from app.models import RoundRow
 from app.rounds.listing import MeanScores, score
 
 _KEPT = 2000
-_known: OrderedDict[tuple[str, int, datetime, int], "Shown"] = OrderedDict()
+_known: OrderedDict[tuple[str, int, datetime, int], "ListedScores"] = OrderedDict()
 
 
-class Shown(NamedTuple):
+class ListedScores(NamedTuple):
     """What a list says of a round: how its matches ended, and of two different models what each scored."""
 
     score: MeanScores
     headline: RoundHeadline | None
 
 
-def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, Shown]:
+def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
     """The scores of rounds by their numbers. What was counted once is counted again only when more matches are over."""
     place = str(engine.url)
     keys = {row.id: (place, row.id, row.created_at, row.finished) for row in rows}
@@ -65,8 +65,8 @@ def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
     return found
 
 
-def _count(session: Any, numbers: Sequence[int]) -> dict[int, Shown]:
+def _count(session: Any, numbers: Sequence[int]) -> dict[int, ListedScores]:
     return {
-        number: Shown(score(session, number), headline(session, session.get_one(RoundRow, number)))
+        number: ListedScores(score(session, number), headline(session, session.get_one(RoundRow, number)))
         for number in numbers
     }

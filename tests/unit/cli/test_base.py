@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from app.cli.base import Command, Several, is_pair, read_pairs
+from app.cli.base import Command, RepeatableOption, is_pair, read_pairs
 from app.errors import Conflict, Invalid
 
 
@@ -45,7 +45,7 @@ def test_a_refusal_of_a_hidden_pair_does_not_repeat_it() -> None:
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("--config", cls=Several, belongs=is_pair)
+@click.option("--config", cls=RepeatableOption, belongs=is_pair)
 @click.option("--flag", is_flag=True)
 @click.option("--fail")
 def command(name: str, config: tuple[str, ...], flag: bool, fail: str | None) -> None:

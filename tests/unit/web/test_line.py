@@ -14,7 +14,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 from app.web import websocket as lines
 from app.web.limits import Bucket
 from app.web.packets import check
-from app.web.websocket import Line, LineLimits
+from app.web.websocket import WebSocketConnection, WebSocketLimits
 from tests.stack import PATIENCE
 
 LONGEST = 1000
@@ -28,7 +28,7 @@ class _Server:
 class Client:
     """The other end, as a browser's library would be. `heard` are the messages that came to the server."""
 
-    def __init__(self, handler: Any = None, limits: LineLimits | None = None) -> None:
+    def __init__(self, handler: Any = None, limits: WebSocketLimits | None = None) -> None:
         self.heard: list[str | bytes | None] = []
         near, self._far = socket.socketpair()
         self._near = near
@@ -37,7 +37,7 @@ class Client:
         headers = dict(line.split(": ", 1) for line in hello[1:] if line)
         self.environ = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
         self.environ["gunicorn.socket"] = near
-        self.line = Line(handler or self._hear_all, _Server(), limits)
+        self.line = WebSocketConnection(handler or self._hear_all, _Server(), limits)
         self.served = gevent.spawn(self._serve)
 
     def _serve(self) -> None:
@@ -45,7 +45,7 @@ class Client:
             self.line(self.environ, None)
         self._near.close()
 
-    def _hear_all(self, line: Line) -> None:
+    def _hear_all(self, line: WebSocketConnection) -> None:
         while self.heard[-1:] != [None]:
             self.heard.append(line.wait())
 
@@ -160,7 +160,7 @@ def test_sending_to_somebody_who_is_gone_is_noticed_when_reading(client: Client)
 @pytest.mark.parametrize("changed", [{"HTTP_SEC_WEBSOCKET_KEY": ""}, {"HTTP_SEC_WEBSOCKET_VERSION": "8"}])
 def test_a_handshake_of_another_kind_is_refused(changed: dict[str, str]) -> None:
     said: list[tuple[str, Any]] = []
-    line = Line(lambda _line: None, _Server())
+    line = WebSocketConnection(lambda _line: None, _Server())
     environ = {"HTTP_SEC_WEBSOCKET_KEY": "k", "HTTP_SEC_WEBSOCKET_VERSION": "13", **changed}
     body = line(environ, lambda status, headers: said.append((status, headers)))
     assert b"version 13" in b"".join(body)
@@ -168,7 +168,7 @@ def test_a_handshake_of_another_kind_is_refused(changed: dict[str, str]) -> None
 
 
 def test_whoever_sends_too_fast_is_read_at_the_pace_and_loses_nothing() -> None:
-    client = Client(limits=LineLimits(Bucket(100, time.monotonic())))
+    client = Client(limits=WebSocketLimits(Bucket(100, time.monotonic())))
     client.receive(1)
     begun = time.monotonic()
     for number in range(250):
@@ -180,7 +180,7 @@ def test_whoever_sends_too_fast_is_read_at_the_pace_and_loses_nothing() -> None:
 
 
 def test_frames_that_bring_no_message_count_too() -> None:
-    client = Client(limits=LineLimits(Bucket(100, time.monotonic())))
+    client = Client(limits=WebSocketLimits(Bucket(100, time.monotonic())))
     client.receive(1)
     begun = time.monotonic()
     for _ in range(125):
@@ -195,7 +195,7 @@ def test_frames_that_bring_no_message_count_too() -> None:
 
 def test_a_message_of_another_protocol_closes_the_line_and_is_told_once() -> None:
     told: list[str] = []
-    client = Client(limits=LineLimits(check=check, refused=told.append))
+    client = Client(limits=WebSocketLimits(check=check, refused=told.append))
     client.receive(1)
     client.send(TextMessage(data='42["move"]'))
     client.send(TextMessage(data="hello?"))
@@ -219,7 +219,7 @@ def test_who_does_not_answer_a_goodbye_is_hung_up_on(monkeypatch: pytest.MonkeyP
 
 
 def test_who_does_not_read_is_not_listened_to_until_they_do() -> None:
-    def answer(line: Line) -> None:
+    def answer(line: WebSocketConnection) -> None:
         while (message := line.wait()) is not None:
             client.heard.append(message)
             line.send("x" * 500_000)
