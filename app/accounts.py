@@ -91,7 +91,7 @@ def new_link(session: Session, user: User, now: datetime, life: timedelta = LINK
     return f"/enter/{token}"
 
 
-def spend_link(session: Session, token: str, now: datetime) -> User:
+def use_link(session: Session, token: str, now: datetime) -> User:
     """Use a link up, and say whose it was. Raises NotAllowed when it is spent, old or none."""
     link = session.get(LoginLink, hash_token(token))
     unspent = update(LoginLink).where(

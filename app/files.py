@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
+def temporary_beside(path: Path) -> Iterator[Path]:
     """A name beside `path` to write a file or a folder under, so that `path` never stands for half of it.
 
     It takes the place of `path` when the block ends, and is gone when the block raises. Raises OSError.
@@ -32,14 +32,14 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, private: bool = False) 
 
     Raises OSError.
     """
-    with beside(path) as draft, draft.open("xb") as file:
+    with temporary_beside(path) as draft, draft.open("xb") as file:
         if private:
             draft.chmod(0o600)
-        pour(pieces, file)
+        write_all(pieces, file)
         os.fsync(file.fileno())
 
 
-def pour(pieces: Iterable[bytes], into: BinaryIO) -> None:
+def write_all(pieces: Iterable[bytes], into: BinaryIO) -> None:
     """Write all of it."""
     for piece in pieces:
         into.write(piece)

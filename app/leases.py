@@ -24,7 +24,7 @@ def is_held(row: Any) -> bool:
     return row.lease_until is not None and row.lease_until >= datetime.now(UTC)
 
 
-def end_far(session: Session, table: Any, seconds: float, *which: ColumnElement[bool]) -> None:
+def end_distant(session: Session, table: Any, seconds: float, *which: ColumnElement[bool]) -> None:
     """End the leases that reach further ahead than twice the `seconds` that they are given for.
 
     Somebody's clock has jumped: that lease would keep everybody else away for as long as it was wrong. Whoever still
@@ -35,7 +35,7 @@ def end_far(session: Session, table: Any, seconds: float, *which: ColumnElement[
     session.execute(far.values(lease_until=now), execution_options={"synchronize_session": False})
 
 
-def mark_rung(session: Session, table: Any, waits: ColumnElement[bool], now: datetime) -> Sequence[int]:
+def mark_enqueued(session: Session, table: Any, waits: ColumnElement[bool], now: datetime) -> Sequence[int]:
     """Ids of the rows that wait, marked as rung for; those that somebody else is just marking are left to him."""
     ids = session.scalars(select(table.id).where(waits).with_for_update(skip_locked=True, key_share=True)).all()
     if ids:
@@ -44,7 +44,7 @@ def mark_rung(session: Session, table: Any, waits: ColumnElement[bool], now: dat
     return ids
 
 
-def ask_to_stop(session: Session, row: Any, what: str, doing: str) -> bool:
+def request_stop(session: Session, row: Any, what: str, doing: str) -> bool:
     """Call a row being cancelled. False if it is so already, or cancelled; raises Conflict when it is over.
 
     `what` and `doing` name it and what it would have to be: round 7, being played.

@@ -49,28 +49,28 @@ def producer(broker_url: str) -> Celery:
     return celery
 
 
-def ring(broker_url: str, match_id: str) -> None:
+def enqueue_turn(broker_url: str, match_id: str) -> None:
     """Ask a worker to play the model's turn in a match, after the commit. What is not heard, upkeep rings again."""
     _send(broker_url, PLAY_TURN, match_id)
 
 
-def ask_for_test(broker_url: str, model_id: int) -> None:
+def enqueue_test_call(broker_url: str, model_id: int) -> None:
     """Ask a worker to make the test call of a model, after the commit. What is not heard, upkeep asks again."""
     _send(broker_url, TEST_MODEL, model_id)
 
 
-def call_to_round(broker_url: str, round_id: int, times: int = 1) -> None:
+def enqueue_round(broker_url: str, round_id: int, times: int = 1) -> None:
     """Ask that many workers to play a round, after the commit. What is not heard, upkeep asks again."""
     for _ in range(times):
         _send(broker_url, PLAY_ROUND, round_id, BATCH)
 
 
-def call_to_job(broker_url: str, job_id: int) -> None:
+def enqueue_training(broker_url: str, job_id: int) -> None:
     """Ask a worker to run a training job, after the commit. What is not heard, upkeep asks again."""
     _send(broker_url, RUN_JOB, job_id, TRAIN)
 
 
-def call_to_campaign(broker_url: str, campaign_id: int) -> None:
+def enqueue_campaign(broker_url: str, campaign_id: int) -> None:
     """Ask a worker to take a campaign's next steps, after the commit. What is not heard, upkeep asks again."""
     _send(broker_url, CARRY_ON, campaign_id, BATCH)
 
@@ -82,7 +82,7 @@ def _send(broker_url: str, task: str, row_id: str | int, queue: str = TURNS) -> 
         log.warning("the broker is away", task=task, row=row_id, error=str(error))
 
 
-def announcer(redis_url: str) -> Callable[[str, bool], None]:
+def make_publisher(redis_url: str) -> Callable[[str, bool], None]:
     """How a process tells the web processes, after the commit, that a match has moved: `tell(match, typing)`."""
     channel = redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=2)
 

@@ -99,7 +99,7 @@ async def play(checkpoint: Checkpoint, matches: Sequence[Sequence[Move]], at_onc
                 ask = GenerationRequest(
                     move.after(said[move.seat]), GREEDY, move.tokens, None, loop, loop.create_future()
                 )
-                found = await scheduler.answer(checkpoint, ask, at_once)
+                found = await scheduler.complete(checkpoint, ask, at_once)
                 if isinstance(found, GenerationFailure):
                     raise AssertionError(found.what)
                 said[move.seat].append(found.text)
@@ -125,7 +125,7 @@ def baseline(model: Any, renderer: Any, moves: Sequence[Move]) -> Rate:
 
 def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     """All sides."""
-    scheduler.quiet()
+    scheduler.set_library_environment()
     from training import checkpoints
     from training.rendering import Renderer
 

@@ -35,7 +35,7 @@ from app.matches.live import turn_rng
 from app.models import EventRow, RoundRow
 from app.players.scripted.player import ScriptedPlayer
 from app.rounds import lifecycle
-from app.rounds.runner import RoundContext, play_round, spare_the_collector
+from app.rounds.runner import RoundContext, freeze_garbage_collector, play_round
 from app.schema import upgrade
 from bench.processes import usage, yardstick_ms
 
@@ -83,7 +83,7 @@ def measure(game: str, matches: int) -> dict[str, Any]:
     """Matches a second of CPU time for every way, by the median turn and the best, and whether all logged the same."""
     for seed in range(WARM_UP):
         in_memory(game, seed)
-    spare_the_collector()  # as whoever plays rounds does
+    freeze_garbage_collector()  # as whoever plays rounds does
     seconds: dict[str, list[float]] = {name: [] for name in WAYS}
     digests = {name: hashlib.sha256() for name in WAYS}
     moves = 0

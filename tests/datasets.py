@@ -20,7 +20,7 @@ def cut(engine: Engine, home: Path, name: str = "mine", **spec: Any) -> Dataset:
     """Cut a dataset as the command line does."""
     with reading(engine) as session:
         found = build.prepare(session, read_spec(spec))
-        draft = store.write(home, found, build.cuts(session, found))
+        draft = store.write(home, found, build.training_rows(session, found))
     number = register.save(transact(engine), draft, name)
     with reading(engine) as session:
         row = store.get_dataset(session, number)

@@ -3,7 +3,7 @@
 How it departs from the library's defaults:
 - the loss is the sum over the tokens to be learnt, divided by their number in the whole optimizer step, so the same
   rows give the same gradients however they are accumulated; the loss of an evaluation is a mean over tokens as well;
-- the order of rows is a function of seed and epoch (`data.Order`);
+- the order of rows is a function of seed and epoch (`data.EpochOrder`);
 - a checkpoint gets its name when it is whole, so a kill leaves nothing that looks like one;
 - every loss and gradient is looked at before it changes the weights.
 """

@@ -4,13 +4,13 @@ import uuid
 
 from celery import shared_task
 
-from app.campaigns.steps import CampaignContext, carry_on
+from app.campaigns.steps import CampaignContext, take_steps
 from app.queues import CARRY_ON
-from workers.context import desk_for_a_turn
+from workers.context import context_for_turn
 
 
 @shared_task(name=CARRY_ON, ignore_result=True)  # type: ignore[untyped-decorator]
 def carry(campaign_id: int) -> None:
     """Take every step of a campaign that can be taken now."""
-    desk = desk_for_a_turn()
-    carry_on(CampaignContext(desk.database, desk.settings.home, uuid.uuid4().hex), campaign_id)
+    desk = context_for_turn()
+    take_steps(CampaignContext(desk.database, desk.settings.home, uuid.uuid4().hex), campaign_id)

@@ -54,4 +54,4 @@ def _open_desk(**_: Any) -> None:
     for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
         for module in TASKS[name]:
             import_module(module)
-    context.open_desk(settings)
+    context.open_context(settings)

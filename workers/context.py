@@ -11,8 +11,8 @@ from sqlalchemy import create_engine
 from app.config import Settings
 from app.inference import scheduler
 from app.matches.turns import WorkerContext
-from app.queues import announcer
-from app.rounds.runner import spare_the_collector
+from app.queues import make_publisher
+from app.rounds.runner import freeze_garbage_collector
 from workers import heartbeat
 
 
@@ -24,7 +24,7 @@ class _WorkerState:
 _process = _WorkerState()
 
 
-def open_desk(settings: Settings) -> None:
+def open_context(settings: Settings) -> None:
     """Set the process up. Called once, when the worker starts."""
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
     loop = asyncio.new_event_loop()
@@ -34,8 +34,8 @@ def open_desk(settings: Settings) -> None:
     if not settings.database_url.startswith("sqlite"):
         arguments = {"pool_size": 10, "max_overflow": settings.TURN_THREADS, "pool_pre_ping": True}
     database = create_engine(settings.database_url, **arguments)
-    spare_the_collector()
-    _process.desk = WorkerContext(database, settings, loop, announcer(settings.redis_url), owner="")
+    freeze_garbage_collector()
+    _process.desk = WorkerContext(database, settings, loop, make_publisher(settings.redis_url), owner="")
 
 
 def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
@@ -44,7 +44,7 @@ def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_later(heartbeat.EVERY, _beat_on, loop)
 
 
-def desk_for_a_turn() -> WorkerContext:
+def context_for_turn() -> WorkerContext:
     """The process's desk, under a name that no other turn has."""
     if _process.desk is None:
         raise RuntimeError("expected open_desk at the start of the worker, got a task before it")

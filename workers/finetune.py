@@ -8,7 +8,7 @@ from celery.signals import worker_shutting_down
 
 from app.finetuning.runner import TrainingContext, run_job
 from app.queues import RUN_JOB
-from workers.context import desk_for_a_turn
+from workers.context import context_for_turn
 
 _going_home = threading.Event()
 
@@ -16,7 +16,7 @@ _going_home = threading.Event()
 @shared_task(name=RUN_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def run(job_id: int) -> None:
     """Run a job, if nobody else does, and stay until it is over."""
-    desk = desk_for_a_turn()
+    desk = context_for_turn()
     run_job(TrainingContext(desk.database, desk.settings, uuid.uuid4().hex, _going_home), job_id)
 
 

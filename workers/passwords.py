@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from app.errors import Invalid
-from app.files import beside
+from app.files import temporary_beside
 
 OWN, SHARED = 0o600, 0o644  # the servers run as other users; nobody else has their volumes
 FILES = {
@@ -51,7 +51,10 @@ def make(folder: Path) -> list[Path]:
 
 def _write(path: Path, text: str, mode: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with beside(path) as draft, os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+    with (
+        temporary_beside(path) as draft,
+        os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file,
+    ):
         os.fchmod(file.fileno(), mode)  # whatever the umask is
         file.write(text)
         file.flush()

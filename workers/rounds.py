@@ -9,7 +9,7 @@ from celery.signals import worker_shutting_down
 
 from app.queues import PLAY_ROUND
 from app.rounds.runner import RoundContext, play_round
-from workers.context import desk_for_a_turn
+from workers.context import context_for_turn
 
 _here: dict[int, asyncio.Event] = {}  # the rounds that this process plays, and how to stop
 _lock = threading.Lock()
@@ -18,7 +18,7 @@ _lock = threading.Lock()
 @shared_task(name=PLAY_ROUND, ignore_result=True)  # type: ignore[untyped-decorator]
 def play(round_id: int) -> None:
     """Join in at a round, if this process has not yet, and stay until it is over."""
-    desk = desk_for_a_turn()
+    desk = context_for_turn()
     stop = asyncio.Event()
     with _lock:
         if round_id in _here:
@@ -37,4 +37,4 @@ def _go_home(**_: object) -> None:
     """A worker that is asked to stop gives its parts of rounds back at once; upkeep calls others to them."""
     with _lock:
         for stop in _here.values():
-            desk_for_a_turn().loop.call_soon_threadsafe(stop.set)
+            context_for_turn().loop.call_soon_threadsafe(stop.set)

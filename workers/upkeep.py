@@ -24,10 +24,17 @@ from app.config import Settings, load_settings
 from app.extensions import writing
 from app.finetuning import lifecycle as jobs
 from app.matches import live
-from app.matches.sweep import UPKEEP, abandoned_matches, hold_lease, overdue_matches, take_forgotten_turns
+from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
 from app.matches.test_call import forgotten_tests
 from app.models import Campaign, MatchRow, RoundRange, RoundRow, TrainingJob
-from app.queues import announcer, ask_for_test, call_to_campaign, call_to_job, call_to_round, ring
+from app.queues import (
+    enqueue_campaign,
+    enqueue_round,
+    enqueue_test_call,
+    enqueue_training,
+    enqueue_turn,
+    make_publisher,
+)
 from app.rounds import lifecycle
 from workers import heartbeat
 
@@ -44,7 +51,7 @@ def main() -> None:
         signal.signal(number, lambda *_: stop.set())
     database = create_engine(settings.database_url, pool_pre_ping=True)
     owner = uuid.uuid4().hex
-    tell = announcer(settings.redis_url)
+    tell = make_publisher(settings.redis_url)
     away = False
     while not stop.is_set():
         try:
@@ -65,7 +72,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
     before = datetime.now(UTC) - timedelta(hours=settings.OPEN_MATCH_HOURS)
     with writing(database) as session:
-        if not hold_lease(session, UPKEEP, owner, until):
+        if not take_or_renew_lease(session, UPKEEP, owner, until):
             return
         _end_far_leases(session, settings)
         forgotten = take_forgotten_turns(session)
@@ -81,20 +88,20 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         campaigns.settle_cancelled(session)
     for match_id in forgotten:
         log.info("a turn was forgotten, ringing again", match=match_id)
-        ring(settings.broker_url, match_id)
+        enqueue_turn(settings.broker_url, match_id)
     for model_id in untried:
         log.info("a test call was forgotten, asking again", model=model_id)
-        ask_for_test(settings.broker_url, model_id)
+        enqueue_test_call(settings.broker_url, model_id)
     for round_id in unplayed:
         log.info("a part of a round is free, calling a worker", round=round_id)
-        call_to_round(settings.broker_url, round_id)
+        enqueue_round(settings.broker_url, round_id)
     for job_id in idle:
         log.info("a training job is free, calling a worker", job=job_id)
-        call_to_job(settings.broker_url, job_id)
+        enqueue_training(settings.broker_url, job_id)
     for campaign_id in open_campaigns:  # the worker looks whether what it waits for is over
-        call_to_campaign(settings.broker_url, campaign_id)
+        enqueue_campaign(settings.broker_url, campaign_id)
     for match_id in overdue:
-        if live.expire(database, match_id):
+        if live.end_overdue(database, match_id):
             log.info("a clock ran out", match=match_id)
             tell(match_id, False)
     _end_untouched(database, untouched, before, tell)
@@ -103,12 +110,12 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
 def _end_far_leases(session: Session, settings: Settings) -> None:
     """End leases that a clock which jumped has put far into the future."""
     live_rounds = select(RoundRow.id).where(RoundRow.status.in_(states.LIVE))
-    leases.end_far(
+    leases.end_distant(
         session, MatchRow, settings.TURN_LEASE, MatchRow.status == "playing", MatchRow.model_to_move.is_(True)
     )
-    leases.end_far(session, RoundRange, settings.ROUND_LEASE, RoundRange.round_id.in_(live_rounds))
-    leases.end_far(session, TrainingJob, settings.TRAIN_LEASE, TrainingJob.status.in_(states.LIVE))
-    leases.end_far(session, Campaign, CAMPAIGN_LEASE, Campaign.status.in_(states.LIVE))
+    leases.end_distant(session, RoundRange, settings.ROUND_LEASE, RoundRange.round_id.in_(live_rounds))
+    leases.end_distant(session, TrainingJob, settings.TRAIN_LEASE, TrainingJob.status.in_(states.LIVE))
+    leases.end_distant(session, Campaign, CAMPAIGN_LEASE, Campaign.status.in_(states.LIVE))
 
 
 def _end_untouched(

@@ -75,7 +75,7 @@ class Sums:
 def gather(matches: MatchTable, measures: Sequence[str]) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:
     """The cell of each match (n,), the columns to sum (c, n), and how to read such sums (r, k, c).
 
-    `measures` are the columns of `Matches` of which means are wanted.
+    `measures` are the columns of `MatchTable` of which means are wanted.
     """
     kept = [
         _codes(matches.utility[:, 0]),

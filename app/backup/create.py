@@ -13,7 +13,7 @@ from app.backup.tables import backed_up, revision_of, rows_of, snapshot
 from app.config import ROOT, Settings
 from app.datasets.store import FOLDER as DATASETS
 from app.errors import Conflict, Invalid
-from app.files import beside
+from app.files import temporary_beside
 from app.models import Dataset, LanguageModel
 from app.schema import newest_revision
 
@@ -30,7 +30,7 @@ def create(settings: Settings, engine: Engine, path: Path, *, overwrite: bool = 
     if path.exists() and not overwrite:
         raise Conflict(f"{path}: expected a file that is not there yet, got one; name another, or give --overwrite")
     try:
-        with beside(path) as draft:
+        with temporary_beside(path) as draft:
             draft.touch(mode=0o600)
             draft.unlink()
             with snapshot(engine) as connection:

@@ -28,7 +28,7 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     gives, which takes half a second, and so is made before a transaction. Raises NotFound for an unknown base, Conflict
     for a name that one of them would share, and Invalid for all else that cannot be run.
     """
-    play, held = material
+    play, renew = material
     base = find_round_model(session, spec.game, spec.base)
     if base.kind != "local":
         raise Invalid(
@@ -50,7 +50,7 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
         game=spec.game,
         base_id=base.id,
         spec={**spec.to_json(), "source": play.source},
-        material={"play": list(play.items), "held_out": list(held.items)},
+        material={"play": list(play.items), "held_out": list(renew.items)},
         iterations=spec.iterations,
         status=states.WAITING,
         queued=queued,
@@ -132,13 +132,13 @@ def take(session: Session, campaign_id: int, owner: str, seconds: float) -> bool
     return taken is not None
 
 
-def held(session: Session, campaign_id: int, owner: str) -> Campaign | None:
+def renew(session: Session, campaign_id: int, owner: str) -> Campaign | None:
     """The campaign, locked, if it is still ours and to be carried on."""
     row = session.get(Campaign, campaign_id, with_for_update=True, populate_existing=True)
     return row if row is not None and row.lease_owner == owner and row.status == states.RUNNING else None
 
 
-def leave(session: Session, campaign_id: int, owner: str) -> None:
+def release(session: Session, campaign_id: int, owner: str) -> None:
     """Let go of a campaign, so that the next may carry it on; since when nobody is at it stays written down."""
     now = datetime.now(UTC)
     _set(session, Campaign.id == campaign_id, Campaign.lease_owner == owner, lease_owner=None, lease_until=now)
@@ -161,7 +161,7 @@ def fail(row: Campaign, error: str) -> None:
 def cancel(session: Session, campaign_id: int) -> Campaign:
     """Ask for a campaign to stop; what it has made stays. Raises NotFound, and Conflict when it is over."""
     row = get_campaign(session, campaign_id)
-    if leases.ask_to_stop(session, row, f"campaign {campaign_id}", "running"):
+    if leases.request_stop(session, row, f"campaign {campaign_id}", "running"):
         settle_cancelled(session)
         session.refresh(row)
     return row
@@ -192,7 +192,7 @@ def take_forgotten(session: Session) -> Sequence[int]:
     now = datetime.now(UTC)
     quiet = or_(Campaign.rung_at.is_(None), Campaign.rung_at < now - PATIENCE)
     waits = and_(Campaign.queued, Campaign.status.in_(states.OPEN), quiet, leases.free(Campaign, now))
-    return leases.mark_rung(session, Campaign, waits, now)
+    return leases.mark_enqueued(session, Campaign, waits, now)
 
 
 def _set(session: Session, *which: ColumnElement[bool], **values: Any) -> None:

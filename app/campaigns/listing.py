@@ -69,10 +69,10 @@ def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[
     if before is not None:
         statement = statement.where(Campaign.id < before)
     rows = session.scalars(statement).all()
-    return lines(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
+    return list_items(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
 
 
-def lines(session: Session, rows: Sequence[Campaign]) -> list[CampaignListItem]:
+def list_items(session: Session, rows: Sequence[Campaign]) -> list[CampaignListItem]:
     """Campaigns as lines of a list."""
     begun = select(CampaignIteration).where(CampaignIteration.campaign_id.in_([row.id for row in rows]))
     ordered = session.scalars(begun.order_by(CampaignIteration.campaign_id, CampaignIteration.number))

@@ -65,7 +65,7 @@ class CampaignContext:
     owner: str
 
 
-def carry_on(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
+def take_steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     """Take every step that can be taken at once.
 
     Returns what has to be over before the next one; None when the campaign is over or somebody else is at it. Whatever
@@ -78,18 +78,18 @@ def carry_on(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
         return _steps(bench, campaign_id)
     except AppError as error:
         with writing(bench.database) as session:
-            if (row := lifecycle.held(session, campaign_id, bench.owner)) is not None:
+            if (row := lifecycle.renew(session, campaign_id, bench.owner)) is not None:
                 lifecycle.fail(row, error.message)
         return None
     finally:
         with writing(bench.database) as session:
-            lifecycle.leave(session, campaign_id, bench.owner)
+            lifecycle.release(session, campaign_id, bench.owner)
 
 
 def _steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     while True:
         with writing(bench.database) as session:
-            row = lifecycle.held(session, campaign_id, bench.owner)
+            row = lifecycle.renew(session, campaign_id, bench.owner)
             if row is None:
                 return None
             due = _next(session, row, bench.home)
@@ -218,7 +218,7 @@ def state_of(session: Session, row: Campaign) -> str:
 
 def _anybody_at(session: Session, part: AwaitedJob) -> bool:
     if part.kind == ROUND:
-        return ranges.anybody_at(session, part.number)
+        return ranges.has_workers(session, part.number)
     return leases.is_held(session.get_one(TrainingJob, part.number))
 
 
@@ -263,10 +263,10 @@ def _filter(bench: CampaignContext, campaign_id: int, due: _Filter, spec: Campai
     wanted = read_dataset_spec({"rounds": [due.round_id], "filter": spec.filter})
     with reading(bench.database) as session:
         found = build.prepare(session, wanted)
-        draft = store.write(bench.home, found, build.cuts(session, found))
+        draft = store.write(bench.home, found, build.training_rows(session, found))
     number = register.add(transact(bench.database), draft, lifecycle.model_name(name, due.number))
     with writing(bench.database) as session:
-        if lifecycle.held(session, campaign_id, bench.owner) is None:
+        if lifecycle.renew(session, campaign_id, bench.owner) is None:
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
         row.dataset_id = register.publish(session, number).id
@@ -278,7 +278,7 @@ def _analyse(bench: CampaignContext, campaign_id: int, due: _Analysis) -> None:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
         found = _figures(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
     with writing(bench.database) as session:
-        if lifecycle.held(session, campaign_id, bench.owner) is None:
+        if lifecycle.renew(session, campaign_id, bench.owner) is None:
             return
         if due.label is None:
             session.get_one(CampaignIteration, (campaign_id, due.number)).figures = found

@@ -18,7 +18,7 @@ from app import logs, schema
 from app.config import Settings
 from app.csv_tables import Column, to_csv
 from app.errors import AppError, Invalid
-from app.files import pour
+from app.files import write_all
 
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ def print_json(value: Any) -> None:
 
 def print_csv(columns: Sequence[Column], rows: Iterable[Any]) -> None:
     """A table on stdout as CSV, in UTF-8 whatever the terminal's language is."""
-    pour(to_csv(columns, rows), sys.stdout.buffer)
+    write_all(to_csv(columns, rows), sys.stdout.buffer)
 
 
 def check_one_format(as_json: bool, as_csv: bool) -> None:

@@ -40,8 +40,8 @@ from app.errors import Invalid
 from app.extensions import db, reading, writing
 from app.matches.lobby import new_seed, read_seed
 from app.models import Campaign
-from app.queues import call_to_campaign
-from app.rounds.runner import spare_the_collector
+from app.queues import enqueue_campaign
+from app.rounds.runner import freeze_garbage_collector
 
 campaign = Group("campaign", help="Have a model learn from its own matches, again and again.")
 
@@ -198,7 +198,7 @@ def _go_on(campaign_id: int, queue: bool, as_json: bool) -> None:
     if not queue:
         _run_here(campaign_id, as_json)
         return
-    call_to_campaign(settings().broker_url, campaign_id)
+    enqueue_campaign(settings().broker_url, campaign_id)
     if as_json:
         print_json({"campaign_id": campaign_id, "queued": True})
     else:
@@ -209,9 +209,9 @@ def _go_on(campaign_id: int, queue: bool, as_json: bool) -> None:
 
 def _run_here(campaign_id: int, as_json: bool) -> None:
     bench = steps.CampaignContext(db.engine, settings().home, uuid.uuid4().hex)
-    spare_the_collector()
+    freeze_garbage_collector()
     interrupted = False
-    while not interrupted and (part := steps.carry_on(bench, campaign_id)) is not None:
+    while not interrupted and (part := steps.take_steps(bench, campaign_id)) is not None:
         click.echo(f"{part.kind} {part.number}", err=True)
         interrupted = asyncio.run(play_here(part.number)) if part.kind == steps.ROUND else train_here(part.number)
     with reading() as session:

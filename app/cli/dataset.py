@@ -12,7 +12,7 @@ from app.datasets import build as builder
 from app.datasets import filters, register, spec, store
 from app.errors import Invalid, check_name
 from app.extensions import db, reading, transact
-from app.files import pour, replace_file
+from app.files import replace_file, write_all
 from app.models import Dataset
 
 STDOUT = "-"
@@ -51,7 +51,7 @@ def build(filter_: str, name: str | None, out: str | None, as_json: bool, **give
     home = settings().home
     with reading() as session:
         found = builder.prepare(session, wanted)
-        with progress(builder.cuts(session, found), lambda: found.matches) as rows:
+        with progress(builder.training_rows(session, found), lambda: found.matches) as rows:
             draft = store.write(home, found, rows)
     if out is not None:
         with draft.path.open("rb") as lines:
@@ -114,7 +114,7 @@ def export(called: str, out: str, as_json: bool) -> None:
     with reading() as session:
         row = store.find_dataset(session, called)
         if out == STDOUT:
-            pour(store.content(settings().home, row), sys.stdout.buffer)
+            write_all(store.content(settings().home, row), sys.stdout.buffer)
             return
         _copy(store.content(settings().home, row), out)
         described = _described(row, settings().home)

@@ -15,7 +15,7 @@ from app.cli.export_formats import lm_selfplay, spag
 from app.csv_tables import to_csv
 from app.errors import Invalid
 from app.extensions import reading
-from app.files import pour, replace_file
+from app.files import replace_file, write_all
 from app.matches import export as service
 from app.matches.filter import read_choice
 from app.rounds.lifecycle import get_round
@@ -138,7 +138,7 @@ def _report(what: str, rows: int, out: str, as_json: bool) -> None:
 
 def _write(pieces: Iterable[bytes], out: str) -> None:
     if out == STDOUT:
-        pour(pieces, sys.stdout.buffer)
+        write_all(pieces, sys.stdout.buffer)
         return
     path = Path(out).resolve()  # what a link points at is replaced, not the link
     try:
@@ -146,7 +146,7 @@ def _write(pieces: Iterable[bytes], out: str) -> None:
             if path.is_dir():
                 raise Invalid(f"--out: expected a file, got the folder {out}")
             with path.open("wb") as device:  # a pipe or a device is written to, never replaced
-                pour(pieces, device)
+                write_all(pieces, device)
         else:
             replace_file(path, pieces)
     except OSError as error:

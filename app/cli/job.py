@@ -31,7 +31,7 @@ from app.finetuning import listing
 from app.finetuning.config import BACKENDS, LOCAL
 from app.finetuning.runner import TrainingContext, run_job
 from app.models import TrainingJob
-from app.queues import call_to_job
+from app.queues import enqueue_training
 
 job = Group("job", help="List, show, cancel and resume training jobs; `flask train` makes them.")
 
@@ -138,7 +138,7 @@ def _go_on(job_id: int, queue: bool, as_json: bool) -> None:
     if not queue:
         _run_here(job_id, as_json)
         return
-    call_to_job(settings().broker_url, job_id)
+    enqueue_training(settings().broker_url, job_id)
     if as_json:
         print_json({"job_id": job_id, "queued": True})
     else:
@@ -200,7 +200,7 @@ def _place(described: dict[str, Any]) -> str:
 
 def _described(session: Session, row: TrainingJob) -> dict[str, Any]:
     """A job as JSON."""
-    line, figures = listing.line(session, row), listing.figures_of(session, row)
+    line, figures = listing.list_item(session, row), listing.figures_of(session, row)
     return {
         "job_id": row.id,
         "name": row.name,

@@ -23,7 +23,7 @@ from app.cli.model_format import described, in_full, in_words, next_steps
 from app.errors import Conflict, Invalid
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
-from app.matches.test_call import TestCall, keep_result
+from app.matches.test_call import TestCall, store_result
 from app.registry import (
     add_api_model,
     add_scripted_model,
@@ -191,7 +191,7 @@ def test(name: str, as_json: bool) -> None:
         number, trial = row.id, TestCall.of(row)
     result = trial.result(lambda: asyncio.run(asyncio.wait_for(trial.reply(home), seconds)), seconds)
     with writing() as session:
-        keep_result(session, number, result, datetime.now(UTC))
+        store_result(session, number, result, datetime.now(UTC))
     if as_json:
         print_json(result)
     elif result["ok"]:

@@ -29,11 +29,11 @@ from app.extensions import db, reading, writing
 from app.games import find_game
 from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
-from app.queues import call_to_round
+from app.queues import enqueue_round
 from app.rounds import lifecycle, material, matrix
 from app.rounds.listing import all_rounds, waits_behind
 from app.rounds.plan import IN_ORDER, PICKS, SHUFFLED
-from app.rounds.runner import RoundContext, play_round, spare_the_collector
+from app.rounds.runner import RoundContext, freeze_garbage_collector, play_round
 
 ABORTED = 3  # the exit code when a model could not go on with some of the matches
 WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
@@ -234,7 +234,7 @@ def _number(text: str | None) -> Any:
 
 def _hand_over(ids: Sequence[int], as_json: bool) -> None:
     for round_id in ids:
-        call_to_round(settings().broker_url, round_id, WORKERS_CALLED)
+        enqueue_round(settings().broker_url, round_id, WORKERS_CALLED)
     if as_json:
         print_json({"round_id": ids[0], "queued": True} if len(ids) == 1 else {"round_ids": list(ids), "queued": True})
     else:
@@ -246,7 +246,7 @@ def _hand_over(ids: Sequence[int], as_json: bool) -> None:
 
 def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
     results = []
-    spare_the_collector()
+    freeze_garbage_collector()
     for round_id in ids:
         began = time.monotonic()
         interrupted = asyncio.run(play_here(round_id))

@@ -91,7 +91,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     return DatasetBuild(replace(spec, style=style), prompts, scores, means, matches)
 
 
-def cuts(session: Session, reading: DatasetBuild) -> Iterator[list[TrainingRow]]:
+def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[TrainingRow]]:
     """The rows of each match that is like the conditions, in their order; a match of which nothing is kept has none."""
     spec = reading.spec
     statement = _candidates().where(*_over(spec), *_alike(spec)).order_by(*_ORDER)
@@ -204,7 +204,7 @@ def _kept(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any
     """Which seats of matches of one pool the filter keeps: (n, 2)."""
     utilities = np.array([(row.utility_0 or 0, row.utility_1 or 0) for row in matches], np.float64)
     agreed = np.array([bool(row.agreed) for row in matches])
-    return filters.kept(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
+    return filters.keeps(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
 
 
 def _chosen(reading: DatasetBuild, row: Row[Any], names: Mapping[int, str], seats: Sequence[bool]) -> list[int]:

@@ -14,7 +14,7 @@ SOURCES = (BOTH, MODELS, PEOPLE)
 _PERSON = "person"
 
 
-def kept(filter_name: str, utilities: Floats, agreed: Booleans, mean: float, lam: float) -> Booleans:
+def keeps(filter_name: str, utilities: Floats, agreed: Booleans, mean: float, lam: float) -> Booleans:
     """Which seats' transcripts a filter keeps: `utilities` (n, 2) by seat, `agreed` (n,); returns (n, 2).
 
     `mean` is that over both seats of all finished matches of the round. All comparisons are strict; with λ = −1 both

@@ -136,7 +136,7 @@ def _write(
 ) -> None:
     """Write some of the games down, and that somebody is still at it."""
     row = session.get_one(RoundRow, round_id, with_for_update=True)
-    if row.status != states.RUNNING or not ranges.hold(session, round_id, (0,), owner, seconds):
+    if row.status != states.RUNNING or not ranges.renew(session, round_id, (0,), owner, seconds):
         raise Conflict(f"round {round_id}: expected to take its games in, got one that was {row.status} meanwhile")
     _insert(session, round_id, batch, player, now)
     events = [event for match in batch for event in match.events]
@@ -157,7 +157,7 @@ def _ended(session: Session, round_id: int, path: Path) -> None:
 def _forgotten(session: Session) -> Sequence[int]:
     """Rounds whose import was broken off by a kill."""
     left = select(RoundRow.id).where(RoundRow.source == lifecycle.IMPORT, RoundRow.status != states.DONE)
-    return [each for each in session.scalars(left) if not ranges.anybody_at(session, each)]
+    return [each for each in session.scalars(left) if not ranges.has_workers(session, each)]
 
 
 def _remove(transact: Transact, round_id: int) -> None:

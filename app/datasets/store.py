@@ -44,7 +44,7 @@ class UnregisteredDataset:
 
 
 def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]]) -> UnregisteredDataset:
-    """Write what `build.cuts` gives into a file of its own.
+    """Write what `build.training_rows` gives into a file of its own.
 
     Raises Invalid when nothing was kept, which leaves no file, and when the file cannot be written.
     """

@@ -104,7 +104,7 @@ class TrainingEventWriter:
             values |= _values(event)
         if self._newest() > self._furthest:
             values["lease_count"] = 0
-        status = lifecycle.hold(session, self._job_id, self._owner, self._lease, **values)
+        status = lifecycle.renew(session, self._job_id, self._owner, self._lease, **values)
         if status is None:
             raise TrainingLeaseLost
         if self._events:

@@ -145,7 +145,7 @@ def take(session: Session, job_id: int, owner: str, seconds: float) -> bool:
     return taken is not None
 
 
-def hold(session: Session, job_id: int, owner: str, seconds: float, **values: Any) -> str | None:
+def renew(session: Session, job_id: int, owner: str, seconds: float, **values: Any) -> str | None:
     """Renew a lease, and set further values. The job's status; None if the lease is somebody else's."""
     status: str | None = session.scalar(
         update(TrainingJob)
@@ -166,7 +166,7 @@ def count_death(session: Session, job_id: int) -> int:
     return row.lease_count
 
 
-def leave(session: Session, job_id: int, owner: str, error: str | None = None) -> None:
+def release(session: Session, job_id: int, owner: str, error: str | None = None) -> None:
     """Let go of a job: it is cancelled if that was asked for, failed for `error`, else free for the next worker."""
     row = _held(session, job_id, owner)
     if row is None:
@@ -185,7 +185,7 @@ def finish(session: Session, files: JobFiles, owner: str) -> None:
     if row is None:
         return
     if row.status == states.CANCELLING:
-        leave(session, row.id, owner)
+        release(session, row.id, owner)
         return
     games, style = _plays(session, row)
     made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))
@@ -217,7 +217,7 @@ def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
 def cancel(session: Session, job_id: int) -> TrainingJob:
     """Ask whoever runs a job to stop; its last checkpoint stays. Raises NotFound, and Conflict when it is over."""
     row = get_job(session, job_id)
-    if leases.ask_to_stop(session, row, f"job {job_id}", "waiting or running"):
+    if leases.request_stop(session, row, f"job {job_id}", "waiting or running"):
         settle_cancelled(session, job_id)
         session.refresh(row)
     return row
@@ -277,7 +277,7 @@ def take_forgotten(session: Session) -> Sequence[int]:
     last = TrainingJob.rung_at
     quiet = or_(last.is_(None), last < now - PATIENCE, last < TrainingJob.lease_until)
     waits = and_(TrainingJob.queued, TrainingJob.status.in_(states.OPEN), quiet, leases.free(TrainingJob, now))
-    return leases.mark_rung(session, TrainingJob, waits, now)
+    return leases.mark_enqueued(session, TrainingJob, waits, now)
 
 
 def _set(session: Session, *which: ColumnElement[bool], **values: Any) -> None:

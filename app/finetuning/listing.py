@@ -30,7 +30,7 @@ def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[Train
     if before is not None:
         statement = statement.where(TrainingJob.id < before)
     rows = session.scalars(statement).all()
-    return [line(session, row) for row in rows[:PAGE]], rows[PAGE - 1].id if len(rows) > PAGE else None
+    return [list_item(session, row) for row in rows[:PAGE]], rows[PAGE - 1].id if len(rows) > PAGE else None
 
 
 def all_jobs(session: Session) -> Sequence[TrainingJob]:
@@ -44,7 +44,7 @@ def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
     return session.scalars(rows).all()
 
 
-def line(session: Session, row: TrainingJob) -> TrainingListItem:
+def list_item(session: Session, row: TrainingJob) -> TrainingListItem:
     """A job with what belongs to it."""
     base, model = (
         None if number is None else session.get(LanguageModel, number) for number in (row.base_id, row.model_id)

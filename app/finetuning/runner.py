@@ -103,7 +103,7 @@ class _TrainingRunner:
         except Exception as problem:
             log.exception("a worker at a training job broke", job=self._job_id)
             error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-        self._record.settle(lambda session: lifecycle.leave(session, self._job_id, self._place.owner, error))
+        self._record.settle(lambda session: lifecycle.release(session, self._job_id, self._place.owner, error))
 
     def _until_made(self) -> bool:
         """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""

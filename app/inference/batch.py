@@ -10,7 +10,7 @@ from torch import Tensor
 from app.inference.key_value_cache import KeyValueCache, whole_columns
 from app.inference.prefix_cache import PrefixCache
 from app.inference.requests import GenerationRequest, Sampling
-from app.inference.sampling import draw
+from app.inference.sampling import sample
 
 _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless one alone has more
 
@@ -121,7 +121,7 @@ class Batch:
         for sampling, alike in groups.items():
             found = logits if len(groups) == 1 else logits[torch.tensor(alike, device=logits.device) - begin]
             points = [self._asks[row].rng.random() for row in alike]
-            for row, token in zip(alike, draw(found, sampling, points).tolist(), strict=True):
+            for row, token in zip(alike, sample(found, sampling, points).tolist(), strict=True):
                 self._asks[row].drawn.append(token)
 
     def _let_go(self) -> None:

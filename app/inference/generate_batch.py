@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from app.inference.requests import GenerationRequest, Sampling
-from app.inference.sampling import draw
+from app.inference.sampling import sample
 
 
 class GenerateBatch:
@@ -76,5 +76,5 @@ class _SampledTokens(LogitsProcessor):
 
     def __call__(self, _ids: Tensor, scores: Tensor) -> Tensor:
         """Logits (N, V) in which all but one of each row are impossible."""
-        tokens = draw(scores + self._silent, self._sampling, [rng.random() for rng in self._rngs])
+        tokens = sample(scores + self._silent, self._sampling, [rng.random() for rng in self._rngs])
         return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0)

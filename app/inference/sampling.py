@@ -9,7 +9,7 @@ from torch import Tensor
 from app.inference.requests import Sampling
 
 
-def draw(logits: Tensor, sampling: Sampling, points: list[float]) -> Tensor:
+def sample(logits: Tensor, sampling: Sampling, points: list[float]) -> Tensor:
     """A token of each row: logits (N, V) and points of the rows, from 0 to less than 1 → (N,)."""
     if sampling.temperature == 0:
         return logits.argmax(-1)

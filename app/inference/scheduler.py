@@ -199,7 +199,7 @@ class Engine:
         self._deliver(asks)
 
 
-def quiet() -> None:
+def set_library_environment() -> None:
     """Set what torch and transformers read when they are loaded, where nobody has set it."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -207,7 +207,7 @@ def quiet() -> None:
 
 def _load(checkpoint: Checkpoint) -> Any:
     """The checkpoint's speaker, with torch loaded for it. Raises Unusable."""
-    quiet()
+    set_library_environment()
     try:
         with _loading:
             return import_module("app.inference.runner").Speaker(checkpoint, cache_limit)
@@ -264,7 +264,7 @@ def release_caches() -> None:
             each.wait()
 
 
-async def answer(checkpoint: Checkpoint, ask: GenerationRequest, most: int) -> Completion | GenerationFailure:
+async def complete(checkpoint: Checkpoint, ask: GenerationRequest, most: int) -> Completion | GenerationFailure:
     """What the checkpoint's model answers, made together with up to `most` in all.
 
     Raises whatever broke the engine, which is begun anew when it is asked next.

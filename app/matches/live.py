@@ -161,7 +161,7 @@ def commit(database: Engine, submission: Submission, *, instant: bool, tries: in
     return commit(database, submission, instant=instant, tries=tries - 1)
 
 
-def expire(database: Engine, match_id: str) -> bool:
+def end_overdue(database: Engine, match_id: str) -> bool:
     """End a match whose clock has run out, in a transaction of its own. False if there is nothing to end (any more)."""
     try:
         with writing(database) as session:

@@ -45,7 +45,7 @@ def abandoned_matches(session: Session, before: datetime, most: int = 500) -> Se
     return session.scalars(select(MatchRow.id).where(untouched).order_by(MatchRow.moved_at).limit(most)).all()
 
 
-def hold_lease(session: Session, name: str, owner: str, until: datetime) -> bool:
+def take_or_renew_lease(session: Session, name: str, owner: str, until: datetime) -> bool:
     """Take or renew a lease by name. False while somebody else holds it, for at most twice as long as we would."""
     lease = session.get(Lease, name, with_for_update=True)
     if lease is None:

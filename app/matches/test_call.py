@@ -18,7 +18,7 @@ from app.extensions import reading, writing
 from app.games.base import JSON
 from app.matches import engine
 from app.matches.events import Violated
-from app.matches.sweep import PATIENCE, hold_lease
+from app.matches.sweep import PATIENCE, take_or_renew_lease
 from app.matches.turns import WorkerContext
 from app.models import LanguageModel, Lease
 from app.players import make_player
@@ -94,7 +94,7 @@ class TestCall(NamedTuple):
 # ---- The call ----------------------------------------------------------------
 
 
-def try_model(desk: WorkerContext, model_id: int) -> None:
+def make_test_call(desk: WorkerContext, model_id: int) -> None:
     """Make the test call of a model and store the result on its row; whatever goes wrong is the result, too.
 
     Does nothing if no test call waits, or if another worker makes it.
@@ -107,11 +107,11 @@ def try_model(desk: WorkerContext, model_id: int) -> None:
     result = trial.result(lambda: desk.call(trial.reply(home)).result(), seconds)
     now = datetime.now(UTC)
     with writing(desk.database) as session:
-        if hold_lease(session, _lease_of(model_id), desk.owner, now):  # and lets it go
-            keep_result(session, model_id, result, now)
+        if take_or_renew_lease(session, _lease_of(model_id), desk.owner, now):  # and lets it go
+            store_result(session, model_id, result, now)
 
 
-def keep_result(session: Session, model_id: int, result: JSON, at: datetime) -> None:
+def store_result(session: Session, model_id: int, result: JSON, at: datetime) -> None:
     """Store what came of a test call on the model's row."""
     tested = {"tested_at": at, "test_result": result}
     session.execute(update(LanguageModel).where(LanguageModel.id == model_id).values(**tested))
@@ -125,7 +125,7 @@ def _take_lease(desk: WorkerContext, model_id: int) -> bool:
             row = session.get(LanguageModel, model_id)
             if row is None or row.kind == "scripted" or not waits_for_test(row):
                 return False
-            return hold_lease(session, _lease_of(model_id), desk.owner, until)
+            return take_or_renew_lease(session, _lease_of(model_id), desk.owner, until)
     except IntegrityError:  # two workers at the model's first test call, and the other was quicker
         return False
 

@@ -191,13 +191,13 @@ def fail(session: Session, round_id: int, error: str) -> None:
     _set(session, round_id, states.OPEN, status=states.FAILED, ended_at=datetime.now(UTC), error=error)
 
 
-def say_what_it_waits_for(session: Session, round_id: int, what: str | None) -> None:
+def store_waiting_reason(session: Session, round_id: int, what: str | None) -> None:
     """Keep on a round's row what it waits for, or that it waits no more."""
     answered = {} if what is not None else {"away_model_id": None, "away_since": None}
     _set(session, round_id, (states.RUNNING,), error=what, **answered)
 
 
-def give_way(session: Session, round_id: int, model_id: int, away: float, pause: float, what: str) -> None:
+def release_slot(session: Session, round_id: int, model_id: int, away: float, pause: float, what: str) -> None:
     """Let workers play others until `pause` seconds from now: the model has given no answer for `away` seconds.
 
     A round that another worker plays stays a running one.
@@ -209,7 +209,7 @@ def give_way(session: Session, round_id: int, model_id: int, away: float, pause:
         "away_since": now - timedelta(seconds=away),
         "retry_at": now + timedelta(seconds=pause),
     }
-    if not ranges.anybody_at(session, round_id):
+    if not ranges.has_workers(session, round_id):
         values["status"] = states.WAITING
     _set(session, round_id, (states.RUNNING,), **values)
 
@@ -224,7 +224,7 @@ def away_seconds(row: RoundRow, model_id: int) -> float | None:
 def cancel(session: Session, round_id: int) -> RoundRow:
     """Ask whoever plays a round to stop; what was played stays. Raises NotFound, and Conflict when it is over."""
     row = get_round(session, round_id)
-    if leases.ask_to_stop(session, row, f"round {round_id}", "being played"):
+    if leases.request_stop(session, row, f"round {round_id}", "being played"):
         settle_cancelled(session, round_id)
         session.refresh(row)
     return row
@@ -232,7 +232,7 @@ def cancel(session: Session, round_id: int) -> RoundRow:
 
 def settle_cancelled(session: Session, round_id: int) -> bool:
     """Call a round cancelled once nobody plays it any more. False while somebody does."""
-    if ranges.anybody_at(session, round_id):
+    if ranges.has_workers(session, round_id):
         return False
     _set(session, round_id, (states.CANCELLING,), status=states.CANCELLED, ended_at=datetime.now(UTC))
     return True
@@ -246,7 +246,7 @@ def resume(session: Session, round_id: int, *, queued: bool) -> RoundRow:
         raise Conflict(f"round {round_id}: expected one with matches left to play, got one that is done")
     if row.status == states.CANCELLING:
         raise Conflict(f"round {round_id}: expected one that nobody plays, got one that is just being cancelled")
-    if ranges.anybody_at(session, round_id) and row.queued != queued:
+    if ranges.has_workers(session, round_id) and row.queued != queued:
         raise Conflict(
             f"round {round_id}: expected one that nobody plays, got one that is being played; cancel it first"
         )
@@ -259,7 +259,7 @@ def resume(session: Session, round_id: int, *, queued: bool) -> RoundRow:
 
 def state_of(session: Session, row: RoundRow) -> str:
     """The status, or that it was interrupted: nobody plays it, and nobody will come by himself."""
-    if row.status == states.RUNNING and not row.queued and not ranges.anybody_at(session, row.id):
+    if row.status == states.RUNNING and not row.queued and not ranges.has_workers(session, row.id):
         return states.INTERRUPTED
     return row.status
 
@@ -276,7 +276,7 @@ def take_forgotten(session: Session) -> Sequence[int]:
     quiet = or_(RoundRow.rung_at.is_(None), RoundRow.rung_at < now - PATIENCE)
     due = or_(RoundRow.retry_at.is_(None), RoundRow.retry_at < now)
     waits: ColumnElement[bool] = and_(RoundRow.queued, RoundRow.status.in_(states.OPEN), quiet, due, free)
-    return leases.mark_rung(session, RoundRow, waits, now)
+    return leases.mark_enqueued(session, RoundRow, waits, now)
 
 
 def being_cancelled(session: Session) -> Sequence[int]:

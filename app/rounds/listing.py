@@ -148,12 +148,14 @@ def _with_members(session: Session, rows: Sequence[RoundRow]) -> list[RoundListI
     numbers = [row.id for row in rows if row.matrix_id is not None]
     members: dict[int | None, list[RoundListItem]] = {number: [] for number in numbers}
     found = session.scalars(select(RoundRow).where(RoundRow.matrix_id.in_(numbers)).order_by(RoundRow.id)).all()
-    for line in lines(session, found):
+    for line in list_items(session, found):
         members[line.row.matrix_id].append(line)
-    return [cross_play_line(members[line.row.id]) if line.row.id in members else line for line in lines(session, rows)]
+    return [
+        cross_play_item(members[line.row.id]) if line.row.id in members else line for line in list_items(session, rows)
+    ]
 
 
-def cross_play_line(members: Sequence[RoundListItem]) -> RoundListItem:
+def cross_play_item(members: Sequence[RoundListItem]) -> RoundListItem:
     """All rounds of a cross-play as one line."""
     models = tuple(dict.fromkeys(name for line in members for name in line.models))
     state = min((line.state for line in members), key=_FOREMOST.index)
@@ -176,7 +178,7 @@ def waits_behind(session: Session, row: RoundRow) -> list[int]:
     return list(session.scalars(found.order_by(RoundRow.id)))
 
 
-def lines(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
+def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
     """Rounds as lines of a list."""
     numbers = {number for row in rows for number in (row.model_0_id, row.model_1_id) if number is not None}
     found = session.execute(select(LanguageModel.id, LanguageModel.name).where(LanguageModel.id.in_(numbers)))

@@ -72,7 +72,7 @@ def take(
     return None if taken is None else LeasedRange(*taken)
 
 
-def hold(
+def renew(
     session: Session, round_id: int, starts: Collection[int], owner: str, seconds: float, *, progress: bool = False
 ) -> Sequence[int]:
     """Renew the lease of ranges; those that are still ours are given back. `progress`: a match in them was finished."""
@@ -110,7 +110,7 @@ def all_done(session: Session, round_id: int) -> bool:
     return not session.scalar(select(undone))
 
 
-def anybody_at(session: Session, round_id: int) -> bool:
+def has_workers(session: Session, round_id: int) -> bool:
     """Whether somebody plays a part of the round just now."""
     return bool(session.scalar(select(exists().where(RoundRange.round_id == round_id, being_played()))))
 

@@ -54,7 +54,7 @@ class RoundContext:
     told: Callable[[int], None] = lambda _round_id: None
 
 
-def spare_the_collector() -> None:
+def freeze_garbage_collector() -> None:
     """For a process that plays rounds, once it has loaded what it needs. Matches leave no cycles behind, and
     looking for some among all that was loaded would take a tenth of its time.
     """
@@ -176,7 +176,9 @@ class _RoundRunner:
             patience, model_id = self._away.patience, self._away.seat.language_model_id
             # The last try comes when the patience has run out, and not a pause later.
             pause = min(RETRY_AFTER, patience.left)
-            lifecycle.give_way(session, self._round_id, model_id or 0, patience.away, pause, patience.waits_for or "")
+            lifecycle.release_slot(
+                session, self._round_id, model_id or 0, patience.away, pause, patience.waits_for or ""
+            )
         lifecycle.settle_cancelled(session, self._round_id)
 
     def _give_up(self) -> None:
@@ -297,7 +299,7 @@ class _RoundRunner:
             waits_for = next((chair.patience.waits_for for chair in self._chairs if chair.patience.waits_for), None)
             if row.status == states.RUNNING and row.error != waits_for:
                 with writing(self._place.database) as session:
-                    lifecycle.say_what_it_waits_for(session, self._round_id, waits_for)
+                    lifecycle.store_waiting_reason(session, self._round_id, waits_for)
         except OperationalError:
             return True  # the database is away; the ledger decides for how long that may be
         return row.status in states.OPEN

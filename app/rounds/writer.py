@@ -111,7 +111,7 @@ class RoundWriter:
         """Hold on to the leases; what was lost meanwhile is not played on."""
         held = set(self._accounts)
         if held:
-            hold = lambda session: ranges.hold(session, self._round_id, held, self._owner, self._seconds)  # noqa: E731
+            hold = lambda session: ranges.renew(session, self._round_id, held, self._owner, self._seconds)  # noqa: E731
             self._lose(held.difference(await self.in_thread(hold)))
 
     def _lose(self, starts: Collection[int]) -> None:
@@ -198,7 +198,7 @@ class RoundWriter:
         # The round's row first, as everybody does who takes more than one lock.
         lifecycle.lock(session, self._round_id)
         starts = {entry.start for entry in entries} | set(done)
-        ours = set(ranges.hold(session, self._round_id, starts, self._owner, self._seconds, progress=True))
+        ours = set(ranges.renew(session, self._round_id, starts, self._owner, self._seconds, progress=True))
         entries = [entry for entry in entries if entry.start in ours]
         new = [
             store.NewRoundMatch(each.record, lifecycle.SELFPLAY, self._round_id, each.index)

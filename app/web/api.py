@@ -7,7 +7,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, shown
 from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
-from app.queues import ring
+from app.queues import enqueue_turn
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.form_writes import write
@@ -30,7 +30,7 @@ def create_match() -> tuple[Response, int]:
     check_guest_config(wish)
     record = write(lambda session: start_guest_match(session, chosen, wish))
     if record.model_to_move:
-        ring(settings().broker_url, record.id)
+        enqueue_turn(settings().broker_url, record.id)
     ticket = tickets.issue(settings(), record.id, person_in(record))
     url = settings().public_url + url_for("play.match", match_id=record.id, ticket=ticket)
     return jsonify(match=record.id, ticket=ticket, url=url), 201

@@ -20,7 +20,7 @@ from app.matches.stored import load, move_times
 from app.matches.views import seat_view
 from app.models import MatchRow
 from app.players.description import partner_kind
-from app.queues import ring
+from app.queues import enqueue_turn
 from app.registry import partners, player_spec
 from app.web import tickets
 from app.web.extensions import limiter
@@ -72,7 +72,7 @@ def start(game: str) -> AnyResponse:
     chosen = settings()
     record = write(lambda session: start_guest_match(session, chosen, wish))
     if record.model_to_move:
-        ring(settings().broker_url, record.id)
+        enqueue_turn(settings().broker_url, record.id)
     hold(record.id, person_in(record))
     return redirect(url_for("play.match", match_id=record.id), 303)
 

@@ -25,7 +25,7 @@ from app.games.base import JSON
 from app.matches import live
 from app.matches.events import Ended
 from app.matches.stored import StoredMatch
-from app.queues import CHANNEL, read_notice, ring
+from app.queues import CHANNEL, enqueue_turn, read_notice
 from app.web import tickets
 from app.web.extensions import socketio
 from app.web.limits import Bucket
@@ -148,7 +148,7 @@ class PlayNamespace:
         if not receipt.answer.ok:
             self._rooms.catch_up(receipt.record)
         if receipt.new and receipt.record.model_to_move:
-            gevent.spawn(ring, self._settings.broker_url, submission.match_id)
+            gevent.spawn(enqueue_turn, self._settings.broker_url, submission.match_id)
         if receipt.answer.ok:
             return {"ok": True, "ply": receipt.answer.ply}
         answer = receipt.answer

@@ -17,7 +17,7 @@ from app.factory import create_app
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.stored import StoredMatch, StoredSeat
-from app.matches.test_call import try_model
+from app.matches.test_call import make_test_call
 from app.matches.turns import WorkerContext, play_turn
 from app.models import LanguageModel
 from app.registry import PERSON, add_api_model, get_model, set_usable_in_rounds
@@ -76,7 +76,7 @@ def furnish(parlor: Stack, stub: StubServer) -> Furnished:
         for name, number in models.items():
             if name not in UNTRIED:
                 _ask_for_test(engine, number)
-                try_model(desk, number)
+                make_test_call(desk, number)
         matches = _play(desk)
         rounds = furnish_rounds(engine, desk.settings, parlor.home)
         datasets = furnish_datasets(engine, desk.settings, rounds)
@@ -110,7 +110,7 @@ def _play(desk: WorkerContext) -> dict[str, str]:
     down = _talk(desk, "harbour-down", "Hello!")
     left = _say(desk, _begin(desk, None, "taboo", {"word": "candle"}), None)
     late = _begin(desk, None, clocks=Clocks(turn=0.1))
-    wait_until(lambda: live.expire(desk.database, late.id), "the end of a turn's clock")
+    wait_until(lambda: live.end_overdue(desk.database, late.id), "the end of a turn's clock")
     with writing(desk.database) as session:
         ours = live.create(session, "negotiation", DEAL, _people(), seed=3, source="live", instant=False)
         live.abort(session, ours, "us", 0, "OperationalError: disk I/O error")

@@ -48,7 +48,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The campaigns that a worker was called to."""
     called: list[int] = []
     for module in (campaigns, campaigns_new):
-        monkeypatch.setattr(module, "call_to_campaign", lambda _url, number: called.append(number))
+        monkeypatch.setattr(module, "enqueue_campaign", lambda _url, number: called.append(number))
     return called
 
 

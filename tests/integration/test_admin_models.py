@@ -21,7 +21,7 @@ from sqlalchemy import Engine, select, update
 
 from app.config import load_settings
 from app.extensions import reading, writing
-from app.matches.test_call import forgotten_tests, try_model
+from app.matches.test_call import forgotten_tests, make_test_call
 from app.matches.turns import WorkerContext
 from app.models import LanguageModel, Lease
 from app.players import prompts
@@ -42,7 +42,7 @@ FORM = {"name": "mine", "games": ["negotiation"], "model": "stub-negotiator", "b
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The models that a worker was asked to try; the broker is there."""
     numbers: list[int] = []
-    monkeypatch.setattr(pages, "ask_for_test", lambda _url, number: numbers.append(number))
+    monkeypatch.setattr(pages, "enqueue_test_call", lambda _url, number: numbers.append(number))
     return numbers
 
 
@@ -264,7 +264,7 @@ def test_a_worker_stores_what_came_of_a_test_call(
     where = add(client, base_url=stub.url, model=remote)
     row = stored(engine)
     assert row is not None
-    try_model(desk(), row.id)
+    make_test_call(desk(), row.id)
     page = client.get(where).text
     assert says in page
     assert "js/admin/waiting.js" not in page
@@ -278,7 +278,7 @@ def test_a_test_call_without_a_key_says_where_to_set_it(
     where = add(client, key_env="NO_SUCH_API_KEY")
     row = stored(engine)
     assert row is not None
-    try_model(desk(), row.id)
+    make_test_call(desk(), row.id)
     assert "set it where the workers run" in client.get(where).text
 
 
@@ -293,7 +293,7 @@ def test_a_test_call_goes_to_no_host_that_is_not_allowed_any_more(
     row = stored(engine)
     assert row is not None
     monkeypatch.setenv("API_HOSTS", "api.openai.com")
-    try_model(desk(), row.id)
+    make_test_call(desk(), row.id)
     assert "expected a host that API_HOSTS allows (api.openai.com)" in client.get(where).text
     assert stub.requests == []
 
@@ -302,7 +302,7 @@ def test_a_model_that_is_gone_or_scripted_is_not_called(engine: Engine, desk: Ca
     scripted = stored(engine, "scripted")
     assert scripted is not None
     for number in (scripted.id, 999):
-        try_model(desk(), number)
+        make_test_call(desk(), number)
     assert stored(engine, "scripted").tested_at is None  # type: ignore[union-attr]
 
 
@@ -319,12 +319,12 @@ def test_a_doorbell_that_rings_twice_calls_the_model_once(
     stub.script("slow", hanging(1.0))
     add(client, base_url=stub.url, model="slow")
     number = stored(engine).id  # type: ignore[union-attr]
-    workers = [threading.Thread(target=try_model, args=(desk(name), number)) for name in ("one", "two")]
+    workers = [threading.Thread(target=make_test_call, args=(desk(name), number)) for name in ("one", "two")]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    try_model(desk("three"), number)
+    make_test_call(desk("three"), number)
     assert len(stub.requests) == 1
 
 
@@ -343,7 +343,7 @@ def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
         try:
             wait_until(lambda: redis.llen(TURNS), "a doorbell")
             assert TEST_MODEL.encode() in redis.lrange(TURNS, 0, 0)[0]
-            try_model(desk(), int(where.rpartition("/")[2]))
+            make_test_call(desk(), int(where.rpartition("/")[2]))
             assert "It answers with a legal move." in client.get(where).text
             redis.flushall()
             time.sleep(1.2)
@@ -402,7 +402,7 @@ def test_people_are_offered_a_model_only_after_a_test_call_and_a_press(
         assert guest.post("/api/matches", json=asked).status_code == (201 if listed else 404)
         return listed
 
-    try_model(desk(), row.id)  # nothing listens at its address
+    make_test_call(desk(), row.id)  # nothing listens at its address
     refused = client.post(where, data={"action": "people-on"})
     assert (refused.status_code, "whose test call has failed" in refused.text) == (409, True)
     assert re.search(r'role="switch"[^>]*aria-disabled="true" aria-describedby="why-', client.get(where).text)
@@ -412,7 +412,7 @@ def test_people_are_offered_a_model_only_after_a_test_call_and_a_press(
     with writing(engine) as session:
         again = {"options": options, "test_asked_at": datetime.now(UTC)}
         session.execute(update(LanguageModel).where(LanguageModel.id == row.id).values(**again))
-    try_model(desk(), row.id)
+    make_test_call(desk(), row.id)
     assert not offered()  # nobody has switched it on
     assert client.post(where, data={"action": "people-on"}).status_code == 303
     assert offered()

@@ -44,7 +44,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rounds that workers were called to."""
     called: list[int] = []
     for module in (rounds, rounds_new, rounds_compare):
-        monkeypatch.setattr(module, "call_to_round", lambda _url, number, _times: called.append(number))
+        monkeypatch.setattr(module, "enqueue_round", lambda _url, number, _times: called.append(number))
     return called
 
 
@@ -263,7 +263,7 @@ def test_contexts_come_from_the_servers_file(
 ) -> None:
     (tmp_path / "contexts.txt").write_text(CONTEXT)
     app = make_app(CONTEXTS_FILE=str(tmp_path / "contexts.txt"))
-    monkeypatch.setattr(rounds_new, "call_to_round", lambda *_: None)
+    monkeypatch.setattr(rounds_new, "enqueue_round", lambda *_: None)
     client = signed_in(app)
     assert "contexts.txt" in client.get("/admin/rounds/new").text
     assert client.post("/admin/rounds/new", data=form(contexts="server")).status_code == 303

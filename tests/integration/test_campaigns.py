@@ -58,7 +58,7 @@ def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: 
 
 
 def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.AwaitedJob | None:
-    return steps.carry_on(steps.CampaignContext(engine, settings.home, uuid.uuid4().hex), campaign_id)
+    return steps.take_steps(steps.CampaignContext(engine, settings.home, uuid.uuid4().hex), campaign_id)
 
 
 def row_of(engine: Engine, campaign_id: int) -> Campaign:
@@ -188,7 +188,7 @@ def test_of_two_that_come_at_once_one_carries_a_campaign_on(engine: Engine, sett
     with writing(engine) as session:
         assert steps.cancel(session, number).status == states.CANCELLING
     with writing(engine) as session:
-        lifecycle.leave(session, number, "first")
+        lifecycle.release(session, number, "first")
     assert row_of(engine, number).status == states.CANCELLED
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, update
 from app import states
 from app.extensions import writing
 from app.models import Dataset, TrainingJob
-from app.queues import call_to_job
+from app.queues import enqueue_training
 from tests.jobs import make_dataset, make_job
 
 
@@ -27,7 +27,9 @@ def flask(app: Flask, *arguments: str) -> Result:
 
 
 def test_a_queued_job_waits_for_a_worker_and_can_be_cancelled_and_resumed(app: Flask, dataset: Dataset) -> None:
-    call_to_job(app.config["SETTINGS"].broker_url, 1)  # nobody hears; and what is logged of it has been logged before
+    enqueue_training(
+        app.config["SETTINGS"].broker_url, 1
+    )  # nobody hears; and what is logged of it has been logged before
     train = ["train", "tiny", "--dataset", "rows@1", "--name", "small", "--config", "width=32", "epochs=2.5", "--queue"]
     assert json.loads(flask(app, *train, "--json").stdout) == {"job_id": 1, "queued": True}
     told = json.loads(flask(app, "job", "show", "1", "--json").stdout)

@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import Engine, select
 
 from app.extensions import reading
-from app.matches.test_call import try_model
+from app.matches.test_call import make_test_call
 from app.matches.turns import WorkerContext
 from app.models import LanguageModel
 from tests.checkpoints import bytes_model, register, word_model
@@ -83,7 +83,7 @@ def test_the_model_is_shown_and_tested_on_its_page(
     assert sha256 in told
     assert "not on this machine" not in told
     assert client.post(page, data={"action": "test"}).status_code == 303
-    try_model(desk(), row.id)
+    make_test_call(desk(), row.id)
     answered = stored(engine, "mine")
     assert answered is not None
     assert answered.test_result is not None

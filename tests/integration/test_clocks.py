@@ -73,12 +73,12 @@ def test_every_move_sets_the_deadline_of_the_next(engine: Engine) -> None:
 
 def test_a_match_is_ended_after_its_deadline_and_only_once(engine: Engine) -> None:
     record = begin(engine, Clocks(turn=60))
-    assert not live.expire(engine, record.id)
+    assert not live.end_overdue(engine, record.id)
     let_pass(engine, record, 60.5)  # late, but what was sent in time may still be on its way
-    assert not live.expire(engine, record.id)
+    assert not live.end_overdue(engine, record.id)
     let_pass(engine, record, 1)
     results: list[bool] = []
-    threads = [threading.Thread(target=lambda: results.append(live.expire(engine, record.id))) for _ in range(6)]
+    threads = [threading.Thread(target=lambda: results.append(live.end_overdue(engine, record.id))) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -103,7 +103,7 @@ def test_a_move_in_the_last_moment_counts(engine: Engine) -> None:
     record = begin(engine, Clocks(turn=60))
     let_pass(engine, record, 60.2)
     assert say(engine, record, 0, HELLO).ok
-    assert not live.expire(engine, record.id)
+    assert not live.end_overdue(engine, record.id)
     assert kinds(engine, record) == ["started", "message"]
 
 
@@ -112,7 +112,7 @@ def test_moves_and_the_clock_at_the_same_moment_end_it_once(engine: Engine) -> N
         record = begin(engine, Clocks(turn=60))
         let_pass(engine, record, 60.99)
         works: list[Callable[[], Any]] = [
-            lambda record=record: live.expire(engine, record.id),
+            lambda record=record: live.end_overdue(engine, record.id),
             lambda record=record: say(engine, record, 0, HELLO),
             lambda record=record: say(engine, record, 0, None),
         ]

@@ -13,7 +13,7 @@ from app.config import load_settings
 from app.extensions import writing
 from app.factory import create_app
 from app.finetuning import lifecycle as jobs
-from app.queues import call_to_round
+from app.queues import enqueue_round
 from app.schema import upgrade
 from tests.experimenter import signed_in
 from tests.jobs import make_dataset, make_job, models, run
@@ -73,7 +73,7 @@ def _survives(parlor: Stack, volume: Volume, stub: StubServer) -> None:
         add_models(engine, stub.url, "slow", in_flight=8)
         add_model(parlor, stub.url, "talker", "slow", "Partner Blue")
         round_id = make_round(engine, "slow", "scripted", matches=60, queued=True)
-        call_to_round(settings_of(parlor).broker_url, round_id, 2)
+        enqueue_round(settings_of(parlor).broker_url, round_id, 2)
         wait_until(lambda: row_of(engine, round_id).finished > 3, "a round on its way")
         with Participant(negotiation(parlor)) as person:
             text, move_id, ply = until_refused(person, volume)

@@ -62,9 +62,9 @@ def test_one_worker_takes_a_job_and_another_only_when_its_lease_has_run_out(engi
     assert taken(engine, job_id, "other")
     assert row_of(engine, job_id).lease_count == 1
     with writing(engine) as session:
-        assert jobs.hold(session, job_id, "one", 60) is None
-        assert jobs.hold(session, job_id, "other", 60) == states.RUNNING
-        jobs.leave(session, job_id, "one", "not mine to end")
+        assert jobs.renew(session, job_id, "one", 60) is None
+        assert jobs.renew(session, job_id, "other", 60) == states.RUNNING
+        jobs.release(session, job_id, "one", "not mine to end")
     assert row_of(engine, job_id).status == states.RUNNING
 
 
@@ -112,7 +112,7 @@ def test_a_job_is_cancelled_at_once_or_when_its_worker_lets_go(engine: Engine, d
     let_the_lease_run_out(engine, orphan)
     with writing(engine) as session:
         jobs.settle_cancelled(session)
-        jobs.leave(session, held, "one", "what it says does not matter any more")
+        jobs.release(session, held, "one", "what it says does not matter any more")
     assert [row_of(engine, each).status for each in (held, orphan)] == [states.CANCELLED, states.CANCELLED]
     assert row_of(engine, held).error is None
 
@@ -123,7 +123,7 @@ def test_a_job_that_stopped_is_resumed_unless_its_name_was_taken(engine: Engine,
     with writing(engine) as session:
         with pytest.raises(Conflict, match="expected one that nobody runs, got one that is running"):
             jobs.resume(session, job_id, queued=True)
-        jobs.leave(session, job_id, "one", "the disk is full")
+        jobs.release(session, job_id, "one", "the disk is full")
     row = row_of(engine, job_id)
     assert (row.status, row.error, row.lease_owner) == (states.FAILED, "the disk is full", None)
     second = make_job(engine, dataset)  # the name is free again

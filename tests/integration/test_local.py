@@ -72,7 +72,7 @@ async def said(
 ) -> Completion | GenerationFailure:
     loop = asyncio.get_running_loop()
     ask = GenerationRequest(messages, sampling, most, seed, loop, loop.create_future())
-    return await engines.answer(checkpoint, ask, 8)
+    return await engines.complete(checkpoint, ask, 8)
 
 
 async def talk(checkpoint: Checkpoint, number: int, turns: int = 3) -> list[Completion]:

@@ -180,7 +180,7 @@ def test_a_dataset_is_registered_in_short_transactions_and_seen_when_it_is_whole
     round_id = played(engine, settings)
     with reading(engine) as session:
         found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
-        draft = store.write(home, found, build.cuts(session, found))
+        draft = store.write(home, found, build.training_rows(session, found))
     seen: list[int] = []
 
     def watched(work: Callable[[Session], object]) -> object:
@@ -206,7 +206,7 @@ def test_what_is_left_of_a_registration_that_was_killed_is_removed(
     whole = cut(engine, home, "mine", rounds=[played(engine, settings)], filter="all")
     with reading(engine) as session:
         found = build.prepare(session, read_spec({"rounds": [1], "filter": "nonzero"}))
-        draft = store.write(home, found, build.cuts(session, found))
+        draft = store.write(home, found, build.training_rows(session, found))
     left = register.add(transact(engine), draft, "mine")
     with reading(engine) as session, pytest.raises(NotFound):
         store.get_dataset(session, left)

@@ -80,7 +80,7 @@ def test_the_privacy_page_says_that_no_model_learns_from_guests_and_none_does(
         live.submit(session, live.Submission(match, 0, None), instant=True)
     with reading(engine) as session:
         found = build.prepare(session, read_spec({"game": "negotiation", "filter": "all"}))
-        assert [cut for cuts in build.cuts(session, found) for cut in cuts] == []
+        assert [cut for cuts in build.training_rows(session, found) for cut in cuts] == []
         with pytest.raises(Invalid, match="training consent of the people in the match"):
             build.refuse_nothing(found)
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from app import states
 from app.extensions import reading, writing
 from app.models import RoundRange, RoundRow
-from app.queues import call_to_round
+from app.queues import enqueue_round
 from app.rounds import lifecycle
 from tests.conftest import service
 from tests.rounds import add_models, check, facts, haggler, make_round, row_of
@@ -64,7 +64,7 @@ def undisturbed() -> list[object]:
 
 def queue_round(parlor: Stack, engine: Engine, model: str, matches: int = MATCHES) -> int:
     round_id = make_round(engine, model, "scripted", matches=matches, queued=True)
-    call_to_round(broker_of(parlor), round_id, 3)
+    enqueue_round(broker_of(parlor), round_id, 3)
     return round_id
 
 

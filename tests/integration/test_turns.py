@@ -13,7 +13,7 @@ from app.extensions import reading, writing
 from app.matches import live
 from app.matches.events import Aborted
 from app.matches.stored import StoredMatch, StoredSeat, load
-from app.matches.sweep import hold_lease, take_forgotten_turns
+from app.matches.sweep import take_forgotten_turns, take_or_renew_lease
 from app.matches.turns import MOST_LEASES, play_turn, reading_delay
 from app.models import EventRow, GenerationRow, MatchRow
 from app.players.base import PlayerSpec
@@ -274,18 +274,18 @@ def test_the_delay_follows_the_words_and_has_a_ceiling(
 def test_a_lease_by_name_that_reaches_too_far_ahead_is_void(engine: Engine) -> None:
     now = datetime.now(UTC)
     with writing(engine) as session:
-        assert hold_lease(session, "upkeep", "whose clock had jumped", now + timedelta(seconds=100))
-        assert not hold_lease(session, "upkeep", "another", now + timedelta(seconds=60))
-        assert not hold_lease(session, "upkeep", "another", now)  # somebody who only lets go
-        assert hold_lease(session, "upkeep", "another", now + timedelta(seconds=30))
+        assert take_or_renew_lease(session, "upkeep", "whose clock had jumped", now + timedelta(seconds=100))
+        assert not take_or_renew_lease(session, "upkeep", "another", now + timedelta(seconds=60))
+        assert not take_or_renew_lease(session, "upkeep", "another", now)  # somebody who only lets go
+        assert take_or_renew_lease(session, "upkeep", "another", now + timedelta(seconds=30))
 
 
 def test_of_two_upkeeps_one_holds_the_lease_until_it_is_gone(engine: Engine) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=30)
     with writing(engine) as session:
-        assert hold_lease(session, "upkeep", "one", soon)
+        assert take_or_renew_lease(session, "upkeep", "one", soon)
     with writing(engine) as session:
-        assert not hold_lease(session, "upkeep", "two", soon)
-        assert hold_lease(session, "upkeep", "one", datetime.now(UTC) - timedelta(seconds=1))
+        assert not take_or_renew_lease(session, "upkeep", "two", soon)
+        assert take_or_renew_lease(session, "upkeep", "one", datetime.now(UTC) - timedelta(seconds=1))
     with writing(engine) as session:
-        assert hold_lease(session, "upkeep", "two", soon)
+        assert take_or_renew_lease(session, "upkeep", "two", soon)

@@ -8,7 +8,7 @@ from typing import Any
 from app.datasets.lm_folder import LOGS, RESULTS, SCORES, TEXTS, number, record_of
 from app.datasets.records import ExportableMatch, unreadable
 from app.errors import Invalid
-from app.files import beside
+from app.files import temporary_beside
 
 
 def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) -> int:
@@ -24,7 +24,7 @@ def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) ->
             raise Invalid(f"{place}: expected a new or an empty folder, got {got}")
         target = place.resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
-        with beside(target) as draft:
+        with temporary_beside(target) as draft:
             draft.mkdir()
             written = _write(matches, draft)
     except OSError as error:

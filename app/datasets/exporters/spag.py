@@ -8,7 +8,7 @@ from pathlib import Path
 from app.datasets.records import ExportableMatch, unreadable
 from app.datasets.spag_episode import episode_of
 from app.errors import Invalid
-from app.files import beside
+from app.files import temporary_beside
 
 
 def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:
@@ -21,7 +21,7 @@ def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:
     if target.is_dir():
         raise Invalid(f"{file}: expected a file, got a folder")
     try:
-        with beside(target) as draft, draft.open("x", encoding="ascii") as into:
+        with temporary_beside(target) as draft, draft.open("x", encoding="ascii") as into:
             written = 0
             for match in matches:
                 into.write(",\n" if written else "[\n")

@@ -44,7 +44,7 @@ class LocalPlayer:
         loop = asyncio.get_running_loop()
         ask = GenerationRequest(messages, sampling, most, seed, loop, loop.create_future())
         checkpoint = Checkpoint(Path(options.path), options.sha256, options.device, options.dtype)
-        said = await scheduler.answer(checkpoint, ask, options.in_flight)
+        said = await scheduler.complete(checkpoint, ask, options.in_flight)
         settings: JSON = {name: value for name, value in sampling._asdict().items() if value is not None}
         if isinstance(said, GenerationFailure):
             what = f"{self.name}: {said.what}"

@@ -16,7 +16,7 @@ from app.campaigns.spec import spec_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.extensions import reading
 from app.games.base import whole_number
-from app.queues import call_to_campaign
+from app.queues import enqueue_campaign
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import MORE, SCORES, TABOO
 from app.web.form_writes import write
@@ -87,14 +87,14 @@ def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
     except (Invalid, Conflict) as error:
         return _page(campaign_id, error.message), error.status
     if action == "resume":
-        call_to_campaign(settings().broker_url, campaign_id)
+        enqueue_campaign(settings().broker_url, campaign_id)
     return redirect(url_for("admin.campaign_page", campaign_id=campaign_id), 303)
 
 
 def _page(campaign_id: int, refused: str | None = None) -> str:
     with reading() as session:
         row = lifecycle.get_campaign(session, campaign_id)
-        line, results = listing.lines(session, [row])[0], listing.results(session, campaign_id)
+        line, results = listing.list_items(session, [row])[0], listing.results(session, campaign_id)
         labels: Mapping[str, Any] = TABOO if row.game == "taboo" else SCORES | _MORE
         return render_template(
             "admin/campaign.html",

@@ -15,7 +15,7 @@ from app.errors import AppError
 from app.extensions import db, reading
 from app.games import find_game
 from app.games.taboo.rules import target_words
-from app.queues import call_to_campaign
+from app.queues import enqueue_campaign
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
@@ -53,7 +53,7 @@ def start_campaign() -> ResponseReturnValue:
         status = error.status if isinstance(error, AppError) else 400
         with reading() as session:
             return _form(session, form, RefusedField(field, error.message)), status
-    call_to_campaign(settings().broker_url, number)
+    enqueue_campaign(settings().broker_url, number)
     return redirect(url_for("admin.campaign_page", campaign_id=number), 303)
 
 

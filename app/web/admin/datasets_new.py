@@ -62,7 +62,7 @@ def _cut(engine: Engine, home: Path, wanted: DatasetSpec) -> store.UnregisteredD
                 f"matches: expected at most {MOST} to be read while a page waits, got {found.matches};"
                 f" `{_command(wanted)}` has no such limit"
             )
-        return store.write(home, found, build.cuts(session, found))
+        return store.write(home, found, build.training_rows(session, found))
 
 
 def _command(wanted: DatasetSpec) -> str:

@@ -20,7 +20,7 @@ from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
-from app.web.admin.match_items import shown_line
+from app.web.admin.match_items import match_item
 from app.web.seats import settings
 from app.web.translations import game_titles
 
@@ -38,10 +38,10 @@ def home() -> str:
             "figures": figures,
             "low_disk": low_disk(settings()),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
-            "live": [shown_line(line, now) for line in live_matches(session, now)],
+            "live": [match_item(line, now) for line in live_matches(session, now)],
             "failures": last_failures(session, now),
             "rounds": open_rounds(session),
-            "latest": [shown_line(line, now) for line in latest_matches(session)],
+            "latest": [match_item(line, now) for line in latest_matches(session)],
             "models": list_models(session),
             "titles": game_titles(),
         }

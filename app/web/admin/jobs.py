@@ -16,7 +16,7 @@ from app.finetuning import lifecycle as life
 from app.finetuning import listing
 from app.games.base import JSON, whole_number
 from app.models import TrainingJob
-from app.queues import call_to_job
+from app.queues import enqueue_training
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -64,14 +64,14 @@ def act_on_job(job_id: int) -> ResponseReturnValue:
     except (Invalid, Conflict) as error:
         return _page(job_id, error.message), error.status
     if action == "resume":
-        call_to_job(settings().broker_url, job_id)
+        enqueue_training(settings().broker_url, job_id)
     return redirect(url_for("admin.job_page", job_id=job_id), 303)
 
 
 def _page(job_id: int, refused: str | None = None) -> str:
     with reading() as session:
         row = life.get_job(session, job_id)
-        line = listing.line(session, row)
+        line = listing.list_item(session, row)
         events = listing.events_of(session, job_id)
         return render_template(
             "admin/job.html",

@@ -14,7 +14,7 @@ from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning.config import COMMON, LOCAL, METHODS, OF_TINY, SFT, TINY
 from app.models import LanguageModel, TrainingJob
-from app.queues import call_to_job
+from app.queues import enqueue_training
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_form import RefusedField
@@ -53,7 +53,7 @@ def start_job() -> ResponseReturnValue:
     except AppError as error:
         with reading() as session:
             return _form(session, form, error.message), error.status
-    call_to_job(settings().broker_url, number)
+    enqueue_training(settings().broker_url, number)
     return redirect(url_for("admin.job_page", job_id=number), 303)
 
 

@@ -7,7 +7,7 @@ from app.extensions import db
 from app.finetuning.lifecycle import state_of
 from app.lineage import Descendants, ModelOrigin, ancestors, descendants
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_scores import off_the_loop
+from app.web.admin.rounds_scores import in_worker_thread
 
 NEAR = 12  # models that are unfolded
 ROUNDS = 5  # of a dataset
@@ -16,7 +16,7 @@ ROUNDS = 5  # of a dataset
 @blueprint.get("/models/<int:number>/lineage")
 def lineage(number: int) -> str:
     """Model ← job ← dataset ← rounds ← models, as far back as there are any; and what came of the model."""
-    above, below = off_the_loop(db.engine, _both, number)  # datasets may have a hundred thousand rows
+    above, below = in_worker_thread(db.engine, _both, number)  # datasets may have a hundred thousand rows
     jobs = [*(each.job for each in above if each.job), *below.jobs]
     return render_template(
         "admin/lineage.html",

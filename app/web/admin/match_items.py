@@ -9,7 +9,7 @@ from app.matches.overview import MatchListItem
 from app.registry import PERSON
 
 
-def shown_line(line: MatchListItem, now: datetime) -> dict[str, Any]:
+def match_item(line: MatchListItem, now: datetime) -> dict[str, Any]:
     """A match as the page shows it."""
     match = line.match
     scores = [score for score in (match.utility_0, match.utility_1) if score is not None]

@@ -23,8 +23,8 @@ from app.matches.timeline import TimelineStep, steps, views_after
 from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.match_items import shown_line
-from app.web.admin.proposals import asked_for, offers_of, shares
+from app.web.admin.match_items import match_item
+from app.web.admin.proposals import asked_for, proposals_of, shares
 from app.web.translations import game_titles
 
 _SEATS = (lazy_gettext("First"), lazy_gettext("Second"))
@@ -53,7 +53,7 @@ def _list(given: dict[str, str], choice: MatchFilter | None, before: PageCursor 
         lines, after = ([], None) if choice is None else chosen_matches(session, choice, before)
         return render_template(
             "admin/matches.html",
-            matches=[shown_line(line, now) for line in lines],
+            matches=[match_item(line, now) for line in lines],
             given=given,
             filtered=choice != EVERYTHING,
             refused=refused,
@@ -110,7 +110,7 @@ def match(match_id: str) -> str:
             at=at,
             current=told[at - 1],
             seats=[_seat(seat, players[seat]["name"], view) for seat, view in enumerate((first, second))],
-            offers=offers_of(logged[:at], (first, second)),
+            offers=proposals_of(logged[:at], (first, second)),
         )
 
 

@@ -20,7 +20,7 @@ from app.players.api.options import TOKEN_FIELDS
 from app.players.description import partner_kind
 from app.players.local import options as local_options
 from app.players.prompts import default_prompt, styles
-from app.queues import ask_for_test
+from app.queues import enqueue_test_call
 from app.registry import (
     add_api_model,
     list_models,
@@ -85,7 +85,7 @@ def add_model() -> ResponseReturnValue:
         number = _add(form, games)
     except AppError as error:
         return _form(form, games, error.message), error.status
-    ask_for_test(settings().broker_url, number)
+    enqueue_test_call(settings().broker_url, number)
     return redirect(url_for("admin.model", number=number), 303)
 
 
@@ -128,7 +128,7 @@ def change_model(number: int) -> ResponseReturnValue:
         typed = label if action == "label" else None
         return _page(number, error.message, typed), error.status
     if action == "test":
-        ask_for_test(settings().broker_url, number)
+        enqueue_test_call(settings().broker_url, number)
     if request.form.get("from") == "list":
         return redirect(url_for("admin.models", _anchor=f"model-{number}"), 303)
     return redirect(url_for("admin.model", number=number), 303)

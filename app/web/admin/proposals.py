@@ -42,7 +42,7 @@ def shares(event: Any) -> Sequence[Share]:
     return ()
 
 
-def offers_of(events: Sequence[Any], views: Sequence[JSON]) -> Proposals | None:
+def proposals_of(events: Sequence[Any], views: Sequence[JSON]) -> Proposals | None:
     """The proposals among the events of a match, with the private views of both seats; None where there is none."""
     latest: list[Share | None] = [None, None]
     for event in events:

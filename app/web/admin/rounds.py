@@ -16,12 +16,12 @@ from app.datasets.store import datasets_of_round
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
 from app.extensions import db, reading
 from app.models import MatchRow, RoundMaterial, RoundRow
-from app.queues import call_to_round
+from app.queues import enqueue_round
 from app.registry import list_models
 from app.rounds import lifecycle, transcripts
 from app.rounds.failures import AbortedMatch, last_broken
 from app.rounds.listing import NAMES as FILTERS
-from app.rounds.listing import RoundListItem, chosen_rounds, lines, read_before, read_chosen, waits_behind
+from app.rounds.listing import RoundListItem, chosen_rounds, list_items, read_before, read_chosen, waits_behind
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
@@ -132,7 +132,7 @@ def act_on_round(round_id: int) -> ResponseReturnValue:
     except (Invalid, Conflict) as error:
         return _page(round_id, TABS[0], error.message)[0], error.status
     if action == "resume":
-        call_to_round(settings().broker_url, round_id, WORKERS_CALLED)
+        enqueue_round(settings().broker_url, round_id, WORKERS_CALLED)
     return redirect(url_for("admin.round_page", round_id=round_id), 303)
 
 
@@ -140,7 +140,7 @@ def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int
     now = datetime.now(UTC)
     with reading() as session:
         row = lifecycle.get_round(session, round_id)
-        line = lines(session, [row])[0]
+        line = list_items(session, [row])[0]
         material = session.get(RoundMaterial, round_id)
         part = _PARTS[tab](session, row)
         page = render_template(

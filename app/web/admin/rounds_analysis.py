@@ -16,7 +16,7 @@ from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.themes import THEMES
 from app.extensions import db
 from app.models import RoundRow
-from app.web.admin.rounds_scores import off_the_loop
+from app.web.admin.rounds_scores import in_worker_thread
 
 _KEPT = 200
 _TILES = 8  # two rows of them
@@ -106,14 +106,14 @@ def analysis_of(rows: Sequence[RoundRow]) -> dict[int, RoundAnalysis]:
     engine = db.engine
     # When it was made is part of the key: in a database that was restored, another round may have the number.
     keys = {row.id: (str(engine.url), "round", row.id, row.created_at, row.finished, row.status) for row in rows}
-    return {number: _kept(key, partial(off_the_loop, engine, _one, number)) for number, key in keys.items()}
+    return {number: _kept(key, partial(in_worker_thread, engine, _one, number)) for number, key in keys.items()}
 
 
 def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
     """The matrix of a cross-play whose rounds these are."""
     engine = db.engine
     key = (str(engine.url), "matrix", matrix_id, *((row.created_at, row.finished) for row in rows))
-    found: CrossPlay = _kept(key, partial(off_the_loop, engine, cross_play, matrix_id))
+    found: CrossPlay = _kept(key, partial(in_worker_thread, engine, cross_play, matrix_id))
     return found
 
 

@@ -16,9 +16,9 @@ from app.errors import AppError, Conflict, Invalid, shown
 from app.extensions import reading
 from app.games.base import whole_number
 from app.models import RoundRow
-from app.queues import call_to_round
+from app.queues import enqueue_round
 from app.rounds import lifecycle, matrix
-from app.rounds.listing import cross_play_line, lines
+from app.rounds.listing import cross_play_item, list_items
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
 from app.web.admin.rounds_analysis import (
@@ -81,7 +81,7 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
         "admin/rounds-compare.html",
         rounds=[
             {"line": line, "analysis": each, "result": result_of(each)}
-            for line, each in zip(lines(session, rows), analyses, strict=True)
+            for line, each in zip(list_items(session, rows), analyses, strict=True)
         ],
         game=game,
         title=game_titles()[game],
@@ -122,7 +122,7 @@ def act_on_matrix(round_id: int) -> ResponseReturnValue:
     except (Invalid, Conflict) as error:
         return _matrix_page(round_id, error.message), error.status
     for number in numbers:
-        call_to_round(settings().broker_url, number, WORKERS_CALLED)
+        enqueue_round(settings().broker_url, number, WORKERS_CALLED)
     return redirect(url_for("admin.round_matrix", round_id=round_id), 303)
 
 
@@ -130,7 +130,7 @@ def _matrix_page(round_id: int, refused: str | None = None) -> str:
     with reading() as session:
         rows = matrix.rounds_of(session, round_id)
         found = matrix_of(round_id, rows)
-        members = lines(session, rows)
+        members = list_items(session, rows)
         pairs = {line.models: line.row.id for line in members}
         return render_template(
             "admin/round-matrix.html",
@@ -140,7 +140,7 @@ def _matrix_page(round_id: int, refused: str | None = None) -> str:
             charts=[with_specs(chart) for chart in cross_plays(found)],
             tables=[(role, _cells(found, role, pairs)) for role in found.roles],
             rounds=members,
-            line=cross_play_line(members),
+            line=cross_play_item(members),
             can_cancel=any(row.status in states.OPEN for row in rows),
             can_resume=any(line.state in matrix.STOPPED for line in members),
             refused=refused,

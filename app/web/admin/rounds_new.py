@@ -12,7 +12,7 @@ from app.extensions import reading
 from app.games import find_game
 from app.games.taboo.rules import target_words
 from app.models import LanguageModel, RoundRow
-from app.queues import call_to_round
+from app.queues import enqueue_round
 from app.registry import round_models
 from app.rounds import estimate, lifecycle, matrix
 from app.web.admin import rounds_form
@@ -65,7 +65,7 @@ def launch_round() -> ResponseReturnValue:
         with reading() as session:
             return _form(session, round_models(session, game), form, refused=refused), error.status
     for number in numbers:
-        call_to_round(settings().broker_url, number, WORKERS_CALLED)
+        enqueue_round(settings().broker_url, number, WORKERS_CALLED)
     if matrix_id is not None:
         return redirect(url_for("admin.round_matrix", round_id=matrix_id), 303)
     return redirect(url_for("admin.round_page", round_id=numbers[0]), 303)

@@ -31,7 +31,7 @@ def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
     keys = {row.id: (place, row.id, row.created_at, row.finished) for row in rows}
     new = [row.id for row in rows if keys[row.id] not in _known]
     if new:
-        for number, counted in off_the_loop(engine, _count, new).items():
+        for number, counted in in_worker_thread(engine, _count, new).items():
             _known[keys[number]] = counted
     found = {number: _known[key] for number, key in keys.items()}
     while len(_known) > _KEPT:
@@ -39,7 +39,7 @@ def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
     return found
 
 
-def off_the_loop(engine: Engine, work: Any, *arguments: Any) -> Any:
+def in_worker_thread(engine: Engine, work: Any, *arguments: Any) -> Any:
     """What `work(session, *arguments)` returns, done in a real thread on a connection of its own, while others play."""
 
     def read(own: Engine) -> Any:

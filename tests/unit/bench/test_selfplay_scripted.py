@@ -15,7 +15,9 @@ def test_every_way_logs_the_same_match(game: str) -> None:
 
 def test_what_was_measured_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selfplay_scripted, "WARM_UP", 2)
-    monkeypatch.setattr(selfplay_scripted, "spare_the_collector", lambda: None)  # which the tests after this one need
+    monkeypatch.setattr(
+        selfplay_scripted, "freeze_garbage_collector", lambda: None
+    )  # which the tests after this one need
     found = selfplay_scripted.measure("negotiation", 3)
     assert found["same_logs"]
     assert found["moves_a_match"] > 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NONZERO, PEOPLE, is_of, kept, may_train
+from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NONZERO, PEOPLE, is_of, keeps, may_train
 
 K, _ = True, False  # kept, or not
 
@@ -36,20 +36,20 @@ CASES = [
 @pytest.mark.parametrize(("name", "matches", "lam", "by_hand"), CASES)
 def test_a_filter_keeps_what_was_worked_out_by_hand(name: str, matches: list, lam: float, by_hand: list) -> None:
     utilities, agreed = np.array([u for u, _ in matches], float), np.array([a for _, a in matches])
-    assert kept(name, utilities, agreed, utilities.mean(), lam).tolist() == by_hand
+    assert keeps(name, utilities, agreed, utilities.mean(), lam).tolist() == by_hand
 
 
 def test_a_score_of_exactly_the_mean_or_of_exactly_0_is_not_kept() -> None:
     thirds, agreed = np.array([[0.1, 0.2], [0.3, 0.2]]), np.array([True, True])  # their mean is 0.2, not in binary
-    assert kept(ABOVE_AVG, thirds, agreed, thirds.mean(), 0.1).tolist() == [[_, _], [K, _]]
-    assert kept(NONZERO, np.zeros((1, 2)), np.array([True]), 0, 1).tolist() == [[_, _]]
+    assert keeps(ABOVE_AVG, thirds, agreed, thirds.mean(), 0.1).tolist() == [[_, _], [K, _]]
+    assert keeps(NONZERO, np.zeros((1, 2)), np.array([True]), 0, 1).tolist() == [[_, _]]
 
 
 def test_winners_of_taboo_are_above_the_mean_and_losers_and_rule_breakers_are_not() -> None:
     utilities = np.array([[1, -1], [-1, 1], [-1, 0], [0, 0]], float)  # attacker, defender, broken rule, tie: mean −1/8
-    above = kept(ABOVE_AVG, utilities, np.zeros(4, bool), utilities.mean(), 0)
+    above = keeps(ABOVE_AVG, utilities, np.zeros(4, bool), utilities.mean(), 0)
     assert above.tolist() == [[K, _], [_, K], [_, K], [K, K]]
-    assert kept(NONZERO, utilities, np.zeros(4, bool), 0, 0).tolist() == [[K, _], [_, K], [_, _], [_, _]]
+    assert keeps(NONZERO, utilities, np.zeros(4, bool), 0, 0).tolist() == [[K, _], [_, K], [_, _], [_, _]]
 
 
 def test_a_person_is_trained_on_only_after_having_agreed() -> None:
