@@ -210,7 +210,7 @@ def _load(checkpoint: Checkpoint) -> Any:
     set_library_environment()
     try:
         with _loading:
-            return import_module("app.inference.runner").Speaker(checkpoint, cache_limit)
+            return import_module("app.inference.runner").ModelRunner(checkpoint, cache_limit)
     except ImportError as error:
         raise UnusableCheckpoint(
             f"expected torch and transformers where the workers run, got none ({error});"
