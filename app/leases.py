@@ -39,7 +39,7 @@ def mark_enqueued(session: Session, table: Any, waits: ColumnElement[bool], now:
     """Ids of the rows that wait, marked as rung for; those that somebody else is just marking are left to him."""
     ids = session.scalars(select(table.id).where(waits).with_for_update(skip_locked=True, key_share=True)).all()
     if ids:
-        rung = update(table).where(table.id.in_(ids)).values(rung_at=now)
+        rung = update(table).where(table.id.in_(ids)).values(enqueued_at=now)
         session.execute(rung, execution_options={"synchronize_session": False})
     return ids
 

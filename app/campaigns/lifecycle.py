@@ -182,7 +182,7 @@ def resume(session: Session, campaign_id: int, *, queued: bool) -> Campaign:
         raise Conflict(f"campaign {campaign_id}: expected one with something left to do, got one that is done")
     if row.status == states.CANCELLING or (row.status in states.OPEN and leases.is_held(row)):
         raise Conflict(f"campaign {campaign_id}: expected one that nobody is at, got one that is {row.status}")
-    row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
+    row.status, row.queued, row.ended_at, row.error, row.enqueued_at = states.WAITING, queued, None, None, None
     session.flush()
     return row
 
@@ -190,7 +190,7 @@ def resume(session: Session, campaign_id: int, *, queued: bool) -> Campaign:
 def take_forgotten(session: Session) -> Sequence[int]:
     """Ids of queued campaigns whose next step may be due. Marks them as rung."""
     now = datetime.now(UTC)
-    quiet = or_(Campaign.rung_at.is_(None), Campaign.rung_at < now - PATIENCE)
+    quiet = or_(Campaign.enqueued_at.is_(None), Campaign.enqueued_at < now - PATIENCE)
     waits = and_(Campaign.queued, Campaign.status.in_(states.OPEN), quiet, leases.free(Campaign, now))
     return leases.mark_enqueued(session, Campaign, waits, now)
 

@@ -175,7 +175,7 @@ def release(session: Session, job_id: int, owner: str, error: str | None = None)
         row.status, row.ended_at = states.CANCELLED, datetime.now(UTC)
     elif error is not None:
         row.status, row.ended_at, row.error = states.FAILED, datetime.now(UTC), error
-    row.lease_owner = row.lease_until = row.rung_at = None
+    row.lease_owner = row.lease_until = row.enqueued_at = None
     session.flush()
 
 
@@ -253,7 +253,7 @@ def resume(session: Session, job_id: int, *, queued: bool) -> TrainingJob:
     if leases.is_held(row):
         raise Conflict(f"job {job_id}: expected one that nobody runs, got one that is running; cancel it first")
     _refuse_taken(session, row.name, but=row.id)
-    row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
+    row.status, row.queued, row.ended_at, row.error, row.enqueued_at = states.WAITING, queued, None, None, None
     row.lease_owner, row.lease_until, row.lease_count = None, None, 0
     session.flush()
     return row
@@ -274,7 +274,7 @@ def take_forgotten(session: Session) -> Sequence[int]:
     At once where a lease has run out since the last ring, else after a while.
     """
     now = datetime.now(UTC)
-    last = TrainingJob.rung_at
+    last = TrainingJob.enqueued_at
     quiet = or_(last.is_(None), last < now - PATIENCE, last < TrainingJob.lease_until)
     waits = and_(TrainingJob.queued, TrainingJob.status.in_(states.OPEN), quiet, leases.free(TrainingJob, now))
     return leases.mark_enqueued(session, TrainingJob, waits, now)

@@ -32,7 +32,7 @@ _AT_THE_END = (
     "first_proposal", "unspoken", "ended_at",
 )  # fmt: skip
 # Whoever held the lease of a turn has done what it was for, once there is a move.
-_FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "rung_at": "NULL"}
+_FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "enqueued_at": "NULL"}
 
 
 @dataclass(frozen=True, slots=True)

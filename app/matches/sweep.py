@@ -23,13 +23,13 @@ def turn_is_free(now: datetime) -> ColumnElement[bool]:
 def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:
     """Ids of matches whose model turn should be rung for again. Marks them as rung."""
     now = datetime.now(UTC)
-    heard_of = func.coalesce(MatchRow.rung_at, MatchRow.moved_at)
+    heard_of = func.coalesce(MatchRow.enqueued_at, MatchRow.moved_at)
     forgotten = select(MatchRow.id).where(turn_is_free(now), heard_of < now - PATIENCE)
     # A match that somebody writes to just now is not forgotten. And whoever never waits is part of no deadlock.
     unlocked = forgotten.order_by(MatchRow.moved_at).limit(most).with_for_update(skip_locked=True, key_share=True)
     ids = session.scalars(unlocked).all()
     if ids:
-        session.execute(update(MatchRow).where(MatchRow.id.in_(ids)).values(rung_at=now))
+        session.execute(update(MatchRow).where(MatchRow.id.in_(ids)).values(enqueued_at=now))
     return ids
 
 

@@ -1,22 +1,21 @@
 """Campaigns: rounds in a loop. Play, filter, train, register, evaluate, and again with what came of it."""
 
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy import ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
-from app.models.types import Json, UtcDateTime
+from app.models.job import JobMixin, LeaseMixin
+from app.models.types import Json
 
 
-class Campaign(Model):
+class Campaign(JobMixin, LeaseMixin, Model):
     """A loop that somebody asked for. Whoever takes its next step holds the lease while that step lasts."""
 
     __tablename__ = "campaign"
     __table_args__ = (Index("ix_campaign_to_run", "status", "queued"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(80))
     game: Mapped[str] = mapped_column(String(40))
     base_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
@@ -24,16 +23,6 @@ class Campaign(Model):
     # Contexts or words to `play` and `held_out`: thousands, so they are read only where a round is made of them.
     material: Mapped[dict[str, list[Any]]] = mapped_column(Json, deferred=True)
     iterations: Mapped[int]
-    status: Mapped[str] = mapped_column(String(10))  # waiting | running | cancelling | cancelled | failed | done
-    queued: Mapped[bool] = mapped_column(default=False)  # whether workers take its steps; else whoever started it does
-    error: Mapped[str | None] = mapped_column(Text)
-
-    lease_owner: Mapped[str | None] = mapped_column(String(80))
-    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class CampaignIteration(Model):

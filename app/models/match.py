@@ -58,7 +58,7 @@ class MatchRow(Model):
     lease_owner: Mapped[str | None] = mapped_column(String(80))
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     lease_count: Mapped[int] = mapped_column(default=0)  # leases taken for this turn; a turn that kills workers stops
-    rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    enqueued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class SeatRow(Model):

@@ -3,25 +3,23 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
+from sqlalchemy import BigInteger, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
+from app.models.job import JobMixin, LeaseMixin
 from app.models.types import Json, UtcDateTime
 
 
-class RoundRow(Model):
+class RoundRow(JobMixin, Model):
     """A batch of matches of one game, with the models of both seats. The counts are of what has been committed."""
 
     __tablename__ = "round"
     __table_args__ = (Index("ix_round_to_play", "status", "queued"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(120))
     game: Mapped[str] = mapped_column(String(40), index=True)
     source: Mapped[str] = mapped_column(String(20))  # selfplay | import
-    status: Mapped[str] = mapped_column(String(10))  # waiting | running | cancelling | cancelled | failed | done
-    queued: Mapped[bool] = mapped_column(default=False)  # whether workers play it; else whoever started it does
     matrix_id: Mapped[int | None] = mapped_column(index=True)  # the first round of the cross-play that it is part of
 
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # what all matches have in common
@@ -41,16 +39,10 @@ class RoundRow(Model):
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
-    error: Mapped[str | None] = mapped_column(Text)  # why it failed, or what it waits for
     # A model that gives no answer: which one, since when, and when workers are to try again. Until then nobody plays.
     away_model_id: Mapped[int | None]  # one of the two above
     away_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
     retry_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class RoundMaterial(Model):
@@ -63,7 +55,7 @@ class RoundMaterial(Model):
     items: Mapped[list[Any]] = mapped_column(Json)
 
 
-class RoundRange(Model):
+class RoundRange(LeaseMixin, Model):
     """The matches of a round from index `start` up to, but without, `stop`. Whoever plays them holds the lease."""
 
     __tablename__ = "round_range"
@@ -72,6 +64,3 @@ class RoundRange(Model):
     start: Mapped[int] = mapped_column(primary_key=True)
     stop: Mapped[int]
     done: Mapped[bool] = mapped_column(default=False)
-    lease_owner: Mapped[str | None] = mapped_column(String(80))
-    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    lease_count: Mapped[int] = mapped_column(default=0)  # leases that ran out; a range that kills workers is given up

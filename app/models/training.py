@@ -1,48 +1,35 @@
 """Training jobs: a dataset and a base become a language model. And what a job told while it ran."""
 
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
-from app.models.types import Json, UtcDateTime
+from app.models.job import JobMixin, LeaseMixin
+from app.models.types import Json
 
 
-class TrainingJob(Model):
+class TrainingJob(JobMixin, LeaseMixin, Model):
     """A training that somebody asked for. Whoever runs it holds the lease; the figures are of its last event."""
 
     __tablename__ = "training_job"
     __table_args__ = (Index("ix_training_job_to_run", "status", "queued"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(80))  # of the model that it is to make
     method: Mapped[str] = mapped_column(String(20))
     backend: Mapped[str] = mapped_column(String(20))  # local
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id"), index=True)
     base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)  # none: from nothing
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # the fields of `python -m training` that were given
-    status: Mapped[str] = mapped_column(String(10))  # waiting | running | cancelling | cancelled | failed | done
-    queued: Mapped[bool] = mapped_column(default=False)  # whether workers run it; else whoever started it does
-
-    lease_owner: Mapped[str | None] = mapped_column(String(80))
-    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    lease_count: Mapped[int] = mapped_column(default=0)  # leases that ran out since it last told of a step
-    rung_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     device: Mapped[str | None] = mapped_column(String(120))
     step: Mapped[int | None]
     steps: Mapped[int | None]  # of how many
     loss: Mapped[float | None]  # mean of a token, as it was told last
     log: Mapped[str] = mapped_column(Text, default="")  # the last lines that it printed
-    error: Mapped[str | None] = mapped_column(Text)
     model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), unique=True)  # what came of it
     registered_step: Mapped[int | None]  # whose weights that model has: of the best evaluation, else the last
-
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class TrainingEvent(Model):

@@ -250,7 +250,7 @@ def resume(session: Session, round_id: int, *, queued: bool) -> RoundRow:
         raise Conflict(
             f"round {round_id}: expected one that nobody plays, got one that is being played; cancel it first"
         )
-    row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
+    row.status, row.queued, row.ended_at, row.error, row.enqueued_at = states.WAITING, queued, None, None, None
     row.away_model_id = row.away_since = row.retry_at = None
     session.execute(update(RoundRange).where(RoundRange.round_id == round_id).values(lease_count=0))
     session.flush()
@@ -273,7 +273,7 @@ def take_forgotten(session: Session) -> Sequence[int]:
     """Ids of queued rounds of which a part is free, and that should be rung for again. Marks them as rung."""
     now = datetime.now(UTC)
     free = exists().where(RoundRange.round_id == RoundRow.id, RoundRange.done.is_(False), leases.free(RoundRange, now))
-    quiet = or_(RoundRow.rung_at.is_(None), RoundRow.rung_at < now - PATIENCE)
+    quiet = or_(RoundRow.enqueued_at.is_(None), RoundRow.enqueued_at < now - PATIENCE)
     due = or_(RoundRow.retry_at.is_(None), RoundRow.retry_at < now)
     waits: ColumnElement[bool] = and_(RoundRow.queued, RoundRow.status.in_(states.OPEN), quiet, due, free)
     return leases.mark_enqueued(session, RoundRow, waits, now)

@@ -37,7 +37,7 @@ def furnish_jobs(engine: Engine, datasets: Mapping[str, int]) -> dict[str, int]:
         set_usable_in_rounds(session, "harbour-done", False)
         for name, value in {**held, "started_at": now}.items():
             setattr(jobs.get_job(session, found["begins"]), name, value)
-        jobs.get_job(session, found["waiting"]).rung_at = now + timedelta(days=1)  # no worker is to hear of it
+        jobs.get_job(session, found["waiting"]).enqueued_at = now + timedelta(days=1)  # no worker is to hear of it
     tell(engine, found["done"], STEPS, STEPS, status=states.DONE, ended_at=now, model_id=model)
     tell(engine, found["cancelled"], 35, STEPS, status=states.CANCELLED, ended_at=now)
     tell(engine, found["failed"], 40, STEPS, status=states.FAILED, ended_at=now, error=FAILURE)

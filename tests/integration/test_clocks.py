@@ -176,7 +176,7 @@ def test_upkeep_ends_leases_of_a_clock_that_has_jumped(app: Flask, engine: Engin
         until = dict(
             session.execute(select(RoundRange.round_id, RoundRange.lease_until).order_by(RoundRange.start)).all()
         )
-        rung = dict(session.execute(select(RoundRow.id, RoundRow.rung_at)).all())
+        rung = dict(session.execute(select(RoundRow.id, RoundRow.enqueued_at)).all())
     assert until[queued] < datetime.now(UTC)
     assert until[other] == near
     assert rung[queued] is not None

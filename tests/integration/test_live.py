@@ -308,7 +308,7 @@ def test_moves_that_are_in_a_deadlock_with_somebody_else_are_played_all_the_same
         pytest.skip("SQLite has one writer at a time, and so no deadlocks")
     one, two = begin(engine), begin(engine)
     writer = MoveWriter(engine.url.render_as_string(hide_password=False), instant=True)
-    touch = update(MatchRow).values(rung_at=datetime.now(UTC))
+    touch = update(MatchRow).values(enqueued_at=datetime.now(UTC))
     with engine.begin() as other:
         other.exec_driver_sql("SET LOCAL deadlock_timeout = '20s'")  # so that it is the writer who is interrupted
         other.execute(touch.where(MatchRow.id == one.id))

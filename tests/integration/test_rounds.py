@@ -241,7 +241,7 @@ def test_a_round_whose_model_is_away_gives_its_worker_back_and_loses_no_patience
 
     def change(**values: Any) -> None:
         with writing(engine) as session:
-            session.execute(update(RoundRow).where(RoundRow.id == round_id).values(rung_at=None, **values))
+            session.execute(update(RoundRow).where(RoundRow.id == round_id).values(enqueued_at=None, **values))
 
     def is_called() -> bool:
         with writing(engine) as session:

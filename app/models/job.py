@@ -1,0 +1,29 @@
+"""Columns that the tables of all jobs share. `app/jobs` is the one lifecycle that changes them."""
+
+from datetime import datetime
+
+from sqlalchemy import String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.models.types import UtcDateTime
+
+
+class JobMixin:
+    """Something long that a worker does, and that can be watched, cancelled and resumed."""
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    status: Mapped[str] = mapped_column(String(10))  # one of app/jobs/states.py
+    queued: Mapped[bool] = mapped_column(default=False)  # whether workers run it; else whoever started it does
+    error: Mapped[str | None] = mapped_column(Text)  # why it failed, or what it waits for
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    enqueued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when workers were last told of it
+
+
+class LeaseMixin:
+    """A row that one worker works on at a time: whoever holds its lease."""
+
+    lease_owner: Mapped[str | None] = mapped_column(String(80))
+    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    lease_count: Mapped[int] = mapped_column(default=0)  # leases that ran out without progress since
