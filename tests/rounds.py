@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from app import states
 from app.config import Settings
 from app.extensions import reading, writing
+from app.jobs import states
 from app.matches.events import Aborted, Violated, from_json
 from app.models import EventRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.registry import add_api_model

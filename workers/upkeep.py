@@ -17,12 +17,13 @@ from sqlalchemy import Engine, create_engine, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app import leases, logs, states
+from app import logs
 from app.campaigns import lifecycle as campaigns
 from app.campaigns.steps import LEASE as CAMPAIGN_LEASE
 from app.config import Settings, load_settings
 from app.extensions import writing
 from app.finetuning import lifecycle as jobs
+from app.jobs import leases, states
 from app.matches import live
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
 from app.matches.test_call import forgotten_tests

@@ -1,6 +1,6 @@
 """A campaign's life: created, carried on step by step, cancelled, resumed, ended. Nothing here commits.
 
-`app/states.py` says how the states follow each other.
+`app/jobs/states.py` says how the states follow each other.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from app import leases, states
 from app.campaigns.material import Parted
 from app.campaigns.spec import CampaignSpec
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import check_model_name, read_config
+from app.jobs import leases, states
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
 from app.registry import find_round_model
 

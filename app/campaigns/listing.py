@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from app import states
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.campaigns import lifecycle
@@ -16,6 +15,7 @@ from app.campaigns.spec import EvaluationSpec, spec_of
 from app.campaigns.steps import JOB, ROUND, AwaitedJob, state_of
 from app.games.base import JSON
 from app.games.negotiation.rules import NEGOTIATION
+from app.jobs import states
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
 
 PAGE = 25  # campaigns on a page

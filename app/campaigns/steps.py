@@ -12,7 +12,6 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app import leases, states
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle
 from app.campaigns.spec import BASE, CampaignSpec, EvaluationSpec, spec_of
@@ -22,6 +21,7 @@ from app.errors import AppError
 from app.extensions import reading, transact, writing
 from app.finetuning import lifecycle as jobs
 from app.games.base import JSON
+from app.jobs import leases, states
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, RoundRow, TrainingJob
 from app.rounds import lifecycle as rounds
 from app.rounds import ranges

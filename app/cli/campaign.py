@@ -9,7 +9,6 @@ import click
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app import states
 from app.analysis.campaign_charts import AS_PLAYED
 from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.tables import campaign_columns, campaign_rows
@@ -38,6 +37,7 @@ from app.cli.round import material_of, play_here
 from app.datasets.filters import ABOVE_AVG, FILTERS
 from app.errors import Invalid
 from app.extensions import db, reading, writing
+from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
 from app.models import Campaign
 from app.queues import enqueue_campaign

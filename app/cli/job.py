@@ -11,7 +11,6 @@ import click
 from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
-from app import states
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -30,6 +29,7 @@ from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.config import BACKENDS, LOCAL
 from app.finetuning.runner import TrainingContext, run_job
+from app.jobs import states
 from app.models import TrainingJob
 from app.queues import enqueue_training
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from sqlalchemy import select
 
-from app import states
 from app.cli.base import (
     CommandFailed,
     Group,
@@ -27,6 +26,7 @@ from app.cli.progress_bar import rising
 from app.errors import Invalid
 from app.extensions import db, reading, writing
 from app.games import find_game
+from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
 from app.queues import enqueue_round

@@ -12,7 +12,6 @@ from uuid import uuid4
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from app import states
 from app.datasets.importers.dialogues import Dialogues
 from app.datasets.importers.lm_selfplay import LmSelfplay
 from app.datasets.importers.spag import Spag
@@ -20,6 +19,7 @@ from app.datasets.records import PERSON, ImportedMatch, ImportedSeat
 from app.errors import Conflict, Invalid
 from app.extensions import Transact, in_turn
 from app.games.base import JSON, Event
+from app.jobs import states
 from app.matches import engine, store
 from app.matches.events import Aborted, Violated, from_json
 from app.matches.stored import LoggedEvent, StoredMatch, new_match_id

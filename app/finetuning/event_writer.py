@@ -13,11 +13,11 @@ from sqlalchemy import Engine, insert, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app import states
 from app.extensions import insist, reading, writing
 from app.finetuning import lifecycle
 from app.finetuning.progress import line
 from app.games.base import JSON
+from app.jobs import states
 from app.models import TrainingEvent, TrainingJob
 
 AWAY = 600.0  # seconds that the end of a job waits for a database that is away

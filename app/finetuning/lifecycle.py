@@ -1,6 +1,6 @@
 """A training job's life: created, taken by lease, cancelled, resumed, ended. Nothing here commits.
 
-`app/states.py` says how the states follow each other.
+`app/jobs/states.py` says how the states follow each other.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, case, or_, select, update
 from sqlalchemy.orm import Session
 
-from app import leases, states
 from app.datasets.store import find_dataset, path_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import BACKENDS, LOCAL, TINY, check_model_name, read_config, read_method
 from app.finetuning.files import JobFiles
+from app.jobs import leases, states
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import read_options, resolve
 from app.players.prompts import USUAL_STYLE

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from app import states
 from app.games.base import JSON
+from app.jobs import states
 
 LATELY = 20  # events over which a pace is taken
 _OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second")

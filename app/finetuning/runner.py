@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app import states
 from app.config import Settings
 from app.datasets import store
 from app.disk import is_full, low_disk
@@ -29,6 +28,7 @@ from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import FileTail, JobFiles
 from app.finetuning.process import GRACE, TrainingProcess, refuse_if_not_installed
 from app.games.base import JSON
+from app.jobs import states
 from app.models import Dataset, LanguageModel
 from app.players.local.options import read_options
 

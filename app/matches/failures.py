@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from app import states
+from app.jobs import states
 from app.matches.events import Aborted, from_json
 from app.matches.filter import PEOPLES
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob

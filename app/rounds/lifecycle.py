@@ -1,6 +1,6 @@
 """A round's life: created, begun, cancelled, resumed, ended. Nothing here commits.
 
-`app/states.py` says how the states follow each other.
+`app/jobs/states.py` says how the states follow each other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, exists, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from app import leases, states
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.games import find_game
 from app.games.base import JSON, whole_number
+from app.jobs import leases, states
 from app.models import LanguageModel, RoundMaterial, RoundRange, RoundRow
 from app.registry import find_round_model, read_options
 from app.rounds import ranges

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from app import states
 from app.errors import Invalid, shown
 from app.games import find_game
 from app.games.base import whole_number
+from app.jobs import states
 from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
 from app.registry import get_model
 from app.rounds import lifecycle, ranges

@@ -7,9 +7,9 @@ from dataclasses import replace
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app import states
 from app.errors import Conflict, Invalid, NotFound
 from app.games import find_game
+from app.jobs import states
 from app.models import RoundRow
 from app.rounds import lifecycle
 from app.rounds.lifecycle import RoundSpec

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from app import states
 from app.games.base import JSON
+from app.jobs import states
 
 _WINDOW = 15.0  # seconds over which a pace is taken
 _COUNTS = (

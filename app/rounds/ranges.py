@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, case, exists, insert, select, update
 from sqlalchemy.orm import Session
 
-from app import leases
+from app.jobs import leases
 from app.models import RoundRange
 
 MOST_LEASES = 5  # a range whose worker died this often, with no match finished between, is given up

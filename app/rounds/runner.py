@@ -17,11 +17,11 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app import states
 from app.config import Settings
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.inference import scheduler
+from app.jobs import states
 from app.matches import selfplay
 from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRunner
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
-from app import states
 from app.datasets.store import get_dataset
 from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
+from app.jobs import states
 from app.registry import add_local_model, set_usable_in_rounds
 from tests.jobs import make_job, tell
 from tests.stack import Stack

@@ -12,10 +12,10 @@ from typing import Any
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine, select, update
 
-from app import states
 from app.config import Settings
 from app.datasets import rounds as imported
 from app.extensions import reading, writing
+from app.jobs import states
 from app.models import RoundRange, RoundRow
 from app.registry import get_model, set_usable_in_rounds
 from app.rounds import lifecycle, material, matrix

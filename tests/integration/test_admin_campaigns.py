@@ -14,10 +14,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select, update
 
-from app import states
 from app.campaigns import lifecycle, listing
 from app.config import Settings
 from app.extensions import reading, writing
+from app.jobs import states
 from app.models import Campaign, CampaignEvaluation, LanguageModel, RoundRow, TrainingJob
 from app.web.admin import campaigns, campaigns_form, campaigns_new
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of

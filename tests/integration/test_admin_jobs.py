@@ -8,9 +8,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
-from app import states
 from app.extensions import reading, writing
 from app.finetuning import listing
+from app.jobs import states
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
 from tests.experimenter import labelled, leafed_through, signed_in

@@ -17,7 +17,6 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, create_engine, func, select
 
-from app import leases, states
 from app.analysis.bootstrap import Figure
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, listing, steps
@@ -26,6 +25,7 @@ from app.campaigns.spec import CampaignSpec, read_spec
 from app.config import Settings
 from app.errors import AppError, Conflict, Invalid
 from app.extensions import reading, writing
+from app.jobs import leases, states
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial, RoundRow, TrainingJob
 from app.rounds import lifecycle as rounds
 from app.rounds.lifecycle import Material

@@ -10,8 +10,8 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine, update
 
-from app import states
 from app.extensions import writing
+from app.jobs import states
 from app.models import Dataset, TrainingJob
 from app.queues import enqueue_training
 from tests.jobs import make_dataset, make_job

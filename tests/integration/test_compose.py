@@ -16,8 +16,8 @@ from redis import Redis
 from redis.exceptions import AuthenticationError
 from sqlalchemy import create_engine
 
-from app import states
 from app.config import load_settings
+from app.jobs import states
 from app.queues import enqueue_round
 from tests.rounds import check, make_round, row_of
 from tests.stack import PATIENCE, ROOT, free_port, wait_until

@@ -8,11 +8,11 @@ import pytest
 from flask import Flask
 from sqlalchemy import create_engine
 
-from app import states
 from app.config import load_settings
 from app.extensions import writing
 from app.factory import create_app
 from app.finetuning import lifecycle as jobs
+from app.jobs import states
 from app.queues import enqueue_round
 from app.schema import upgrade
 from tests.experimenter import signed_in

@@ -12,13 +12,13 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, update
 
-from app import states
 from app.config import Settings
 from app.errors import AppError, Conflict
 from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing, process, runner
 from app.finetuning.files import JobFiles
+from app.jobs import states
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
 from tests.jobs import events_of, make_dataset, make_job, model_of, models, row_of, run

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from app import states
 from app.config import load_settings
 from app.finetuning import lifecycle as jobs
+from app.jobs import states
 from app.queues import enqueue_training
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
 from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until

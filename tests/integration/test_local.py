@@ -13,7 +13,6 @@ import torch
 from sqlalchemy import Engine, select
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from app import states
 from app.config import ROOT, Settings
 from app.extensions import reading, writing
 from app.inference import runner as models
@@ -22,6 +21,7 @@ from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
 from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
+from app.jobs import states
 from app.matches import engine as rules
 from app.matches import live
 from app.matches.stored import StoredSeat, load

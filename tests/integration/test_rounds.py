@@ -9,10 +9,10 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, func, select, update
 
-from app import states
 from app.config import Settings
 from app.errors import Conflict, Invalid, NotFound
 from app.extensions import reading, writing
+from app.jobs import states
 from app.matches.sweep import take_forgotten_turns
 from app.models import MatchRow, RoundRange, RoundRow
 from app.registry import add_api_model, get_model

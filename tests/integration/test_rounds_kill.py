@@ -16,8 +16,8 @@ from redis import Redis
 from sqlalchemy import Engine, create_engine, select
 from sqlalchemy.exc import OperationalError
 
-from app import states
 from app.extensions import reading, writing
+from app.jobs import states
 from app.models import RoundRange, RoundRow
 from app.queues import enqueue_round
 from app.rounds import lifecycle

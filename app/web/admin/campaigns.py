@@ -7,7 +7,6 @@ from flask import jsonify, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 
-from app import states
 from app.analysis.campaigns import COLUMNS
 from app.analysis.themes import LIGHT
 from app.campaigns import lifecycle, listing, steps
@@ -16,6 +15,7 @@ from app.campaigns.spec import spec_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.extensions import reading
 from app.games.base import whole_number
+from app.jobs import states
 from app.queues import enqueue_campaign
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import MORE, SCORES, TABOO

@@ -5,7 +5,6 @@ from typing import Any
 from flask import jsonify, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from app import states
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
@@ -15,6 +14,7 @@ from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning import listing
 from app.games.base import JSON, whole_number
+from app.jobs import states
 from app.models import TrainingJob
 from app.queues import enqueue_training
 from app.web.admin.blueprint import blueprint

@@ -8,13 +8,13 @@ from flask import jsonify, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app import states
 from app.analysis.charts import charts_of
 from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.datasets.store import datasets_of_round
 from app.errors import AppError, Conflict, Invalid, NotFound, shown
 from app.extensions import db, reading
+from app.jobs import states
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.queues import enqueue_round
 from app.registry import list_models

@@ -7,7 +7,6 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app import states
 from app.analysis.bootstrap import Figure
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay
@@ -15,6 +14,7 @@ from app.analysis.rounds import RoundAnalysis
 from app.errors import AppError, Conflict, Invalid, shown
 from app.extensions import reading
 from app.games.base import whole_number
+from app.jobs import states
 from app.models import RoundRow
 from app.queues import enqueue_round
 from app.rounds import lifecycle, matrix

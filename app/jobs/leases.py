@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session
 
-from app import states
 from app.errors import Conflict
+from app.jobs import states
 
 
 def free(table: Any, now: datetime) -> ColumnElement[bool]:

@@ -1,0 +1,1 @@
+"""The one lifecycle of everything long that workers do: rounds, training jobs, campaigns."""
