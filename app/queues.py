@@ -1,6 +1,6 @@
-"""Names of queues and tasks, and ringing for them: a doorbell, never the truth.
+"""Names of queues and tasks, and the messages that wake workers up.
 
-Work is a row in the database; the message carries only its id. A message that is lost is rung again by upkeep.
+Work is a row in the database; a message carries only its id. Upkeep sends again what was lost.
 """
 
 import json
@@ -17,10 +17,8 @@ from redis.exceptions import RedisError
 TURNS = "turns"
 PLAY_TURN = "parlor.turns.play"
 BATCH = "batch"
-PLAY_ROUND = "parlor.rounds.play"
 TRAIN = "train"
 RUN_JOB = "parlor.jobs.run"
-CARRY_ON = "parlor.campaigns.carry_on"
 TEST_MODEL = "parlor.models.test"
 CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
 
@@ -39,7 +37,7 @@ log = structlog.get_logger()
 
 @lru_cache(maxsize=4)
 def producer(broker_url: str) -> Celery:
-    """A Celery app that only sends. It gives up at once when the broker is away, because upkeep rings again."""
+    """A Celery app that only sends. It gives up at once when the broker is away, because upkeep tries again."""
     celery = Celery("parlor", broker=broker_url, set_as_current=False)
     celery.conf.update(
         broker_connection_timeout=2,
@@ -50,36 +48,26 @@ def producer(broker_url: str) -> Celery:
 
 
 def enqueue_turn(broker_url: str, match_id: str) -> None:
-    """Ask a worker to play the model's turn in a match, after the commit. What is not heard, upkeep rings again."""
+    """Ask a worker to play the model's turn in a match, after the commit. Upkeep repeats what is lost."""
     _send(broker_url, PLAY_TURN, match_id)
 
 
 def enqueue_test_call(broker_url: str, model_id: int) -> None:
-    """Ask a worker to make the test call of a model, after the commit. What is not heard, upkeep asks again."""
+    """Ask a worker to make the test call of a model, after the commit. Upkeep repeats what is lost."""
     _send(broker_url, TEST_MODEL, model_id)
 
 
-def enqueue_round(broker_url: str, round_id: int, times: int = 1) -> None:
-    """Ask that many workers to play a round, after the commit. What is not heard, upkeep asks again."""
+def enqueue_job(broker_url: str, queue: str, kind: str, number: int, times: int = 1) -> None:
+    """Tell so many workers of a queue of a job, after the commit. Upkeep repeats what is lost."""
     for _ in range(times):
-        _send(broker_url, PLAY_ROUND, round_id, BATCH)
+        _send(broker_url, RUN_JOB, kind, number, queue=queue)
 
 
-def enqueue_training(broker_url: str, job_id: int) -> None:
-    """Ask a worker to run a training job, after the commit. What is not heard, upkeep asks again."""
-    _send(broker_url, RUN_JOB, job_id, TRAIN)
-
-
-def enqueue_campaign(broker_url: str, campaign_id: int) -> None:
-    """Ask a worker to take a campaign's next steps, after the commit. What is not heard, upkeep asks again."""
-    _send(broker_url, CARRY_ON, campaign_id, BATCH)
-
-
-def _send(broker_url: str, task: str, row_id: str | int, queue: str = TURNS) -> None:
+def _send(broker_url: str, task: str, *args: str | int, queue: str = TURNS) -> None:
     try:
-        producer(broker_url).send_task(task, args=[row_id], queue=queue, retry=False)
+        producer(broker_url).send_task(task, args=args, queue=queue, retry=False)
     except (OperationalError, RedisError, OSError) as error:  # RedisError: it answers, and takes nothing
-        log.warning("the broker is away", task=task, row=row_id, error=str(error))
+        log.warning("the broker is away", task=task, args=args, error=str(error))
 
 
 def make_publisher(redis_url: str) -> Callable[[str, bool], None]:

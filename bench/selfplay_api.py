@@ -17,6 +17,7 @@ import pstats
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ def _round(settings: Any, url: str, in_flight: int, matches: int, profile: bool)
         ).id
 
     async def work() -> None:
-        place = RoundContext(db.engine, settings, uuid.uuid4().hex, asyncio.Event())
+        place = RoundContext(db.engine, settings, uuid.uuid4().hex, threading.Event())
         await play_round(place, round_id)
 
     profiler = cProfile.Profile()

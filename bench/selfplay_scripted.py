@@ -17,6 +17,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -138,7 +139,7 @@ def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
                 rss[mark] = usage(os.getpid()).rss
 
     async def work() -> None:
-        await play_round(RoundContext(db.engine, settings, "bench", asyncio.Event(), look), round_id)
+        await play_round(RoundContext(db.engine, settings, "bench", threading.Event(), look), round_id)
 
     cpu, began = time.process_time(), time.perf_counter()
     asyncio.run(work())

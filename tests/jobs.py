@@ -11,6 +11,7 @@ from app.config import Settings
 from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
+from app.finetuning.job import TRAINING
 from app.finetuning.progress import line
 from app.finetuning.runner import TrainingContext, run_job
 from app.games.base import JSON
@@ -83,7 +84,7 @@ def tell(engine: Engine, job_id: int, steps: int, of: int, **values: Any) -> Non
     with writing(engine) as session:
         rows = [{"job_id": job_id, "number": number, "body": body} for number, body in enumerate(told)]
         session.execute(insert(TrainingEvent), rows)
-        row = jobs.get_job(session, job_id)
+        row = TRAINING.get(session, job_id)
         row.device, row.step, row.steps, row.loss = told[0]["device"], steps, of, 1 + 3 / steps
         row.started_at = row.created_at
         row.log = "\n".join(line(each) for each in told[-40:])
@@ -93,7 +94,7 @@ def tell(engine: Engine, job_id: int, steps: int, of: int, **values: Any) -> Non
 
 def row_of(engine: Engine, job_id: int) -> TrainingJob:
     with reading(engine) as session:
-        return jobs.get_job(session, job_id)
+        return TRAINING.get(session, job_id)
 
 
 def events_of(engine: Engine, job_id: int, kind: str | None = None) -> list[JSON]:

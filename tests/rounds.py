@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from app.matches.events import Aborted, Violated, from_json
 from app.models import EventRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.registry import add_api_model
 from app.rounds import lifecycle
+from app.rounds.job import ROUND
 from app.rounds.lifecycle import Material, RoundSpec
 from app.rounds.runner import RoundContext, play_round
 from tests.stub_openai import Messages
@@ -70,7 +72,7 @@ def play(
     """Play a round to its end, by so many workers at once, or until something has happened."""
 
     async def work() -> None:
-        stop = asyncio.Event()
+        stop = threading.Event()
         places = [RoundContext(engine, settings, uuid.uuid4().hex, stop) for _ in range(workers)]
         playing = asyncio.gather(*(play_round(place, round_id) for place in places))
         while not (playing.done() or stop.is_set()):
@@ -84,7 +86,7 @@ def play(
 
 def row_of(engine: Engine, round_id: int) -> RoundRow:
     with reading(engine) as session:
-        return lifecycle.get_round(session, round_id)
+        return ROUND.get(session, round_id)
 
 
 def facts(engine: Engine, round_id: int) -> dict[int, Any]:

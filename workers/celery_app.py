@@ -15,6 +15,7 @@ from celery.signals import setup_logging, worker_init
 
 from app import logs
 from app.config import load_settings
+from app.job_kinds import JOB_KINDS
 from app.queues import BATCH, TRAIN, TRANSPORT, TURNS
 from workers import context
 
@@ -22,8 +23,8 @@ settings = load_settings()
 
 TASKS = {
     TURNS: ("workers.turns", "workers.test_calls"),
-    BATCH: ("workers.rounds", "workers.campaigns"),
-    TRAIN: ("workers.finetune",),
+    BATCH: ("workers.jobs",),
+    TRAIN: ("workers.jobs",),
 }
 
 celery = Celery("parlor", broker=settings.broker_url)
@@ -48,10 +49,13 @@ def _logging(**_: Any) -> None:
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]
-def _open_desk(**_: Any) -> None:
+def _open_context(**_: Any) -> None:
     os.umask(0o077)  # what is written is its owner's alone
     queues = set(celery.amqp.queues.consume_from)
     for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
         for module in TASKS[name]:
             import_module(module)
+    for kind in JOB_KINDS:
+        if kind.queue in queues:
+            import_module(kind.runner.partition(":")[0])
     context.open_context(settings)

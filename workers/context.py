@@ -1,4 +1,4 @@
-"""What the turns of a worker process share: the database, the event loop on which models are called, the channel."""
+"""What the tasks of a worker process share: the database, the event loop on which models are called, the channel."""
 
 import asyncio
 import threading
@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
+from celery.signals import worker_shutting_down
 from sqlalchemy import create_engine
 
 from app.config import Settings
@@ -18,10 +19,10 @@ from workers import heartbeat
 
 @dataclass(slots=True)
 class _WorkerState:
-    desk: WorkerContext | None = None
+    context: WorkerContext | None = None
 
 
-_process = _WorkerState()
+_state = _WorkerState()
 
 
 def open_context(settings: Settings) -> None:
@@ -35,7 +36,7 @@ def open_context(settings: Settings) -> None:
         arguments = {"pool_size": 10, "max_overflow": settings.TURN_THREADS, "pool_pre_ping": True}
     database = create_engine(settings.database_url, **arguments)
     freeze_garbage_collector()
-    _process.desk = WorkerContext(database, settings, loop, make_publisher(settings.redis_url), owner="")
+    _state.context = WorkerContext(database, settings, loop, make_publisher(settings.redis_url), owner="")
 
 
 def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
@@ -44,8 +45,15 @@ def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_later(heartbeat.EVERY, _beat_on, loop)
 
 
-def context_for_turn() -> WorkerContext:
-    """The process's desk, under a name that no other turn has."""
-    if _process.desk is None:
-        raise RuntimeError("expected open_desk at the start of the worker, got a task before it")
-    return replace(_process.desk, owner=uuid.uuid4().hex)
+def context_for_task() -> WorkerContext:
+    """The process's context, under a name that no other task has."""
+    if _state.context is None:
+        raise RuntimeError("expected open_context at the start of the worker, got a task before it")
+    return replace(_state.context, owner=uuid.uuid4().hex)
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _stop_jobs(**_: object) -> None:
+    """A worker that is asked to end gives its jobs back at once, a training with a checkpoint; upkeep calls others."""
+    if _state.context is not None:
+        _state.context.stopping.set()

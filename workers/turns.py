@@ -4,10 +4,10 @@ from celery import shared_task
 
 from app.matches.turns import play_turn
 from app.queues import PLAY_TURN
-from workers.context import context_for_turn
+from workers.context import context_for_task
 
 
 @shared_task(name=PLAY_TURN, ignore_result=True)  # type: ignore[untyped-decorator]
 def play(match_id: str) -> None:
     """Play the turn that is due in a match, if nobody else does."""
-    play_turn(context_for_turn(), match_id)
+    play_turn(context_for_task(), match_id)

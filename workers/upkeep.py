@@ -1,5 +1,5 @@
-"""Upkeep: one loop, held by a lease, that ends matches whose clock ran out, and rings again for turns, rounds and
-training jobs whose doorbell was lost or whose worker died.
+"""Upkeep: one loop, held by a lease, that ends matches whose clock ran out, and calls workers again for turns and jobs
+whose message was lost or whose worker died.
 
 Start it with `python -m workers.upkeep`; a second one waits until the first is gone.
 """
@@ -13,30 +13,20 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from sqlalchemy import Engine, create_engine, select
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import logs
-from app.campaigns import lifecycle as campaigns
-from app.campaigns.steps import LEASE as CAMPAIGN_LEASE
 from app.config import Settings, load_settings
 from app.extensions import writing
-from app.finetuning import lifecycle as jobs
-from app.jobs import leases, states
+from app.job_kinds import JOB_KINDS
+from app.jobs import leases
 from app.matches import live
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
 from app.matches.test_call import forgotten_tests
-from app.models import Campaign, MatchRow, RoundRange, RoundRow, TrainingJob
-from app.queues import (
-    enqueue_campaign,
-    enqueue_round,
-    enqueue_test_call,
-    enqueue_training,
-    enqueue_turn,
-    make_publisher,
-)
-from app.rounds import lifecycle
+from app.models import MatchRow
+from app.queues import enqueue_test_call, enqueue_turn, make_publisher
 from workers import heartbeat
 
 log = structlog.get_logger()
@@ -80,27 +70,19 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         overdue = overdue_matches(session)
         untouched = abandoned_matches(session, before) if settings.OPEN_MATCH_HOURS else ()
         untried = forgotten_tests(session)
-        unplayed = lifecycle.take_forgotten(session)
-        for round_id in lifecycle.being_cancelled(session):
-            lifecycle.settle_cancelled(session, round_id)
-        idle = jobs.take_forgotten(session)
-        jobs.settle_cancelled(session)
-        open_campaigns = campaigns.take_forgotten(session)
-        campaigns.settle_cancelled(session)
+        unattended = []
+        for kind in JOB_KINDS:
+            unattended += [(kind, number) for number in kind.take_unattended(session)]
+            kind.settle_cancelled(session)
     for match_id in forgotten:
         log.info("a turn was forgotten, ringing again", match=match_id)
         enqueue_turn(settings.broker_url, match_id)
     for model_id in untried:
         log.info("a test call was forgotten, asking again", model=model_id)
         enqueue_test_call(settings.broker_url, model_id)
-    for round_id in unplayed:
-        log.info("a part of a round is free, calling a worker", round=round_id)
-        enqueue_round(settings.broker_url, round_id)
-    for job_id in idle:
-        log.info("a training job is free, calling a worker", job=job_id)
-        enqueue_training(settings.broker_url, job_id)
-    for campaign_id in open_campaigns:  # the worker looks whether what it waits for is over
-        enqueue_campaign(settings.broker_url, campaign_id)
+    for kind, number in unattended:
+        log.debug("a job is free, calling a worker", kind=kind.name, number=number)
+        kind.enqueue(settings.broker_url, number)
     for match_id in overdue:
         if live.end_overdue(database, match_id):
             log.info("a clock ran out", match=match_id)
@@ -110,13 +92,11 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
 
 def _end_far_leases(session: Session, settings: Settings) -> None:
     """End leases that a clock which jumped has put far into the future."""
-    live_rounds = select(RoundRow.id).where(RoundRow.status.in_(states.LIVE))
     leases.end_distant(
         session, MatchRow, settings.TURN_LEASE, MatchRow.status == "playing", MatchRow.model_to_move.is_(True)
     )
-    leases.end_distant(session, RoundRange, settings.ROUND_LEASE, RoundRange.round_id.in_(live_rounds))
-    leases.end_distant(session, TrainingJob, settings.TRAIN_LEASE, TrainingJob.status.in_(states.LIVE))
-    leases.end_distant(session, Campaign, CAMPAIGN_LEASE, Campaign.status.in_(states.LIVE))
+    for kind in JOB_KINDS:
+        kind.end_distant_leases(session, settings)
 
 
 def _end_untouched(

@@ -16,6 +16,7 @@ from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import ROLES
 from app.models import RoundRow
 from app.rounds import lifecycle
+from app.rounds.job import ROUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class RoundAnalysis:
 
 def analyse(session: Session, round_ids: Sequence[int]) -> list[RoundAnalysis]:
     """Each round once, in the order given. Raises NotFound, and Invalid for a game that has no figures."""
-    return [_analysed(session, lifecycle.get_round(session, number)) for number in dict.fromkeys(round_ids)]
+    return [_analysed(session, ROUND.get(session, number)) for number in dict.fromkeys(round_ids)]
 
 
 def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
@@ -94,7 +95,7 @@ def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
         name=row.name,
         game=row.game,
         source=row.source,
-        state=lifecycle.state_of(session, row),
+        state=ROUND.state_of(session, row),
         planned=row.matches,
         matches=len(matches),
         lam=lam,

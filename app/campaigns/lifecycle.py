@@ -4,21 +4,18 @@
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.campaigns.material import Parted
 from app.campaigns.spec import CampaignSpec
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import check_model_name, read_config
-from app.jobs import leases, states
+from app.jobs import states
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
 from app.registry import find_round_model
-
-PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
 
 
 def create(session: Session, spec: CampaignSpec, name: str | None, material: Parted, *, queued: bool) -> Campaign:
@@ -88,16 +85,6 @@ def model_name(campaign: str, number: int) -> str:
     return f"{campaign}-{number}"
 
 
-def get_campaign(session: Session, campaign_id: int) -> Campaign:
-    """The campaign of that number. Raises NotFound."""
-    row = session.get(Campaign, campaign_id) if 0 < campaign_id < 2**31 else None
-    if row is None:
-        raise NotFound(
-            f"campaign: expected the number of one that exists, got {campaign_id}; `flask campaign list` shows them"
-        )
-    return row
-
-
 def iterations(session: Session, campaign_id: int) -> Sequence[CampaignIteration]:
     """The iterations of a campaign as far as they were begun; the first one is the base."""
     found = select(CampaignIteration).where(CampaignIteration.campaign_id == campaign_id)
@@ -113,87 +100,4 @@ def evaluations(session: Session, campaign_id: int) -> Sequence[CampaignEvaluati
 # ---- The lease -------------------------------------------------------------------
 
 
-def take(session: Session, campaign_id: int, owner: str, seconds: float) -> bool:
-    """Take a campaign that is to be carried on and that nobody is at. One conditional UPDATE decides."""
-    now = datetime.now(UTC)
-    taken = session.scalar(
-        update(Campaign)
-        .where(
-            Campaign.id == campaign_id,
-            Campaign.status.in_(states.OPEN),
-            or_(leases.free(Campaign, now), Campaign.lease_owner == owner),
-        )
-        .values(status=states.RUNNING, lease_owner=owner, lease_until=now + timedelta(seconds=seconds))
-        .returning(Campaign.id)
-        .execution_options(synchronize_session=False)
-    )
-    if taken is not None:
-        _set(session, Campaign.id == taken, Campaign.started_at.is_(None), started_at=now)
-    return taken is not None
-
-
-def renew(session: Session, campaign_id: int, owner: str) -> Campaign | None:
-    """The campaign, locked, if it is still ours and to be carried on."""
-    row = session.get(Campaign, campaign_id, with_for_update=True, populate_existing=True)
-    return row if row is not None and row.lease_owner == owner and row.status == states.RUNNING else None
-
-
-def release(session: Session, campaign_id: int, owner: str) -> None:
-    """Let go of a campaign, so that the next may carry it on; since when nobody is at it stays written down."""
-    now = datetime.now(UTC)
-    _set(session, Campaign.id == campaign_id, Campaign.lease_owner == owner, lease_owner=None, lease_until=now)
-    settle_cancelled(session)
-
-
 # ---- From state to state ---------------------------------------------------------
-
-
-def finish(row: Campaign) -> None:
-    """Nothing is left to do."""
-    row.status, row.ended_at, row.error = states.DONE, datetime.now(UTC), None
-
-
-def fail(row: Campaign, error: str) -> None:
-    """Stop a campaign that cannot go on until somebody has mended what `error` says."""
-    row.status, row.ended_at, row.error = states.FAILED, datetime.now(UTC), error
-
-
-def cancel(session: Session, campaign_id: int) -> Campaign:
-    """Ask for a campaign to stop; what it has made stays. Raises NotFound, and Conflict when it is over."""
-    row = get_campaign(session, campaign_id)
-    if leases.request_stop(session, row, f"campaign {campaign_id}", "running"):
-        settle_cancelled(session)
-        session.refresh(row)
-    return row
-
-
-def settle_cancelled(session: Session) -> None:
-    """Call campaigns that are being cancelled cancelled where nobody is at them any more."""
-    now = datetime.now(UTC)
-    which = and_(Campaign.status == states.CANCELLING, leases.free(Campaign, now))
-    _set(session, which, status=states.CANCELLED, ended_at=now, lease_owner=None, lease_until=None)
-
-
-def resume(session: Session, campaign_id: int, *, queued: bool) -> Campaign:
-    """Let a campaign that stopped go on from its last step. Raises NotFound, and Conflict where there is none."""
-    row = get_campaign(session, campaign_id)
-    session.refresh(row, with_for_update=True)
-    if row.status == states.DONE:
-        raise Conflict(f"campaign {campaign_id}: expected one with something left to do, got one that is done")
-    if row.status == states.CANCELLING or (row.status in states.OPEN and leases.is_held(row)):
-        raise Conflict(f"campaign {campaign_id}: expected one that nobody is at, got one that is {row.status}")
-    row.status, row.queued, row.ended_at, row.error, row.enqueued_at = states.WAITING, queued, None, None, None
-    session.flush()
-    return row
-
-
-def take_forgotten(session: Session) -> Sequence[int]:
-    """Ids of queued campaigns whose next step may be due. Marks them as rung."""
-    now = datetime.now(UTC)
-    quiet = or_(Campaign.enqueued_at.is_(None), Campaign.enqueued_at < now - PATIENCE)
-    waits = and_(Campaign.queued, Campaign.status.in_(states.OPEN), quiet, leases.free(Campaign, now))
-    return leases.mark_enqueued(session, Campaign, waits, now)
-
-
-def _set(session: Session, *which: ColumnElement[bool], **values: Any) -> None:
-    session.execute(update(Campaign).where(*which).values(**values), execution_options={"synchronize_session": False})

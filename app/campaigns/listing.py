@@ -11,12 +11,15 @@ from sqlalchemy.orm import Session
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.campaigns import lifecycle
+from app.campaigns.awaited import AwaitedJob
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import EvaluationSpec, spec_of
-from app.campaigns.steps import JOB, ROUND, AwaitedJob, state_of
+from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.games.negotiation.rules import NEGOTIATION
 from app.jobs import states
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
+from app.rounds.job import ROUND
 
 PAGE = 25  # campaigns on a page
 PLAY, CUT, TRAIN, EVALUATE = "play", "cut", "train", "evaluate"
@@ -84,7 +87,7 @@ def _line(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -
     told = [each for each in begun if each.figures is not None]
     base = session.get_one(LanguageModel, row.base_id)
     latest = told[-1].figures if told else None
-    return CampaignListItem(row, state_of(session, row), base, evaluated(session, row, begun), latest)
+    return CampaignListItem(row, CAMPAIGN.state_of(session, row), base, evaluated(session, row, begun), latest)
 
 
 def evaluated(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> int:
@@ -150,7 +153,7 @@ def results(session: Session, campaign_id: int) -> list[IterationResult]:
 
 def figure_of(session: Session, campaign_id: int) -> Chart | None:
     """The figure of a campaign, as far as it has come; None before its base was evaluated."""
-    row = lifecycle.get_campaign(session, campaign_id)
+    row = CAMPAIGN.get(session, campaign_id)
     points = [
         Point(each.row.number, each.model.name if each.model else "", each.row.figures, each.evaluations)
         for each in results(session, campaign_id)
@@ -206,7 +209,7 @@ def _job(session: Session, at: CampaignIteration) -> CurrentStep | None:
     return (
         None
         if row.status == states.DONE
-        else CurrentStep(at.number, TRAIN, AwaitedJob(JOB, at.job_id), row.step or 0, row.steps)
+        else CurrentStep(at.number, TRAIN, AwaitedJob(TRAINING, at.job_id), row.step or 0, row.steps)
     )
 
 
@@ -215,7 +218,8 @@ def figures_of(session: Session, row: Campaign) -> JSON:
     now = now_of(session, row)
     first = sum(each.figures is not None for each in lifecycle.iterations(session, row.id))
     told = first + sum(each.figures is not None for each in lifecycle.evaluations(session, row.id))
-    at = (state_of(session, row), told, *(now[:3] if now else ()))
+    job = now.part and (now.part.kind.name, now.part.number) if now else None
+    at = (CAMPAIGN.state_of(session, row), told, *((now.iteration, now.step, job) if now else ()))
     return {
         "campaign": row.id,
         "at": json.dumps(at),  # changes with each step

@@ -5,7 +5,6 @@ they left. So whatever is killed, the loop goes on from its last step.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,30 +13,25 @@ from sqlalchemy.orm import Session
 
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle
+from app.campaigns.awaited import AwaitedJob
+from app.campaigns.job import CAMPAIGN, LEASE
 from app.campaigns.spec import BASE, CampaignSpec, EvaluationSpec, spec_of
 from app.datasets import build, register, store
 from app.datasets.spec import read_spec as read_dataset_spec
 from app.errors import AppError
 from app.extensions import reading, transact, writing
 from app.finetuning import lifecycle as jobs
+from app.finetuning.job import TRAINING
 from app.games.base import JSON
-from app.jobs import leases, states
-from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, RoundRow, TrainingJob
+from app.jobs import states
+from app.jobs.kind import fail, finish
+from app.matches.turns import WorkerContext
+from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, TrainingJob
 from app.rounds import lifecycle as rounds
-from app.rounds import ranges
+from app.rounds.job import ROUND
 from app.rounds.plan import IN_ORDER, SHUFFLED, match_seed
 
-LEASE = 120.0  # seconds that one step may take, the cutting of a dataset included
-BETWEEN = timedelta(seconds=5)  # how long a process may take from one step to what it has to run for the next
-ROUND, JOB = "round", "job"
 _OVER = (states.FAILED, states.CANCELLED)
-
-
-class AwaitedJob(NamedTuple):
-    """What a campaign waits for: a `round` or a `job`, by its number."""
-
-    kind: str
-    number: int
 
 
 class _Filter(NamedTuple):
@@ -65,6 +59,11 @@ class CampaignContext:
     owner: str
 
 
+def run(context: WorkerContext, campaign_id: int) -> None:
+    """Take every step of a campaign that can be taken now. Upkeep calls a worker when the next may be due."""
+    take_steps(CampaignContext(context.database, context.settings.home, context.owner), campaign_id)
+
+
 def take_steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     """Take every step that can be taken at once.
 
@@ -72,37 +71,43 @@ def take_steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     goes wrong is written down on the campaign's row.
     """
     with writing(bench.database) as session:
-        if not lifecycle.take(session, campaign_id, bench.owner, LEASE):
+        if not CAMPAIGN.take(session, campaign_id, bench.owner, LEASE):
             return None
     try:
         return _steps(bench, campaign_id)
     except AppError as error:
         with writing(bench.database) as session:
-            if (row := lifecycle.renew(session, campaign_id, bench.owner)) is not None:
-                lifecycle.fail(row, error.message)
+            if (row := _ours(session, campaign_id, bench.owner)) is not None:
+                fail(row, error.message)
         return None
     finally:
         with writing(bench.database) as session:
-            lifecycle.release(session, campaign_id, bench.owner)
+            CAMPAIGN.release(session, campaign_id, bench.owner)
 
 
 def _steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     while True:
         with writing(bench.database) as session:
-            row = lifecycle.renew(session, campaign_id, bench.owner)
+            row = _ours(session, campaign_id, bench.owner)
             if row is None:
                 return None
             due = _next(session, row, bench.home)
             if due is None:
                 return None
             spec, name = spec_of(row.spec), row.name
-            lifecycle.take(session, campaign_id, bench.owner, LEASE)
+            CAMPAIGN.renew(session, campaign_id, bench.owner, LEASE)
         if isinstance(due, AwaitedJob):
             return due
         if isinstance(due, _Analysis):
             _analyse(bench, campaign_id, due)
         else:
             _filter(bench, campaign_id, due, spec, name)
+
+
+def _ours(session: Session, campaign_id: int, owner: str) -> Campaign | None:
+    """The campaign, locked, if it is still ours and goes on."""
+    row = CAMPAIGN.locked(session, campaign_id, owner)
+    return row if row is not None and row.status == states.RUNNING else None
 
 
 def _next(session: Session, row: Campaign, home: Path) -> AwaitedJob | _Filter | _Analysis | None:
@@ -119,7 +124,7 @@ def _next(session: Session, row: Campaign, home: Path) -> AwaitedJob | _Filter |
         if row.status != states.RUNNING:
             return None
         if last.number == row.iterations:
-            lifecycle.finish(row)
+            finish(row)
             return None
         session.add(CampaignIteration(campaign_id=row.id, number=last.number + 1))
         session.flush()
@@ -138,8 +143,8 @@ def _in_iteration(
             return _Filter(now.number, now.round_id)
         if now.job_id is None:
             now.job_id = _job(session, row, spec, now, before, home)
-        if not _is_done(session, row, AwaitedJob(JOB, now.job_id)):
-            return _waiting(row, AwaitedJob(JOB, now.job_id))
+        if not _is_done(session, row, AwaitedJob(TRAINING, now.job_id)):
+            return _waiting(row, AwaitedJob(TRAINING, now.job_id))
         now.model_id = session.get_one(TrainingJob, now.job_id).model_id
     if now.evaluation_id is None:
         now.evaluation_id = _round(session, row, spec, now.number, now.model_id, evaluation=spec.as_played)
@@ -185,41 +190,11 @@ def _waiting(row: Campaign, part: AwaitedJob) -> AwaitedJob | None:
 
 def _is_done(session: Session, row: Campaign, part: AwaitedJob) -> bool:
     """Whether a part is over as it should be; if it is over otherwise, the campaign fails."""
-    found = _row_of(session, part)
+    found = part.row(session)
     if found.status in _OVER:
         why = found.error or f"it was {found.status}"
-        lifecycle.fail(row, f"{part.kind} {part.number}: {why}")
+        fail(row, f"{part.kind.name} {part.number}: {why}")
     return found.status == states.DONE
-
-
-def _row_of(session: Session, part: AwaitedJob) -> RoundRow | TrainingJob:
-    return session.get_one(RoundRow, part.number) if part.kind == ROUND else session.get_one(TrainingJob, part.number)
-
-
-def part_of(session: Session, campaign_id: int) -> AwaitedJob | None:
-    """What a campaign has begun and waits for, whatever became of it."""
-    last = lifecycle.iterations(session, campaign_id)[-1]
-    further = [each.round_id for each in lifecycle.evaluations(session, campaign_id) if each.iteration == last.number]
-    begun = [(ROUND, last.round_id), (JOB, last.job_id), *((ROUND, each) for each in (last.evaluation_id, *further))]
-    parts = [AwaitedJob(kind, number) for kind, number in begun if number is not None]
-    return next((part for part in parts if _row_of(session, part).status != states.DONE), None)
-
-
-def state_of(session: Session, row: Campaign) -> str:
-    """The status, or that it was interrupted: nobody is at it or at what it waits for, and nobody will come."""
-    if row.status != states.RUNNING or row.queued or leases.is_held(row):
-        return row.status
-    part = part_of(session, row.id)
-    if part is not None and _anybody_at(session, part):
-        return row.status
-    left = row.lease_until is not None and row.lease_until > datetime.now(UTC) - BETWEEN
-    return row.status if left else states.INTERRUPTED
-
-
-def _anybody_at(session: Session, part: AwaitedJob) -> bool:
-    if part.kind == ROUND:
-        return ranges.has_workers(session, part.number)
-    return leases.is_held(session.get_one(TrainingJob, part.number))
 
 
 # ---- The steps -------------------------------------------------------------------
@@ -266,7 +241,7 @@ def _filter(bench: CampaignContext, campaign_id: int, due: _Filter, spec: Campai
         draft = store.write(bench.home, found, build.training_rows(session, found))
     number = register.add(transact(bench.database), draft, lifecycle.model_name(name, due.number))
     with writing(bench.database) as session:
-        if lifecycle.renew(session, campaign_id, bench.owner) is None:
+        if _ours(session, campaign_id, bench.owner) is None:
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
         row.dataset_id = register.publish(session, number).id
@@ -278,7 +253,7 @@ def _analyse(bench: CampaignContext, campaign_id: int, due: _Analysis) -> None:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
         found = _figures(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
     with writing(bench.database) as session:
-        if lifecycle.renew(session, campaign_id, bench.owner) is None:
+        if _ours(session, campaign_id, bench.owner) is None:
             return
         if due.label is None:
             session.get_one(CampaignIteration, (campaign_id, due.number)).figures = found
@@ -298,30 +273,3 @@ def _job(
         config={"seed": match_seed(spec.seed, now.number) % 2**32, **spec.training},
     )
     return jobs.create(session, wish, queued=row.queued, home=home).id
-
-
-# ---- Stopping and going on -------------------------------------------------------
-
-
-def cancel(session: Session, campaign_id: int) -> Campaign:
-    """Stop a campaign, and the round or the training that it waits for. Raises what `life.cancel` raises."""
-    row = lifecycle.cancel(session, campaign_id)
-    part = part_of(session, campaign_id)
-    if part is not None and _row_of(session, part).status in states.OPEN:
-        if part.kind == ROUND:
-            rounds.cancel(session, part.number)
-        else:
-            jobs.cancel(session, part.number)
-    return row
-
-
-def resume(session: Session, campaign_id: int, *, queued: bool) -> Campaign:
-    """Let a campaign go on, with the round or the training that it waits for. Raises as their `resume`s do."""
-    row = lifecycle.resume(session, campaign_id, queued=queued)
-    part = part_of(session, campaign_id)
-    if part is not None:
-        if part.kind == ROUND:
-            rounds.resume(session, part.number, queued=queued)
-        else:
-            jobs.resume(session, part.number, queued=queued)
-    return row

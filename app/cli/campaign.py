@@ -14,6 +14,7 @@ from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.campaigns import lifecycle, steps
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import evaluated, figure_of, results
 from app.campaigns.material import parted
 from app.campaigns.spec import METHODS, PARTNER, STARTS, read_spec
@@ -40,7 +41,7 @@ from app.extensions import db, reading, writing
 from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
 from app.models import Campaign
-from app.queues import enqueue_campaign
+from app.rounds.job import ROUND
 from app.rounds.runner import freeze_garbage_collector
 
 campaign = Group("campaign", help="Have a model learn from its own matches, again and again.")
@@ -130,7 +131,7 @@ def resume(campaign_id: int, queue: bool, as_json: bool) -> None:
     """Go on with a campaign that failed, was cancelled or interrupted, from its last step."""
     ensure_database()
     with writing() as session:
-        steps.resume(session, campaign_id, queued=queue)
+        CAMPAIGN.resume(session, campaign_id, queued=queue)
     _go_on(campaign_id, queue, as_json)
 
 
@@ -141,7 +142,7 @@ def cancel(campaign_id: int, as_json: bool) -> None:
     """Stop a campaign, and the round or the training that it is at. All that was made stays."""
     ensure_database()
     with writing() as session:
-        described = _described(session, steps.cancel(session, campaign_id))
+        described = _described(session, CAMPAIGN.cancel(session, campaign_id))
     if as_json:
         print_json(described)
     else:
@@ -159,7 +160,7 @@ def show(campaign_id: int, path: Path | None, theme: str, as_json: bool, as_csv:
     check_one_format(as_json, as_csv)
     ensure_database()
     with reading() as session:
-        described = _described(session, lifecycle.get_campaign(session, campaign_id))
+        described = _described(session, CAMPAIGN.get(session, campaign_id))
         chart = figure_of(session, campaign_id)
     if path is not None:
         if chart is None:
@@ -198,7 +199,7 @@ def _go_on(campaign_id: int, queue: bool, as_json: bool) -> None:
     if not queue:
         _run_here(campaign_id, as_json)
         return
-    enqueue_campaign(settings().broker_url, campaign_id)
+    CAMPAIGN.enqueue(settings().broker_url, campaign_id)
     if as_json:
         print_json({"campaign_id": campaign_id, "queued": True})
     else:
@@ -212,10 +213,10 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
     freeze_garbage_collector()
     interrupted = False
     while not interrupted and (part := steps.take_steps(bench, campaign_id)) is not None:
-        click.echo(f"{part.kind} {part.number}", err=True)
-        interrupted = asyncio.run(play_here(part.number)) if part.kind == steps.ROUND else train_here(part.number)
+        click.echo(f"{part.kind.name} {part.number}", err=True)
+        interrupted = asyncio.run(play_here(part.number)) if part.kind is ROUND else train_here(part.number)
     with reading() as session:
-        described = _described(session, lifecycle.get_campaign(session, campaign_id))
+        described = _described(session, CAMPAIGN.get(session, campaign_id))
     again = f"`flask campaign resume {campaign_id}` goes on"
     if interrupted:
         raise Interrupted(
@@ -253,7 +254,7 @@ def _described(session: Session, row: Campaign) -> dict[str, Any]:
         "campaign_id": row.id,
         "name": row.name,
         "game": row.game,
-        "status": steps.state_of(session, row),
+        "status": CAMPAIGN.state_of(session, row),
         "error": row.error,
         "iterations": row.iterations,
         "evaluated": evaluated(session, row, [each.row for each in found]),

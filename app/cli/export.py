@@ -18,7 +18,7 @@ from app.extensions import reading
 from app.files import replace_file, write_all
 from app.matches import export as service
 from app.matches.filter import read_choice
-from app.rounds.lifecycle import get_round
+from app.rounds.job import ROUND
 
 STDOUT = "-"
 
@@ -97,7 +97,7 @@ def _write_table(
     ensure_database()
     with reading() as session:
         if choice.round is not None:
-            get_round(session, choice.round)
+            ROUND.get(session, choice.round)
         counted = _Counted(service.rows(session, table, choice))
         if out == STDOUT:
             bar: AbstractContextManager[Iterable[Any]] = nullcontext(counted)

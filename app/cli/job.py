@@ -28,10 +28,10 @@ from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.config import BACKENDS, LOCAL
+from app.finetuning.job import TRAINING
 from app.finetuning.runner import TrainingContext, run_job
 from app.jobs import states
 from app.models import TrainingJob
-from app.queues import enqueue_training
 
 job = Group("job", help="List, show, cancel and resume training jobs; `flask train` makes them.")
 
@@ -72,7 +72,7 @@ def resume(job_id: int, queue: bool, as_json: bool) -> None:
     """Go on with a job that failed, was cancelled or interrupted, from its last checkpoint."""
     ensure_database()
     with writing() as session:
-        jobs.resume(session, job_id, queued=queue)
+        TRAINING.resume(session, job_id, queued=queue)
     _go_on(job_id, queue, as_json)
 
 
@@ -86,7 +86,7 @@ def cancel(job_id: int, as_json: bool) -> None:
     """Stop a job after the step it is in. Its last checkpoint stays, and it can be resumed."""
     ensure_database()
     with writing() as session:
-        described = _described(session, jobs.cancel(session, job_id))
+        described = _described(session, TRAINING.cancel(session, job_id))
     if as_json:
         print_json(described)
     else:
@@ -103,7 +103,7 @@ def show(job_id: int, as_json: bool) -> None:
     """Show one job: what it trains, how far it is, and the last lines that it told."""
     ensure_database()
     with reading() as session:
-        row = jobs.get_job(session, job_id)
+        row = TRAINING.get(session, job_id)
         described, log = _described(session, row), row.log
     if as_json:
         print_json(described)
@@ -138,7 +138,7 @@ def _go_on(job_id: int, queue: bool, as_json: bool) -> None:
     if not queue:
         _run_here(job_id, as_json)
         return
-    enqueue_training(settings().broker_url, job_id)
+    TRAINING.enqueue(settings().broker_url, job_id)
     if as_json:
         print_json({"job_id": job_id, "queued": True})
     else:
@@ -167,7 +167,7 @@ def train_here(job_id: int) -> bool:
 def _run_here(job_id: int, as_json: bool) -> None:
     train_here(job_id)
     with reading() as session:
-        described = _described(session, jobs.get_job(session, job_id))
+        described = _described(session, TRAINING.get(session, job_id))
     _report(described, as_json)
 
 

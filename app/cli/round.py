@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -29,8 +30,8 @@ from app.games import find_game
 from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
-from app.queues import enqueue_round
 from app.rounds import lifecycle, material, matrix
+from app.rounds.job import ROUND
 from app.rounds.listing import all_rounds, waits_behind
 from app.rounds.plan import IN_ORDER, PICKS, SHUFFLED
 from app.rounds.runner import RoundContext, freeze_garbage_collector, play_round
@@ -102,7 +103,7 @@ def resume(round_id: int, queue: bool, whole: bool, as_json: bool) -> None:
             rows = matrix.resume(session, matrix.matrix_of(session, round_id), queued=queue)
             ids = [row.id for row in rows]
         else:
-            ids = [lifecycle.resume(session, round_id, queued=queue).id]
+            ids = [ROUND.resume(session, round_id, queued=queue).id]
     if queue:
         _hand_over(ids, as_json)
     else:
@@ -118,7 +119,7 @@ def cancel(round_id: int, whole: bool, as_json: bool) -> None:
     ensure_database()
     with writing() as session:
         number = matrix.matrix_of(session, round_id) if whole else None
-        rows = [lifecycle.cancel(session, round_id)] if number is None else matrix.cancel(session, number)
+        rows = [ROUND.cancel(session, round_id)] if number is None else matrix.cancel(session, number)
         found = [_described(session, row) for row in rows]
     described = found[0]
     if as_json:
@@ -142,7 +143,7 @@ def show(round_id: int, as_json: bool) -> None:
     """Show one round: what is played, and how far it is."""
     ensure_database()
     with reading() as session:
-        described = _described(session, lifecycle.get_round(session, round_id))
+        described = _described(session, ROUND.get(session, round_id))
     if as_json:
         print_json(described)
         return
@@ -234,7 +235,7 @@ def _number(text: str | None) -> Any:
 
 def _hand_over(ids: Sequence[int], as_json: bool) -> None:
     for round_id in ids:
-        enqueue_round(settings().broker_url, round_id, WORKERS_CALLED)
+        ROUND.enqueue(settings().broker_url, round_id, WORKERS_CALLED)
     if as_json:
         print_json({"round_id": ids[0], "queued": True} if len(ids) == 1 else {"round_ids": list(ids), "queued": True})
     else:
@@ -251,7 +252,7 @@ def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
         began = time.monotonic()
         interrupted = asyncio.run(play_here(round_id))
         with reading() as session:
-            described = _described(session, lifecycle.get_round(session, round_id))
+            described = _described(session, ROUND.get(session, round_id))
         results.append({**described, "seconds": round(time.monotonic() - began, 3)})
         if interrupted:
             raise Interrupted(
@@ -273,7 +274,7 @@ def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
 
 async def play_here(round_id: int) -> bool:
     """Play a round in this process, with a bar. True if Ctrl-C came."""
-    stop = asyncio.Event()
+    stop = threading.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
@@ -311,7 +312,7 @@ def _described(session: Any, row: RoundRow) -> dict[str, Any]:
         "name": row.name,
         "game": row.game,
         "models": [model.name for model in lifecycle.seated(session, row)],
-        "status": lifecycle.state_of(session, row),
+        "status": ROUND.state_of(session, row),
         "error": row.error,
         "retry_at": None if row.retry_at is None else row.retry_at.isoformat(timespec="seconds"),
         "waits_behind": waits_behind(session, row),

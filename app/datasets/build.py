@@ -27,7 +27,7 @@ from app.matches.filter import MatchFilter, conditions
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import get_model
-from app.rounds.lifecycle import get_round
+from app.rounds.job import ROUND
 
 AT_ONCE = 200  # matches in memory
 _SCORES_AT_ONCE = 5_000
@@ -75,7 +75,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
     for number in spec.rounds:
-        get_round(session, number)
+        ROUND.get(session, number)
     if spec.model is not None:
         get_model(session, spec.model)
     scores = _scores(session, spec)

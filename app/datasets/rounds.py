@@ -25,7 +25,8 @@ from app.matches.events import Aborted, Violated, from_json
 from app.matches.stored import LoggedEvent, StoredMatch, new_match_id
 from app.matches.stored import StoredSeat as RecordSeat
 from app.models import EventRow, MatchRow, MatchSource, RoundRange, RoundRow
-from app.rounds import lifecycle, ranges
+from app.rounds import ranges
+from app.rounds.job import IMPORT, ROUND
 from app.rounds.plan import IN_ORDER
 
 AT_ONCE = 200  # matches in memory, and in one transaction
@@ -103,7 +104,7 @@ def _begun(session: Session, wanted: Import, number: int, owner: str, now: datet
     row = RoundRow(
         name=engine.readable(wanted.path.resolve().name)[:120],
         game=wanted.game,
-        source=lifecycle.IMPORT,
+        source=IMPORT,
         status=states.RUNNING,
         config=wanted.config,
         matches=number,
@@ -156,8 +157,9 @@ def _ended(session: Session, round_id: int, path: Path) -> None:
 
 def _forgotten(session: Session) -> Sequence[int]:
     """Rounds whose import was broken off by a kill."""
-    left = select(RoundRow.id).where(RoundRow.source == lifecycle.IMPORT, RoundRow.status != states.DONE)
-    return [each for each in session.scalars(left) if not ranges.has_workers(session, each)]
+    now = datetime.now(UTC)
+    left = select(RoundRow.id).where(RoundRow.source == IMPORT, RoundRow.status != states.DONE, ~ROUND.held(now))
+    return session.scalars(left).all()
 
 
 def _remove(transact: Transact, round_id: int) -> None:
@@ -174,8 +176,7 @@ def _remove_some(session: Session, round_id: int) -> int:
 
 def _insert(session: Session, round_id: int, batch: Sequence[ImportedMatch], player: str, now: datetime) -> None:
     begun = [
-        store.NewRoundMatch(_record(match, player, now), lifecycle.IMPORT, round_id, match.index, match.tokens)
-        for match in batch
+        store.NewRoundMatch(_record(match, player, now), IMPORT, round_id, match.index, match.tokens) for match in batch
     ]
     store.insert_matches(session, begun)
     facts = [
@@ -205,7 +206,7 @@ def games_of(session: Session, round_id: int, game: str) -> tuple[int, Iterator[
     Raises NotFound for a round that there is not, Invalid for one of another game, and Conflict for one that is not
     over yet.
     """
-    row = lifecycle.get_round(session, round_id)
+    row = ROUND.get(session, round_id)
     if row.game != game:
         raise Invalid(f"round {round_id}: expected one of {game}, got one of {row.game}")
     over = MatchRow.round_id == round_id, MatchRow.status == "over"

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.extensions import insist, reading, writing
-from app.finetuning import lifecycle
+from app.finetuning.job import TRAINING
 from app.finetuning.progress import line
 from app.games.base import JSON
 from app.jobs import states
@@ -47,7 +47,7 @@ class TrainingEventWriter:
         self._renew_at = 0.0
         self._says_more = False
         with reading(database) as session:
-            row = lifecycle.get_job(session, job_id)
+            row = TRAINING.get(session, job_id)
             self._log = deque(row.log.splitlines(), _LINES)
             before = select(TrainingEvent).where(TrainingEvent.job_id == job_id).order_by(TrainingEvent.number)
             events = session.scalars(before).all()
@@ -104,7 +104,7 @@ class TrainingEventWriter:
             values |= _values(event)
         if self._newest() > self._furthest:
             values["lease_count"] = 0
-        status = lifecycle.renew(session, self._job_id, self._owner, self._lease, **values)
+        status = TRAINING.renew(session, self._job_id, self._owner, self._lease, **values)
         if status is None:
             raise TrainingLeaseLost
         if self._events:

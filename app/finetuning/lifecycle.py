@@ -4,27 +4,27 @@
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.datasets.store import find_dataset, path_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.finetuning.config import BACKENDS, LOCAL, TINY, check_model_name, read_config, read_method
 from app.finetuning.files import JobFiles
-from app.jobs import leases, states
+from app.finetuning.job import TRAINING, refuse_taken
+from app.jobs import states
+from app.jobs.kind import finish as finish_job
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import read_options, resolve
 from app.players.prompts import USUAL_STYLE
-from app.registry import PERSON, add_local_model, get_model
+from app.registry import add_local_model, get_model
 
 MOST_DEATHS = 5  # a job whose worker or training died this often, with no new step between, is given up
-PATIENCE = timedelta(seconds=30)  # between two rings for a job, which may wait long behind another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def create(session: Session, wish: TrainingSpec, *, queued: bool, home: Path | N
     dataset = find_dataset(session, wish.dataset)
     base = _base(session, method, wish.base)
     check_model_name(wish.name)
-    _refuse_taken(session, wish.name)
+    refuse_taken(session, wish.name)
     if home is not None:
         _look_for_files(home, dataset, base, wish.name)
     row = TrainingJob(
@@ -86,17 +86,6 @@ def _base(session: Session, method: str, name: str | None) -> LanguageModel | No
     return base
 
 
-def _refuse_taken(session: Session, name: str, but: int | None = None) -> None:
-    """Raises Conflict for a name that a model has or another open job will give."""
-    if name == PERSON or session.scalar(select(LanguageModel.id).where(LanguageModel.name == name)) is not None:
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
-    other = select(TrainingJob.id).where(
-        TrainingJob.name == name, TrainingJob.status.in_(states.LIVE), TrainingJob.id != (but or 0)
-    )
-    if (number := session.scalar(other.limit(1))) is not None:
-        raise Conflict(f"name: expected one that no other job makes, got {shown(name)}, which job {number} does")
-
-
 def _look_for_files(home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
     path_of(home, dataset)
     if base is not None:
@@ -113,93 +102,34 @@ def base_folder(home: Path, base: LanguageModel) -> Path:
     return folder
 
 
-def get_job(session: Session, job_id: int) -> TrainingJob:
-    """The job of that number. Raises NotFound."""
-    row = session.get(TrainingJob, job_id) if 0 < job_id < 2**31 else None
-    if row is None:
-        raise NotFound(f"job: expected the number of one that exists, got {job_id}; `flask job list` shows them")
-    return row
-
-
 # ---- The lease -------------------------------------------------------------------
-
-
-def take(session: Session, job_id: int, owner: str, seconds: float) -> bool:
-    """Take a job that is to be run and that nobody runs, for that long. One conditional UPDATE decides."""
-    now = datetime.now(UTC)
-    taken = session.scalar(
-        update(TrainingJob)
-        .where(TrainingJob.id == job_id, TrainingJob.status.in_(states.OPEN), leases.free(TrainingJob, now))
-        .values(
-            status=states.RUNNING,
-            lease_owner=owner,
-            lease_until=now + timedelta(seconds=seconds),
-            lease_count=case(
-                (TrainingJob.lease_owner.is_(None), TrainingJob.lease_count), else_=TrainingJob.lease_count + 1
-            ),
-        )
-        .returning(TrainingJob.id)
-        .execution_options(synchronize_session=False)
-    )
-    _set(session, TrainingJob.id == taken, TrainingJob.started_at.is_(None), started_at=now)
-    return taken is not None
-
-
-def renew(session: Session, job_id: int, owner: str, seconds: float, **values: Any) -> str | None:
-    """Renew a lease, and set further values. The job's status; None if the lease is somebody else's."""
-    status: str | None = session.scalar(
-        update(TrainingJob)
-        .where(TrainingJob.id == job_id, TrainingJob.lease_owner == owner)
-        .values(lease_until=datetime.now(UTC) + timedelta(seconds=seconds), **values)
-        .returning(TrainingJob.status)
-        .execution_options(synchronize_session=False)
-    )
-    return status
 
 
 def count_death(session: Session, job_id: int) -> int:
     """A training was killed; how many were, or their workers, since the job last came to a new step."""
-    row = get_job(session, job_id)
+    row = TRAINING.get(session, job_id)
     session.refresh(row, with_for_update=True)
     row.lease_count += 1
     session.flush()
     return row.lease_count
 
 
-def release(session: Session, job_id: int, owner: str, error: str | None = None) -> None:
-    """Let go of a job: it is cancelled if that was asked for, failed for `error`, else free for the next worker."""
-    row = _held(session, job_id, owner)
-    if row is None:
-        return
-    if row.status == states.CANCELLING:
-        row.status, row.ended_at = states.CANCELLED, datetime.now(UTC)
-    elif error is not None:
-        row.status, row.ended_at, row.error = states.FAILED, datetime.now(UTC), error
-    row.lease_owner = row.lease_until = row.enqueued_at = None
-    session.flush()
-
-
 def finish(session: Session, files: JobFiles, owner: str) -> None:
     """Register what a job has made, and end it. Raises Conflict where the name was taken meanwhile."""
-    row = _held(session, files.job_id, owner)
+    row = TRAINING.locked(session, files.job_id, owner)
     if row is None:
         return
     if row.status == states.CANCELLING:
-        release(session, row.id, owner)
+        TRAINING.release(session, row.id, owner)
         return
     games, style = _plays(session, row)
     made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))
     options = {"path": files.output_name, "sha256": made["checkpoint_sha256"]}
     row.registered_step = made.get("step")
     row.model_id = add_local_model(session, row.name, None, games, options, prompt_style=style).id
-    row.status, row.ended_at, row.error = states.DONE, datetime.now(UTC), None
+    finish_job(row)
     row.lease_owner = row.lease_until = None
     session.flush()
-
-
-def _held(session: Session, job_id: int, owner: str) -> TrainingJob | None:
-    row = session.get(TrainingJob, job_id, with_for_update=True, populate_existing=True)
-    return row if row is not None and row.lease_owner == owner else None
 
 
 def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
@@ -212,74 +142,3 @@ def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
 
 
 # ---- From state to state ---------------------------------------------------------
-
-
-def cancel(session: Session, job_id: int) -> TrainingJob:
-    """Ask whoever runs a job to stop; its last checkpoint stays. Raises NotFound, and Conflict when it is over."""
-    row = get_job(session, job_id)
-    if leases.request_stop(session, row, f"job {job_id}", "waiting or running"):
-        settle_cancelled(session, job_id)
-        session.refresh(row)
-    return row
-
-
-def settle_cancelled(session: Session, job_id: int | None = None) -> None:
-    """Call jobs that are being cancelled, or one of them, cancelled where nobody runs them any more."""
-    now = datetime.now(UTC)
-    which = TrainingJob.status == states.CANCELLING
-    one = which if job_id is None else and_(which, TrainingJob.id == job_id)
-    _set(
-        session,
-        one,
-        leases.free(TrainingJob, now),
-        status=states.CANCELLED,
-        ended_at=now,
-        lease_owner=None,
-        lease_until=None,
-    )
-
-
-def resume(session: Session, job_id: int, *, queued: bool) -> TrainingJob:
-    """Let a failed, cancelled or interrupted job go on from its last checkpoint.
-
-    Raises NotFound, and Conflict when it is done, being run, or its name was given to another model.
-    """
-    row = get_job(session, job_id)
-    session.refresh(row, with_for_update=True)
-    if row.status == states.DONE:
-        raise Conflict(f"job {job_id}: expected one that is not done, got one that made {row.name}")
-    if row.status == states.CANCELLING:
-        raise Conflict(f"job {job_id}: expected one that nobody runs, got one that is just being cancelled")
-    if leases.is_held(row):
-        raise Conflict(f"job {job_id}: expected one that nobody runs, got one that is running; cancel it first")
-    _refuse_taken(session, row.name, but=row.id)
-    row.status, row.queued, row.ended_at, row.error, row.enqueued_at = states.WAITING, queued, None, None, None
-    row.lease_owner, row.lease_until, row.lease_count = None, None, 0
-    session.flush()
-    return row
-
-
-def state_of(row: TrainingJob) -> str:
-    """The status, or that it was interrupted: nobody runs it, and nobody will come by himself."""
-    return (
-        states.INTERRUPTED
-        if row.status == states.RUNNING and not row.queued and not leases.is_held(row)
-        else row.status
-    )
-
-
-def take_forgotten(session: Session) -> Sequence[int]:
-    """Ids of queued jobs that nobody runs, and that should be rung for again. Marks them as rung.
-
-    At once where a lease has run out since the last ring, else after a while.
-    """
-    now = datetime.now(UTC)
-    last = TrainingJob.enqueued_at
-    quiet = or_(last.is_(None), last < now - PATIENCE, last < TrainingJob.lease_until)
-    waits = and_(TrainingJob.queued, TrainingJob.status.in_(states.OPEN), quiet, leases.free(TrainingJob, now))
-    return leases.mark_enqueued(session, TrainingJob, waits, now)
-
-
-def _set(session: Session, *which: ColumnElement[bool], **values: Any) -> None:
-    statement = update(TrainingJob).where(*which).values(**values)
-    session.execute(statement, execution_options={"synchronize_session": False})

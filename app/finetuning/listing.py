@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.finetuning import lifecycle
+from app.finetuning.job import TRAINING
 from app.finetuning.progress import LATELY, figures
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
@@ -49,7 +49,7 @@ def list_item(session: Session, row: TrainingJob) -> TrainingListItem:
     base, model = (
         None if number is None else session.get(LanguageModel, number) for number in (row.base_id, row.model_id)
     )
-    return TrainingListItem(row, lifecycle.state_of(row), session.get_one(Dataset, row.dataset_id), base, model)
+    return TrainingListItem(row, TRAINING.state_of(session, row), session.get_one(Dataset, row.dataset_id), base, model)
 
 
 def events_of(session: Session, job_id: int) -> Sequence[JSON]:
@@ -65,7 +65,7 @@ def figures_of(session: Session, row: TrainingJob) -> JSON:
     by_loss = evaluations.order_by(None).order_by(TrainingEvent.body["loss"].as_float(), TrainingEvent.number)
     held_out, best = (session.scalar(found.limit(1)) for found in (evaluations, by_loss))
     latest = session.scalars(told.limit(LATELY)).all()
-    return figures(row, lifecycle.state_of(row), latest[::-1], held_out, best)
+    return figures(row, TRAINING.state_of(session, row), latest[::-1], held_out, best)
 
 
 def recipe_of(session: Session, row: TrainingJob) -> JSON | None:

@@ -26,9 +26,11 @@ from app.finetuning import lifecycle
 from app.finetuning.config import AUTO
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import FileTail, JobFiles
+from app.finetuning.job import TRAINING
 from app.finetuning.process import GRACE, TrainingProcess, refuse_if_not_installed
 from app.games.base import JSON
 from app.jobs import states
+from app.matches.turns import WorkerContext
 from app.models import Dataset, LanguageModel
 from app.players.local.options import read_options
 
@@ -57,6 +59,11 @@ class _TrainingFailed(AppError):
     """The training has said why it cannot go on."""
 
 
+def run(context: WorkerContext, job_id: int) -> None:
+    """Run a job, if nobody else does, and stay until it is over."""
+    run_job(TrainingContext(context.database, context.settings, context.owner, context.stopping), job_id)
+
+
 def run_job(place: TrainingContext, job_id: int) -> bool:
     """Run a job until it is over, or it or the worker is stopped. False if there was nothing to do.
 
@@ -64,7 +71,7 @@ def run_job(place: TrainingContext, job_id: int) -> bool:
     """
     lease = place.settings.TRAIN_LEASE
     with writing(place.database) as session:
-        if not lifecycle.take(session, job_id, place.owner, lease):
+        if not TRAINING.take(session, job_id, place.owner, lease):
             return False
     try:
         record = TrainingEventWriter(place.database, job_id, place.owner, lease, place.told)
@@ -103,12 +110,12 @@ class _TrainingRunner:
         except Exception as problem:
             log.exception("a worker at a training job broke", job=self._job_id)
             error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-        self._record.settle(lambda session: lifecycle.release(session, self._job_id, self._place.owner, error))
+        self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._place.owner, error))
 
     def _until_made(self) -> bool:
         """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""
         with reading(self._place.database) as session:
-            row = lifecycle.get_job(session, self._job_id)
+            row = TRAINING.get(session, self._job_id)
             self._files = JobFiles(self._place.settings.home, row.id, row.name)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
@@ -205,7 +212,7 @@ def _event(text: str) -> JSON | None:
 
 def _write_config(session: Session, files: JobFiles) -> None:
     """Write what the training is told. Raises NotFound for files that are gone, Invalid for one that was changed."""
-    home, row = files.home, lifecycle.get_job(session, files.job_id)
+    home, row = files.home, TRAINING.get(session, files.job_id)
     dataset = session.get_one(Dataset, row.dataset_id)
     for _ in store.content(home, dataset):  # its hash is looked at by the way
         pass

@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -40,13 +40,17 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What a worker plays turns with. `notify(match, typing)` tells the web processes; `owner` names this turn."""
+    """What a worker plays turns and runs jobs with, `owner` being a name that no other task has.
+
+    `notify(match, typing)` tells the web processes of a match; `stopping` is set when the worker is asked to end.
+    """
 
     database: Engine
     settings: Settings
     loop: asyncio.AbstractEventLoop
     notify: Callable[[str, bool], None]
     owner: str
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     def call(self, reply: Coroutine[Any, Any, Generation]) -> "concurrent.futures.Future[Generation]":
         """Have the event loop ask a model. The future raises TimeoutError after TURN_SECONDS."""

@@ -8,22 +8,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, insert, or_, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import Invalid, shown
 from app.games import find_game
 from app.games.base import JSON, whole_number
-from app.jobs import leases, states
-from app.models import LanguageModel, RoundMaterial, RoundRange, RoundRow
+from app.jobs import states
+from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_round_model, read_options
 from app.rounds import ranges
+from app.rounds.job import SELFPLAY
 from app.rounds.plan import IN_ORDER, PICKS, RoundPlan
 from app.rounds.sampling import read_sampling, spec_of
 
-SELFPLAY, IMPORT = "selfplay", "import"
 MOST_MATCHES = 1_000_000
-PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +136,6 @@ def _name(wish: RoundSpec) -> str:
     return name or f"{wish.models[0]} and {wish.models[1]}"
 
 
-def get_round(session: Session, round_id: int) -> RoundRow:
-    """The round of that number. Raises NotFound."""
-    row = session.get(RoundRow, round_id) if 0 < round_id < 2**31 else None
-    if row is None:
-        raise NotFound(f"round: expected the number of one that exists, got {round_id}; `flask round list` shows them")
-    return row
-
-
 def plan_of(session: Session, row: RoundRow) -> RoundPlan:
     """What the matches of a round have in common."""
     material = session.get(RoundMaterial, row.id)
@@ -221,67 +212,9 @@ def away_seconds(row: RoundRow, model_id: int) -> float | None:
     return (datetime.now(UTC) - row.away_since).total_seconds()
 
 
-def cancel(session: Session, round_id: int) -> RoundRow:
-    """Ask whoever plays a round to stop; what was played stays. Raises NotFound, and Conflict when it is over."""
-    row = get_round(session, round_id)
-    if leases.request_stop(session, row, f"round {round_id}", "being played"):
-        settle_cancelled(session, round_id)
-        session.refresh(row)
-    return row
-
-
-def settle_cancelled(session: Session, round_id: int) -> bool:
-    """Call a round cancelled once nobody plays it any more. False while somebody does."""
-    if ranges.has_workers(session, round_id):
-        return False
-    _set(session, round_id, (states.CANCELLING,), status=states.CANCELLED, ended_at=datetime.now(UTC))
-    return True
-
-
-def resume(session: Session, round_id: int, *, queued: bool) -> RoundRow:
-    """Let an unfinished round be played on. Raises NotFound, and Conflict when there is nothing left to play."""
-    row = get_round(session, round_id)
-    session.refresh(row, with_for_update=True)
-    if row.source != SELFPLAY or row.status == states.DONE:
-        raise Conflict(f"round {round_id}: expected one with matches left to play, got one that is done")
-    if row.status == states.CANCELLING:
-        raise Conflict(f"round {round_id}: expected one that nobody plays, got one that is just being cancelled")
-    if ranges.has_workers(session, round_id) and row.queued != queued:
-        raise Conflict(
-            f"round {round_id}: expected one that nobody plays, got one that is being played; cancel it first"
-        )
-    row.status, row.queued, row.ended_at, row.error, row.enqueued_at = states.WAITING, queued, None, None, None
-    row.away_model_id = row.away_since = row.retry_at = None
-    session.execute(update(RoundRange).where(RoundRange.round_id == round_id).values(lease_count=0))
-    session.flush()
-    return row
-
-
-def state_of(session: Session, row: RoundRow) -> str:
-    """The status, or that it was interrupted: nobody plays it, and nobody will come by himself."""
-    if row.status == states.RUNNING and not row.queued and not ranges.has_workers(session, row.id):
-        return states.INTERRUPTED
-    return row.status
-
-
 def all_aborted(row: RoundRow) -> bool:
     """Whether a round is done and has nothing to show for it: models or we broke off every match."""
     return row.status == states.DONE and row.aborted >= row.matches
-
-
-def take_forgotten(session: Session) -> Sequence[int]:
-    """Ids of queued rounds of which a part is free, and that should be rung for again. Marks them as rung."""
-    now = datetime.now(UTC)
-    free = exists().where(RoundRange.round_id == RoundRow.id, RoundRange.done.is_(False), leases.free(RoundRange, now))
-    quiet = or_(RoundRow.enqueued_at.is_(None), RoundRow.enqueued_at < now - PATIENCE)
-    due = or_(RoundRow.retry_at.is_(None), RoundRow.retry_at < now)
-    waits: ColumnElement[bool] = and_(RoundRow.queued, RoundRow.status.in_(states.OPEN), quiet, due, free)
-    return leases.mark_enqueued(session, RoundRow, waits, now)
-
-
-def being_cancelled(session: Session) -> Sequence[int]:
-    """Ids of rounds that are being cancelled."""
-    return session.scalars(select(RoundRow.id).where(RoundRow.status == states.CANCELLING)).all()
 
 
 def _set(session: Session, round_id: int, before: Sequence[str], **values: Any) -> None:

@@ -15,6 +15,7 @@ from app.jobs import states
 from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
 from app.registry import get_model
 from app.rounds import lifecycle, ranges
+from app.rounds.job import ROUND
 
 PAGE = 25  # rounds on a page
 
@@ -187,7 +188,7 @@ def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem
         RoundListItem(
             row,
             tuple(names[number] for number in (row.model_0_id, row.model_1_id) if number is not None),
-            lifecycle.state_of(session, row),
+            ROUND.state_of(session, row),
         )
         for row in rows
     ]

@@ -12,6 +12,7 @@ from app.games import find_game
 from app.jobs import states
 from app.models import RoundRow
 from app.rounds import lifecycle
+from app.rounds.job import ROUND
 from app.rounds.lifecycle import RoundSpec
 
 MOST_MODELS = 20
@@ -53,7 +54,7 @@ def rounds_of(session: Session, matrix_id: int) -> list[RoundRow]:
 
 def matrix_of(session: Session, round_id: int) -> int:
     """The number of the cross-play that a round is part of. Raises NotFound, and Conflict if it is part of none."""
-    row = lifecycle.get_round(session, round_id)
+    row = ROUND.get(session, round_id)
     if row.matrix_id is None:
         raise Conflict(f"round {round_id}: expected one of a cross-play, got one of none")
     return row.matrix_id
@@ -67,7 +68,7 @@ def cancel(session: Session, matrix_id: int) -> list[RoundRow]:
     rows = [row for row in rounds_of(session, matrix_id) if row.status in states.OPEN]
     if not rows:
         raise Conflict(f"cross-play {matrix_id}: expected one that is being played, got one whose rounds are over")
-    return [lifecycle.cancel(session, row.id) for row in rows]
+    return [ROUND.cancel(session, row.id) for row in rows]
 
 
 def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
@@ -75,7 +76,7 @@ def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
 
     Raises NotFound, and Conflict when none was.
     """
-    rows = [row for row in rounds_of(session, matrix_id) if lifecycle.state_of(session, row) in STOPPED]
+    rows = [row for row in rounds_of(session, matrix_id) if ROUND.state_of(session, row) in STOPPED]
     if not rows:
         raise Conflict(f"cross-play {matrix_id}: expected one with rounds that were stopped, got none of them")
-    return [lifecycle.resume(session, row.id, queued=queued) for row in rows]
+    return [ROUND.resume(session, row.id, queued=queued) for row in rows]

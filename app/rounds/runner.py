@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import gc
 import random
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,8 +26,10 @@ from app.jobs import states
 from app.matches import selfplay
 from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRunner
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
+from app.matches.turns import WorkerContext
 from app.models import GenerationRow, MatchRow, RoundRow
 from app.rounds import lifecycle, ranges
+from app.rounds.job import ROUND
 from app.rounds.plan import MatchSetup, RoundPlan, setup
 from app.rounds.ranges import LeasedRange
 from app.rounds.sampling import spec_of
@@ -36,6 +39,9 @@ GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
 MOST_TABLES = 2048
 HOLD = 5.0  # seconds that a worker stays at a round all of whose matches are stuck
 RETRY_AFTER = 30.0  # seconds until a worker looks again whether the model answers
+
+_joined: set[int] = set()  # the rounds that this process plays
+_joining = threading.Lock()
 
 log = structlog.get_logger()
 
@@ -50,7 +56,7 @@ class RoundContext:
     database: Engine
     settings: Settings
     owner: str
-    stop: asyncio.Event
+    stop: threading.Event
     told: Callable[[int], None] = lambda _round_id: None
 
 
@@ -60,6 +66,20 @@ def freeze_garbage_collector() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def run(context: WorkerContext, round_id: int) -> None:
+    """Join in at a round, if this process has not yet, and stay until it is over."""
+    with _joining:
+        if round_id in _joined:
+            return
+        _joined.add(round_id)
+    place = RoundContext(context.database, context.settings, context.owner, context.stopping)
+    try:
+        asyncio.run_coroutine_threadsafe(play_round(place, round_id), context.loop).result()
+    finally:
+        with _joining:
+            _joined.discard(round_id)
 
 
 async def play_round(place: RoundContext, round_id: int) -> bool:
@@ -80,7 +100,7 @@ def _prepared(place: RoundContext, round_id: int) -> "_RoundRunner | None":
     with writing(place.database) as session:
         if not lifecycle.begin(session, round_id):
             return None
-        row = lifecycle.get_round(session, round_id)
+        row = ROUND.get(session, round_id)
         plan = lifecycle.plan_of(session, row)
         try:
             chairs = _chairs(session, row, place.settings)
@@ -137,16 +157,13 @@ class _RoundRunner:
         tables = min(MOST_TABLES, sum(chair.at_once for chair in each))
         writer = asyncio.create_task(self._ledger.write_forever())
         players = [asyncio.create_task(self._play_on()) for _ in range(tables)]
-        others: list[asyncio.Task[Any]] = [
-            asyncio.create_task(self._watch()),
-            asyncio.create_task(self._place.stop.wait()),
-        ]
+        watch = asyncio.create_task(self._watch())
         everybody = asyncio.gather(*players)
-        first: set[asyncio.Future[Any]] = {everybody, writer, *others}
+        first: set[asyncio.Future[Any]] = {everybody, writer, watch}
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        for task in (*players, *others):
+        for task in (*players, watch):
             task.cancel()
-        for result in await asyncio.gather(*players, *others, everybody, return_exceptions=True):
+        for result in await asyncio.gather(*players, watch, everybody, return_exceptions=True):
             self._note(result)
         try:
             await self._ledger.close(writer, self._leave)
@@ -168,7 +185,7 @@ class _RoundRunner:
     def _leave(self, session: Session) -> None:
         """Give back what was not played. A queued round goes on by itself once the database takes something again."""
         lifecycle.lock(session, self._round_id)
-        waits = self._database_away and lifecycle.get_round(session, self._round_id).queued
+        waits = self._database_away and ROUND.get(session, self._round_id).queued
         if self._problem is not None and not waits:
             lifecycle.fail(session, self._round_id, self._problem)
         ranges.release(session, self._round_id, self._place.owner)
@@ -179,7 +196,7 @@ class _RoundRunner:
             lifecycle.release_slot(
                 session, self._round_id, model_id or 0, patience.away, pause, patience.waits_for or ""
             )
-        lifecycle.settle_cancelled(session, self._round_id)
+        ROUND.settle_cancelled(session, self._round_id)
 
     def _give_up(self) -> None:
         """Say why nothing could be written, if at least that can be."""
@@ -272,7 +289,7 @@ class _RoundRunner:
             if loop.time() >= until:
                 await self._ledger.renew()
                 until = loop.time() + self._lease / 3
-            if not await asyncio.to_thread(self._goes_on):
+            if self._place.stop.is_set() or not await asyncio.to_thread(self._goes_on):
                 return
             self._away = self._stuck()
             if self._away is not None:

@@ -24,6 +24,7 @@ from app.matches.selfplay import MatchRunner, RoundBlocked
 from app.matches.stored import StoredMatch
 from app.models import RoundRow
 from app.rounds import lifecycle, ranges
+from app.rounds.job import SELFPLAY
 
 MOST_WAITING = 200  # matches with something to write down, after which players wait for the database
 MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
@@ -201,7 +202,7 @@ class RoundWriter:
         ours = set(ranges.renew(session, self._round_id, starts, self._owner, self._seconds, progress=True))
         entries = [entry for entry in entries if entry.start in ours]
         new = [
-            store.NewRoundMatch(each.record, lifecycle.SELFPLAY, self._round_id, each.index)
+            store.NewRoundMatch(each.record, SELFPLAY, self._round_id, each.index)
             for each in entries
             if not each.stored
         ]

@@ -12,7 +12,7 @@ from app.campaigns import listing as campaigns
 from app.finetuning.listing import figures_of
 from app.games.base import JSON
 from app.models import Campaign, RoundRow, TrainingJob
-from app.rounds import lifecycle
+from app.rounds.job import ROUND
 from app.rounds.prices import Prices, prices_of_round
 from app.rounds.progress import RecentPace, figures, mean_pace
 
@@ -55,7 +55,7 @@ class WatchedRounds:
             if now - known.priced_at > _PRICED:
                 known.prices, known.priced_at = prices_of_round(session, row), now
             pace = known.pace.see(now, row.finished, row.moves) or mean_pace(row, datetime.now(UTC))
-            found[row.id] = figures(row, lifecycle.state_of(session, row), pace, known.prices)
+            found[row.id] = figures(row, ROUND.state_of(session, row), pace, known.prices)
         return found
 
 

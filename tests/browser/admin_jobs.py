@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from app.datasets.store import get_dataset
 from app.extensions import reading, writing
-from app.finetuning import lifecycle as jobs
+from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.registry import add_local_model, set_usable_in_rounds
 from tests.jobs import make_job, tell
@@ -36,8 +36,8 @@ def furnish_jobs(engine: Engine, datasets: Mapping[str, int]) -> dict[str, int]:
         model = add_local_model(session, "harbour-done", None, ["negotiation"], options).id
         set_usable_in_rounds(session, "harbour-done", False)
         for name, value in {**held, "started_at": now}.items():
-            setattr(jobs.get_job(session, found["begins"]), name, value)
-        jobs.get_job(session, found["waiting"]).enqueued_at = now + timedelta(days=1)  # no worker is to hear of it
+            setattr(TRAINING.get(session, found["begins"]), name, value)
+        TRAINING.get(session, found["waiting"]).enqueued_at = now + timedelta(days=1)  # no worker is to hear of it
     tell(engine, found["done"], STEPS, STEPS, status=states.DONE, ended_at=now, model_id=model)
     tell(engine, found["cancelled"], 35, STEPS, status=states.CANCELLED, ended_at=now)
     tell(engine, found["failed"], 40, STEPS, status=states.FAILED, ended_at=now, error=FAILURE)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -95,7 +96,7 @@ def _play(engine: Engine, settings: Settings, number: int, until: int | None = N
     """Play a round to its end, or until so many of its matches are over."""
 
     async def playing() -> None:
-        stop = asyncio.Event()
+        stop = threading.Event()
 
         def told(_number: int) -> None:
             with reading(engine) as session:

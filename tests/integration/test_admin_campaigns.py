@@ -14,12 +14,14 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select, update
 
-from app.campaigns import lifecycle, listing
+from app.campaigns import listing
+from app.campaigns.job import CAMPAIGN, CampaignKind
 from app.config import Settings
 from app.extensions import reading, writing
 from app.jobs import states
+from app.jobs.kind import fail
 from app.models import Campaign, CampaignEvaluation, LanguageModel, RoundRow, TrainingJob
-from app.web.admin import campaigns, campaigns_form, campaigns_new
+from app.web.admin import campaigns_form
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.shell import Finished
@@ -44,12 +46,11 @@ def base(engine: Engine) -> str:
 
 
 @pytest.fixture
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The campaigns that a worker was called to."""
-    called: list[int] = []
-    for module in (campaigns, campaigns_new):
-        monkeypatch.setattr(module, "enqueue_campaign", lambda _url, number: called.append(number))
-    return called
+def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The campaigns that a worker was told of."""
+    numbers: list[int] = []
+    monkeypatch.setattr(CampaignKind, "enqueue", lambda _self, _url, number: numbers.append(number))
+    return numbers
 
 
 def form(game: str = "negotiation", **fields: Any) -> dict[str, Any]:
@@ -59,12 +60,12 @@ def form(game: str = "negotiation", **fields: Any) -> dict[str, Any]:
 
 def row_of(engine: Engine, number: int) -> Campaign:
     with reading(engine) as session:
-        return lifecycle.get_campaign(session, number)
+        return CAMPAIGN.get(session, number)
 
 
 def material_of(engine: Engine, number: int) -> dict[str, list[Any]]:
     with reading(engine) as session:
-        return lifecycle.get_campaign(session, number).material
+        return CAMPAIGN.get(session, number).material
 
 
 def text_of(page: str) -> str:
@@ -272,7 +273,7 @@ def test_its_lists_of_contexts_are_on_no_page(client: FlaskClient, engine: Engin
     """They are thousands, and a page that is watched is asked for often."""
     with reading(engine) as session:
         held = json.dumps(session.get_one(Campaign, half_done).material["held_out"][0])
-        told = [json.dumps(listing.figures_of(session, lifecycle.get_campaign(session, half_done)))]
+        told = [json.dumps(listing.figures_of(session, CAMPAIGN.get(session, half_done)))]
     told += [client.get(f"/admin/campaigns{path}").text for path in ("", f"/{half_done}", f"/{half_done}/figure.json")]
     assert not any(held in page.replace(" ", "") or held in page for page in told)
     assert max(map(len, told)) < 30_000
@@ -311,7 +312,7 @@ def test_every_step_is_told(
 
 
 def test_a_campaign_is_cancelled_with_its_round_and_resumed(
-    client: FlaskClient, engine: Engine, half_done: int, rung: list[int]
+    client: FlaskClient, engine: Engine, half_done: int, enqueued: list[int]
 ) -> None:
     assert client.post(f"/admin/campaigns/{half_done}", data={"action": "cancel"}).status_code == 303
     with reading(engine) as session:
@@ -320,15 +321,15 @@ def test_a_campaign_is_cancelled_with_its_round_and_resumed(
     page = client.get(f"/admin/campaigns/{half_done}").text
     assert ('value="resume"' in page, 'value="cancel"' in page) == (True, False)
     assert client.post(f"/admin/campaigns/{half_done}", data={"action": "resume"}).status_code == 303
-    assert (row_of(engine, half_done).status, rung) == (states.WAITING, [half_done])
+    assert (row_of(engine, half_done).status, enqueued) == (states.WAITING, [half_done])
     refused = client.post(f"/admin/campaigns/{half_done}", data={"action": "burn"})
     assert (refused.status_code, "action: expected cancel or resume" in refused.text) == (400, True)
 
 
 def test_a_campaign_that_stopped_says_why(client: FlaskClient, engine: Engine, half_done: int) -> None:
     with writing(engine) as session:
-        row = lifecycle.get_campaign(session, half_done)
-        lifecycle.fail(row, "round 3: the model gave no answer")
+        row = CAMPAIGN.get(session, half_done)
+        fail(row, "round 3: the model gave no answer")
     page = text_of(client.get(f"/admin/campaigns/{half_done}").text)
     assert "It stopped: round 3: the model gave no answer" in page
     assert "Resume" in page
@@ -351,7 +352,7 @@ def test_without_a_local_model_the_form_says_what_to_do(client: FlaskClient, eng
 
 
 def test_a_campaign_is_started_from_a_models_page(
-    client: FlaskClient, engine: Engine, base: str, rung: list[int]
+    client: FlaskClient, engine: Engine, base: str, enqueued: list[int]
 ) -> None:
     other = add_local(engine, "other")
     assert 'href="/admin/campaigns/new?game=negotiation&amp;base=other"' in client.get(f"/admin/models/{other}").text
@@ -360,7 +361,7 @@ def test_a_campaign_is_started_from_a_models_page(
     sent = form(base="other", iterations="2", matches="40", evaluation="20", objective="coop", start="base",
                 learning_rate="0.001", seed="11", temperature="0.8")  # fmt: skip
     answer = client.post("/admin/campaigns/new", data=sent)
-    assert (answer.status_code, answer.location, rung) == (303, "/admin/campaigns/1", [1])
+    assert (answer.status_code, answer.location, enqueued) == (303, "/admin/campaigns/1", [1])
     row = row_of(engine, 1)
     assert (row.name, row.game, row.status, row.queued, row.iterations) == (
         "other-coop-c1",
@@ -379,7 +380,7 @@ def test_a_campaign_is_started_from_a_models_page(
 
 
 def test_words_come_as_a_file_and_a_tenth_is_held_out(
-    client: FlaskClient, engine: Engine, base: str, rung: list[int]
+    client: FlaskClient, engine: Engine, base: str, enqueued: list[int]
 ) -> None:
     words = "\n".join(f"{first}{second}ing" for first in ("walk", "sing", "jump", "paint") for second in "abcdefghij")
     sent = form("taboo", words_file=(io.BytesIO(words.encode()), "mine.txt"), max_turns="3", name="words")

@@ -21,7 +21,8 @@ from app.matches.stored import StoredSeat
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, add_scripted_model, find_model
 from app.rounds import lifecycle, listing, transcripts
-from app.web.admin import rounds, rounds_compare, rounds_form, rounds_new
+from app.rounds.job import RoundKind
+from app.web.admin import rounds_form
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.rounds import make_round, play, row_of
 from tests.stub_openai import StubServer
@@ -40,12 +41,11 @@ def client(app: Flask) -> FlaskClient:
 
 
 @pytest.fixture
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rounds that workers were called to."""
-    called: list[int] = []
-    for module in (rounds, rounds_new, rounds_compare):
-        monkeypatch.setattr(module, "enqueue_round", lambda _url, number, _times: called.append(number))
-    return called
+def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rounds that workers were told of."""
+    numbers: list[int] = []
+    monkeypatch.setattr(RoundKind, "enqueue", lambda _self, _url, number, _times: numbers.append(number))
+    return numbers
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_pages_of_the_list_hold_every_round_once(
 # ---- Launching ---------------------------------------------------------------
 
 
-def test_a_round_is_launched_for_the_workers(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+def test_a_round_is_launched_for_the_workers(client: FlaskClient, engine: Engine, enqueued: list[int]) -> None:
     answer = client.post("/admin/rounds/new", data=form(objective="coop", seed="41", swap_seats="1", name="Mine"))
     assert (answer.status_code, answer.location) == (303, "/admin/rounds/1")
     row = row_of(engine, 1)
@@ -142,11 +142,11 @@ def test_a_round_is_launched_for_the_workers(client: FlaskClient, engine: Engine
     )  # fmt: skip
     assert row.config == {"objective": "coop", "limit": 50}
     assert row.sampling == {"temperature": 1.0}
-    assert rung == [1]
+    assert enqueued == [1]
 
 
 def test_a_round_of_taboo_plays_each_word_once_if_no_number_is_given(
-    app: Flask, client: FlaskClient, engine: Engine, rung: list[int]
+    app: Flask, client: FlaskClient, engine: Engine, enqueued: list[int]
 ) -> None:
     app.config["SETTINGS"] = app.config["SETTINGS"].model_copy(update={"CONFIRM_MATCHES": 0})
     assert client.post("/admin/rounds/new", data=form("taboo", matches="", max_turns="3")).status_code == 303
@@ -158,11 +158,11 @@ def test_a_round_of_taboo_plays_each_word_once_if_no_number_is_given(
     assert row.sampling == {"temperature": 1.2, "top_k": 50}
 
 
-def test_a_cross_play_is_a_round_of_each_pair(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+def test_a_cross_play_is_a_round_of_each_pair(client: FlaskClient, engine: Engine, enqueued: list[int]) -> None:
     other_model(engine)
     answer = client.post("/admin/rounds/new", data=form(players="cross", models=["scripted", "other"]))
     assert answer.location == "/admin/rounds/matrix/1"
-    assert rung == [1, 2, 3]
+    assert enqueued == [1, 2, 3]
     page = client.get(answer.location).text
     assert page.count("none yet") == 4
 
@@ -174,7 +174,7 @@ def other_model(engine: Engine, **options: Any) -> None:
 
 
 def test_a_cross_play_is_one_row_of_the_list_with_one_stop(
-    client: FlaskClient, engine: Engine, rung: list[int]
+    client: FlaskClient, engine: Engine, enqueued: list[int]
 ) -> None:
     other_model(engine)
     alone = make_round(engine, "scripted", matches=4)
@@ -192,10 +192,10 @@ def test_a_cross_play_is_one_row_of_the_list_with_one_stop(
     assert row_of(engine, alone).status == "waiting"
     again = client.post(where, data={"action": "cancel"})
     assert (again.status_code, "got one whose rounds are over" in again.text) == (409, True)
-    rung.clear()
+    enqueued.clear()
     assert client.post(where, data={"action": "resume"}).location == where
     assert {row_of(engine, number).status for number in (2, 3, 4)} == {"waiting"}
-    assert rung == [2, 3, 4]
+    assert enqueued == [2, 3, 4]
 
 
 def test_nothing_is_ticked_for_a_cross_play_until_somebody_does(client: FlaskClient) -> None:
@@ -214,7 +214,7 @@ def test_nothing_is_ticked_for_a_cross_play_until_somebody_does(client: FlaskCli
     ],
 )
 def test_what_is_much_is_asked_for_once_more(
-    app: Flask, client: FlaskClient, engine: Engine, rung: list[int], limits: dict[str, float], asks: str | None
+    app: Flask, client: FlaskClient, engine: Engine, enqueued: list[int], limits: dict[str, float], asks: str | None
 ) -> None:
     app.config["SETTINGS"] = app.config["SETTINGS"].model_copy(update=limits)
     other_model(engine, price_in=1, price_out=2)
@@ -226,24 +226,24 @@ def test_what_is_much_is_asked_for_once_more(
     if asks is None:
         assert first.status_code == 303
         return
-    assert (first.status_code, asks in first.text, rung) == (200, True, [])
+    assert (first.status_code, asks in first.text, enqueued) == (200, True, [])
     assert "Start 3 rounds with 300 matches?" in first.text
     asked = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', first.text)
     again: dict[str, Any] = {name: html.unescape(value) for name, value in asked if name != "models"}
     again["models"] = [value for name, value in asked if name == "models"]
     back = client.post("/admin/rounds/new", data={**again, "action": "change"})
-    assert (back.status_code, rung) == (200, [])
+    assert (back.status_code, enqueued) == (200, [])
     assert back.text.count('name="models" value="scripted" checked') == 1
     more = client.post("/admin/rounds/new", data={**again, "matches": "200"})
-    assert (more.status_code, "Start 3 rounds with 600 matches?" in more.text, rung) == (200, True, [])
+    assert (more.status_code, "Start 3 rounds with 600 matches?" in more.text, enqueued) == (200, True, [])
     assert client.post("/admin/rounds/new", data={**again, "action": "start"}).location == "/admin/rounds/matrix/1"
-    assert rung == [1, 2, 3]
+    assert enqueued == [1, 2, 3]
     with reading(engine) as session:
         assert session.get_one(RoundMaterial, 1).source == "mine.txt"
     assert row_of(engine, 1).name == "All & one"
 
 
-def test_contexts_come_from_a_file(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+def test_contexts_come_from_a_file(client: FlaskClient, engine: Engine, enqueued: list[int]) -> None:
     file = (io.BytesIO(CONTEXT.encode()), "mine.txt")
     answer = client.post("/admin/rounds/new", data=form(contexts_file=file), content_type="multipart/form-data")
     assert answer.status_code == 303
@@ -263,7 +263,7 @@ def test_contexts_come_from_the_servers_file(
 ) -> None:
     (tmp_path / "contexts.txt").write_text(CONTEXT)
     app = make_app(CONTEXTS_FILE=str(tmp_path / "contexts.txt"))
-    monkeypatch.setattr(rounds_new, "enqueue_round", lambda *_: None)
+    monkeypatch.setattr(RoundKind, "enqueue", lambda *_: None)
     client = signed_in(app)
     assert "contexts.txt" in client.get("/admin/rounds/new").text
     assert client.post("/admin/rounds/new", data=form(contexts="server")).status_code == 303
@@ -302,8 +302,8 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(("game", "fields", "field", "says"), BAD, ids=lambda each: str(each)[:40])
 @pytest.mark.parametrize("action", ["start", "estimate"])
 def test_a_form_that_cannot_be_comes_back_filled_in_with_one_line(
-    client: FlaskClient, engine: Engine, rung: list[int], action: str, game: str, fields: dict[str, Any], field: str,
-    says: str,
+    client: FlaskClient, engine: Engine, enqueued: list[int], action: str, game: str, fields: dict[str, Any],
+    field: str, says: str,
 ) -> None:  # fmt: skip
     if (action == "estimate" and field in ("name", "temperature", "top_k", "max_tokens")) or "swap_seats" in fields:
         action = "start"  # what only the start looks at
@@ -315,7 +315,7 @@ def test_a_form_that_cannot_be_comes_back_filled_in_with_one_line(
     assert fields.get("name", "Kept") in answer.text
     if "contexts_text" in fields:
         assert fields["contexts_text"] in answer.text
-    assert (counted(engine), rung) == (0, [])
+    assert (counted(engine), enqueued) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_a_round_is_duplicated_with_all_that_it_was_played_with(client: FlaskCli
 
 
 def test_an_estimate_says_what_it_is_based_on(
-    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer, rung: list[int]
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer, enqueued: list[int]
 ) -> None:
     options = {"model": "stub-negotiator", "base_url": stub.url, "key_env": "", "retries": 0}
     with writing(engine) as session:
@@ -357,7 +357,7 @@ def test_an_estimate_says_what_it_is_based_on(
     assert "as in its last 6 matches of this game" in after
     assert f"{round(200 * row.calls / 6):,}" in after
     assert f"{round(200 * row.prompt_tokens / 6):,}" in after
-    assert (counted(engine), rung) == (1, [])
+    assert (counted(engine), enqueued) == (1, [])
 
 
 # ---- One round ---------------------------------------------------------------
@@ -465,26 +465,26 @@ def test_the_outcomes_of_taboo_are_counted(client: FlaskClient, played: Callable
         assert label in page
 
 
-def test_a_round_is_cancelled_and_resumed(client: FlaskClient, engine: Engine, rung: list[int]) -> None:
+def test_a_round_is_cancelled_and_resumed(client: FlaskClient, engine: Engine, enqueued: list[int]) -> None:
     number = make_round(engine, "scripted", matches=4)
     address = f"/admin/rounds/{number}"
     assert client.post(address, data={"action": "cancel"}).location == address
     assert row_of(engine, number).status == "cancelled"
     assert "Resume" in client.get(address).text
-    assert rung == []
+    assert enqueued == []
     assert client.post(address, data={"action": "resume"}).location == address
     row = row_of(engine, number)
-    assert (row.status, row.queued, rung) == ("waiting", True, [number])
+    assert (row.status, row.queued, enqueued) == ("waiting", True, [number])
 
 
 @pytest.mark.parametrize("action", ["cancel", "resume"])
 def test_what_is_over_is_neither_cancelled_nor_resumed(
-    client: FlaskClient, engine: Engine, played: Callable[..., int], rung: list[int], action: str
+    client: FlaskClient, engine: Engine, played: Callable[..., int], enqueued: list[int], action: str
 ) -> None:
     number = played(matches=2)
     answer = client.post(f"/admin/rounds/{number}", data={"action": action})
     assert (answer.status_code, "is done" in answer.text) == (409, True)
-    assert (row_of(engine, number).status, rung) == ("done", [])
+    assert (row_of(engine, number).status, enqueued) == ("done", [])
 
 
 def test_a_round_that_nobody_plays_in_its_terminal_says_so(client: FlaskClient, engine: Engine) -> None:
@@ -661,7 +661,7 @@ def test_what_cannot_be_compared_is_said(
 
 
 def test_a_cross_play_is_a_matrix_with_links_to_its_rounds(
-    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer, rung: list[int]
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer, enqueued: list[int]
 ) -> None:
     options = {"model": "stub-taboo", "base_url": stub.url, "key_env": "", "retries": 0}
     with writing(engine) as session:

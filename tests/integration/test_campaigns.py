@@ -20,14 +20,18 @@ from sqlalchemy import Engine, create_engine, func, select
 from app.analysis.bootstrap import Figure
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, listing, steps
+from app.campaigns.awaited import AwaitedJob, awaited_job
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import is_held_out, parted
 from app.campaigns.spec import CampaignSpec, read_spec
 from app.config import Settings
 from app.errors import AppError, Conflict, Invalid
 from app.extensions import reading, writing
+from app.finetuning.job import TRAINING
 from app.jobs import leases, states
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial, RoundRow, TrainingJob
 from app.rounds import lifecycle as rounds
+from app.rounds.job import ROUND
 from app.rounds.lifecycle import Material
 from app.schema import upgrade
 from tests import rounds as playing
@@ -57,13 +61,13 @@ def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: 
         return lifecycle.create(session, wanted, name, both, queued=queued).id
 
 
-def go_on(engine: Engine, settings: Settings, campaign_id: int) -> steps.AwaitedJob | None:
+def go_on(engine: Engine, settings: Settings, campaign_id: int) -> AwaitedJob | None:
     return steps.take_steps(steps.CampaignContext(engine, settings.home, uuid.uuid4().hex), campaign_id)
 
 
 def row_of(engine: Engine, campaign_id: int) -> Campaign:
     with reading(engine) as session:
-        return lifecycle.get_campaign(session, campaign_id)
+        return CAMPAIGN.get(session, campaign_id)
 
 
 def counted(engine: Engine) -> tuple[int, ...]:
@@ -134,10 +138,10 @@ def _reached(engine: Engine, wanted: tuple[int, ...]) -> bool:
 def _anybody(engine: Engine) -> bool:
     """Whether a dead process is still thought to be at the campaign, or at what it waits for."""
     with reading(engine) as session:
-        part = steps.part_of(session, 1)
-        if part is None or leases.is_held(lifecycle.get_campaign(session, 1)):
+        part = awaited_job(session, 1)
+        if part is None or leases.is_held(CAMPAIGN.get(session, 1)):
             return part is not None
-        if part.kind == steps.JOB:
+        if part.kind is TRAINING:
             return leases.is_held(session.get_one(TrainingJob, part.number))
         return rounds.ranges.anybody_at(session, part.number)
 
@@ -155,40 +159,40 @@ def test_what_a_campaign_waits_for_is_created_once_and_cancelled_and_resumed_wit
 ) -> None:
     number = make(engine)
     first = go_on(engine, settings, number)
-    assert first == go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 1)
+    assert first == go_on(engine, settings, number) == AwaitedJob(ROUND, 1)
     assert counted(engine)[0] == 1
     with reading(engine) as session:
-        row = lifecycle.get_campaign(session, number)
-        assert steps.state_of(session, row) == states.RUNNING  # whoever did that is just about to play the round
+        row = CAMPAIGN.get(session, number)
+        assert CAMPAIGN.state_of(session, row) == states.RUNNING  # whoever did that is just about to play the round
         row.lease_until = datetime.now(UTC) - timedelta(seconds=9)
-        assert steps.state_of(session, row) == states.INTERRUPTED
+        assert CAMPAIGN.state_of(session, row) == states.INTERRUPTED
     with writing(engine) as session:
-        assert steps.cancel(session, number).status == states.CANCELLED
+        assert CAMPAIGN.cancel(session, number).status == states.CANCELLED
     assert playing.row_of(engine, 1).status == states.CANCELLED
     assert go_on(engine, settings, number) is None
     with writing(engine) as session:
-        steps.resume(session, number, queued=True)
+        CAMPAIGN.resume(session, number, queued=True)
     assert playing.row_of(engine, 1).status == states.WAITING
     assert playing.row_of(engine, 1).queued
     with writing(engine) as session:
-        assert lifecycle.take_forgotten(session) == [number]
-        assert lifecycle.take_forgotten(session) == []  # it was just rung
+        assert CAMPAIGN.take_unattended(session) == [number]
+        assert CAMPAIGN.take_unattended(session) == []  # it was just rung
     assert go_on(engine, settings, number) == first
 
 
 def test_of_two_that_come_at_once_one_carries_a_campaign_on(engine: Engine, settings: Settings) -> None:
     number = make(engine)
     with writing(engine) as session:
-        assert lifecycle.take(session, number, "first", 60)
+        assert CAMPAIGN.take(session, number, "first", 60)
     with writing(engine) as session:
-        assert not lifecycle.take(session, number, "second", 60)
+        assert not CAMPAIGN.take(session, number, "second", 60)
     assert go_on(engine, settings, number) is None
-    with pytest.raises(Conflict, match="expected one that nobody is at"), writing(engine) as session:
-        steps.resume(session, number, queued=False)
+    with pytest.raises(Conflict, match="expected one that nobody works on"), writing(engine) as session:
+        CAMPAIGN.resume(session, number, queued=False)
     with writing(engine) as session:
-        assert steps.cancel(session, number).status == states.CANCELLING
+        assert CAMPAIGN.cancel(session, number).status == states.CANCELLING
     with writing(engine) as session:
-        lifecycle.release(session, number, "first")
+        CAMPAIGN.release(session, number, "first")
     assert row_of(engine, number).status == states.CANCELLED
 
 
@@ -213,13 +217,13 @@ def test_a_round_that_somebody_cancels_stops_the_campaign_which_goes_on_when_it_
     number = make(engine)
     go_on(engine, settings, number)
     with writing(engine) as session:
-        rounds.cancel(session, 1)
+        ROUND.cancel(session, 1)
     assert go_on(engine, settings, number) is None
     assert row_of(engine, number).error == "round 1: it was cancelled"
     with writing(engine) as session:
-        steps.resume(session, number, queued=False)
+        CAMPAIGN.resume(session, number, queued=False)
     playing.play(engine, settings, 1)
-    assert go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 2)
+    assert go_on(engine, settings, number) == AwaitedJob(ROUND, 2)
 
 
 def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settings: Settings) -> None:
@@ -251,10 +255,8 @@ def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settin
         ).all()
         mean = sum((second if index % 2 else first_) for index, first_, second in scores) / 4
         assert first.evaluations["against scripted"]["score_mean"]["value"] == pytest.approx(mean)  # its own
-        assert waits == steps.AwaitedJob(steps.ROUND, 4)
-        assert [listing.place_of(session, round_id=each) for each in (2, 3)] == [
-            (lifecycle.get_campaign(session, 1), 0)
-        ] * 2
+        assert waits == AwaitedJob(ROUND, 4)
+        assert [listing.place_of(session, round_id=each) for each in (2, 3)] == [(CAMPAIGN.get(session, 1), 0)] * 2
 
 
 def test_a_campaign_of_before_goes_on_with_the_split_and_the_evaluation_that_it_was_started_with(
@@ -263,12 +265,12 @@ def test_a_campaign_of_before_goes_on_with_the_split_and_the_evaluation_that_it_
     number = make(engine, matches=4, evaluation=4)
     held, mirrored = [[1, 2, 2], [10, 0, 0], [0, 3, 2]], [[1, 2, 2], [0, 3, 2], [10, 0, 0]]
     with writing(engine) as session:
-        row = lifecycle.get_campaign(session, number)
+        row = CAMPAIGN.get(session, number)
         row.spec = {name: row.spec[name] for name in row.spec if name not in ("evaluation_temperature", "partner")}
         row.material = {"play": [mirrored], "held_out": [held]}
-    assert go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 1)
+    assert go_on(engine, settings, number) == AwaitedJob(ROUND, 1)
     playing.play(engine, settings, 1)
-    assert go_on(engine, settings, number) == steps.AwaitedJob(steps.ROUND, 2)
+    assert go_on(engine, settings, number) == AwaitedJob(ROUND, 2)
     with reading(engine) as session:
         assert [session.get_one(RoundMaterial, each).items for each in (1, 2)] == [[held], [mirrored]]
         assert session.get_one(RoundRow, 2).name == "loop, round 1"
@@ -328,7 +330,7 @@ def test_names_that_its_models_would_share_are_refused(engine: Engine) -> None:
     with pytest.raises(Conflict, match="got 'loop', which campaign 1 has, and it is not over"):
         make(engine, "loop")
     with writing(engine) as session:
-        made = lifecycle.get_campaign(session, 1).created_at
+        made = CAMPAIGN.get(session, 1).created_at
         row = LanguageModel(name="tiny-2", label="Another", kind="local", games=[], options={}, created_at=made)
         session.add(row)
     with pytest.raises(Conflict, match="got 'tiny', whose model tiny-2 is there already"):

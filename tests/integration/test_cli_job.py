@@ -11,9 +11,9 @@ from flask import Flask
 from sqlalchemy import Engine, update
 
 from app.extensions import writing
+from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.models import Dataset, TrainingJob
-from app.queues import enqueue_training
 from tests.jobs import make_dataset, make_job
 
 
@@ -27,7 +27,7 @@ def flask(app: Flask, *arguments: str) -> Result:
 
 
 def test_a_queued_job_waits_for_a_worker_and_can_be_cancelled_and_resumed(app: Flask, dataset: Dataset) -> None:
-    enqueue_training(
+    TRAINING.enqueue(
         app.config["SETTINGS"].broker_url, 1
     )  # nobody hears; and what is logged of it has been logged before
     train = ["train", "tiny", "--dataset", "rows@1", "--name", "small", "--config", "width=32", "epochs=2.5", "--queue"]

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, func, select
 
 from app.extensions import reading
 from app.models import MatchRow, RoundRow
-from app.queues import enqueue_round
+from app.rounds.job import ROUND
 from tests.rounds import add_models, facts
 from tests.stub_openai import Reply, StubServer
 
@@ -124,7 +124,7 @@ def test_a_round_that_a_model_stops_is_exit_code_1_and_says_how_to_go_on(
 
 
 def test_a_queued_round_waits_for_a_worker_and_can_be_cancelled(app: Flask) -> None:
-    enqueue_round(app.config["SETTINGS"].broker_url, 1)  # nobody hears; and what is logged of it has been logged before
+    ROUND.enqueue(app.config["SETTINGS"].broker_url, 1)  # nobody hears; and what is logged of it has been logged before
     result = flask(app, "run", "negotiation", "--models", "scripted", "--matches", "3", "--queue", "--json")
     assert json.loads(result.stdout) == {"round_id": 1, "queued": True}
     assert "waiting" in flask(app, "list").stdout

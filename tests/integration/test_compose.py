@@ -18,7 +18,7 @@ from sqlalchemy import create_engine
 
 from app.config import load_settings
 from app.jobs import states
-from app.queues import enqueue_round
+from app.rounds.job import ROUND
 from tests.rounds import check, make_round, row_of
 from tests.stack import PATIENCE, ROOT, free_port, wait_until
 from workers import broker as embedded
@@ -81,7 +81,7 @@ def test_its_processes_play_a_round_together_and_say_how_they_are(
     engine = create_engine(environment["DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://"))
     try:
         round_id = make_round(engine, "scripted", matches=40, queued=True)
-        enqueue_round(environment["REDIS_URL"], round_id)
+        ROUND.enqueue(environment["REDIS_URL"], round_id)
         wait_until(lambda: row_of(engine, round_id).status == states.DONE, "the end of the round")
         check(engine, round_id, 40)
     finally:

@@ -11,9 +11,9 @@ from sqlalchemy import create_engine
 from app.config import load_settings
 from app.extensions import writing
 from app.factory import create_app
-from app.finetuning import lifecycle as jobs
+from app.finetuning.job import TRAINING
 from app.jobs import states
-from app.queues import enqueue_round
+from app.rounds.job import ROUND
 from app.schema import upgrade
 from tests.experimenter import signed_in
 from tests.jobs import make_dataset, make_job, models, run
@@ -73,7 +73,7 @@ def _survives(parlor: Stack, volume: Volume, stub: StubServer) -> None:
         add_models(engine, stub.url, "slow", in_flight=8)
         add_model(parlor, stub.url, "talker", "slow", "Partner Blue")
         round_id = make_round(engine, "slow", "scripted", matches=60, queued=True)
-        enqueue_round(settings_of(parlor).broker_url, round_id, 2)
+        ROUND.enqueue(settings_of(parlor).broker_url, round_id, 2)
         wait_until(lambda: row_of(engine, round_id).finished > 3, "a round on its way")
         with Participant(negotiation(parlor)) as person:
             text, move_id, ply = until_refused(person, volume)
@@ -121,7 +121,7 @@ def test_a_checkpoint_that_does_not_fit_fails_its_job_and_registers_nothing(volu
         assert list((volume.path / "checkpoints").glob("*small*[!b]")) == []
         volume.resize(64)
         with writing(engine) as session:
-            jobs.resume(session, job_id, queued=False)
+            TRAINING.resume(session, job_id, queued=False)
         run(engine, settings, job_id)
         assert job_of(engine, job_id).status == states.DONE
         assert models(engine) == known + 1

@@ -18,6 +18,7 @@ from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing, process, runner
 from app.finetuning.files import JobFiles
+from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
@@ -45,9 +46,14 @@ def let_the_lease_run_out(engine: Engine, job_id: int) -> None:
         session.execute(update(TrainingJob).where(TrainingJob.id == job_id).values(lease_until=past))
 
 
+def state_of(engine: Engine, job_id: int) -> str:
+    with reading(engine) as session:
+        return TRAINING.state_of(session, TRAINING.get(session, job_id))
+
+
 def taken(engine: Engine, job_id: int, owner: str) -> bool:
     with writing(engine) as session:
-        return jobs.take(session, job_id, owner, 60)
+        return TRAINING.take(session, job_id, owner, 60)
 
 
 # ---- Who runs it ------------------------------------------------------------------
@@ -62,9 +68,9 @@ def test_one_worker_takes_a_job_and_another_only_when_its_lease_has_run_out(engi
     assert taken(engine, job_id, "other")
     assert row_of(engine, job_id).lease_count == 1
     with writing(engine) as session:
-        assert jobs.renew(session, job_id, "one", 60) is None
-        assert jobs.renew(session, job_id, "other", 60) == states.RUNNING
-        jobs.release(session, job_id, "one", "not mine to end")
+        assert TRAINING.renew(session, job_id, "one", 60) is None
+        assert TRAINING.renew(session, job_id, "other", 60) == states.RUNNING
+        TRAINING.release(session, job_id, "one", "not mine to end")
     assert row_of(engine, job_id).status == states.RUNNING
 
 
@@ -84,7 +90,7 @@ def test_of_many_workers_that_come_at_once_one_takes_the_job(engine: Engine, dat
 def test_upkeep_rings_for_queued_jobs_that_nobody_runs(engine: Engine, dataset: Dataset) -> None:
     def forgotten() -> list[int]:
         with writing(engine) as session:
-            return list(jobs.take_forgotten(session))
+            return list(TRAINING.take_unattended(session))
 
     make_job(engine, dataset, "in-a-terminal")
     job_id = make_job(engine, dataset, queued=True)
@@ -103,16 +109,16 @@ def test_a_job_is_cancelled_at_once_or_when_its_worker_lets_go(engine: Engine, d
     assert taken(engine, held, "one")
     assert taken(engine, orphan, "one")
     with writing(engine) as session:
-        assert [jobs.cancel(session, each).status for each in (waits, held, orphan)] == [
+        assert [TRAINING.cancel(session, each).status for each in (waits, held, orphan)] == [
             states.CANCELLED, states.CANCELLING, states.CANCELLING,
         ]  # fmt: skip
         with pytest.raises(Conflict, match="just being cancelled"):
-            jobs.resume(session, held, queued=True)
+            TRAINING.resume(session, held, queued=True)
     assert not taken(engine, waits, "two")
     let_the_lease_run_out(engine, orphan)
     with writing(engine) as session:
-        jobs.settle_cancelled(session)
-        jobs.release(session, held, "one", "what it says does not matter any more")
+        TRAINING.settle_cancelled(session)
+        TRAINING.release(session, held, "one", "what it says does not matter any more")
     assert [row_of(engine, each).status for each in (held, orphan)] == [states.CANCELLED, states.CANCELLED]
     assert row_of(engine, held).error is None
 
@@ -122,30 +128,30 @@ def test_a_job_that_stopped_is_resumed_unless_its_name_was_taken(engine: Engine,
     assert taken(engine, job_id, "one")
     with writing(engine) as session:
         with pytest.raises(Conflict, match="expected one that nobody runs, got one that is running"):
-            jobs.resume(session, job_id, queued=True)
-        jobs.release(session, job_id, "one", "the disk is full")
+            TRAINING.resume(session, job_id, queued=True)
+        TRAINING.release(session, job_id, "one", "the disk is full")
     row = row_of(engine, job_id)
     assert (row.status, row.error, row.lease_owner) == (states.FAILED, "the disk is full", None)
     second = make_job(engine, dataset)  # the name is free again
     with writing(engine) as session:
         with pytest.raises(Conflict, match=f"no other job makes, got 'small', which job {second} does"):
-            jobs.resume(session, job_id, queued=True)
-        jobs.cancel(session, second)
-        resumed = jobs.resume(session, job_id, queued=True)
+            TRAINING.resume(session, job_id, queued=True)
+        TRAINING.cancel(session, second)
+        resumed = TRAINING.resume(session, job_id, queued=True)
         assert (resumed.status, resumed.error, resumed.queued, resumed.ended_at) == (states.WAITING, None, True, None)
     with writing(engine) as session:
-        jobs.cancel(session, job_id)
+        TRAINING.cancel(session, job_id)
         add_local_model(session, "small", None, ["taboo"], {"path": "x", "sha256": HASH})
         with pytest.raises(Conflict, match="name: expected one that is not taken, got 'small'"):
-            jobs.resume(session, job_id, queued=True)
+            TRAINING.resume(session, job_id, queued=True)
 
 
 def test_a_job_in_a_terminal_that_nobody_runs_is_interrupted(engine: Engine, dataset: Dataset) -> None:
     job_id = make_job(engine, dataset)
     assert taken(engine, job_id, "one")
-    assert jobs.state_of(row_of(engine, job_id)) == states.RUNNING
+    assert state_of(engine, job_id) == states.RUNNING
     let_the_lease_run_out(engine, job_id)
-    assert jobs.state_of(row_of(engine, job_id)) == states.INTERRUPTED
+    assert state_of(engine, job_id) == states.INTERRUPTED
 
 
 # ---- What cannot be trained -------------------------------------------------------
@@ -195,7 +201,7 @@ def test_a_dataset_that_was_changed_or_taken_away_is_one_line_on_the_job(
     assert row_of(engine, job_id).error.startswith(f"dataset 1: expected bytes with the hash {dataset.sha256}, got ")
     path.unlink()
     with writing(engine) as session:
-        jobs.resume(session, job_id, queued=False)
+        TRAINING.resume(session, job_id, queued=False)
     assert run(engine, settings, job_id)
     assert (
         row_of(engine, job_id).error == f"dataset 1: expected its file {path}, got none; build it again from its spec"
@@ -247,9 +253,9 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
     assert models(engine) == 1
 
     with writing(engine) as session:
-        jobs.resume(session, job_id, queued=False)
+        TRAINING.resume(session, job_id, queued=False)
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "Child", killed)
+        patch.setattr(runner, "TrainingProcess", killed)
         assert run(engine, settings, job_id)
         assert not run(engine, settings, job_id)
     row, model = row_of(engine, job_id), model_of(engine, "small")
@@ -292,7 +298,7 @@ def test_a_cancelled_training_ends_before_its_last_step_and_goes_on_from_its_che
     def cancel(events: list[dict[str, Any]]) -> None:
         if not cancelled and any(each["event"] == "step" for each in events):
             with writing(engine) as session:
-                assert jobs.cancel(session, job_id).status == states.CANCELLING
+                assert TRAINING.cancel(session, job_id).status == states.CANCELLING
             cancelled.append(job_id)
 
     run(engine, settings, job_id, told=cancel)
@@ -301,7 +307,7 @@ def test_a_cancelled_training_ends_before_its_last_step_and_goes_on_from_its_che
     assert 0 < row.step < 160
     [kept] = (settings.home / "training" / str(job_id) / "run").glob("checkpoint-*")
     with writing(engine) as session:
-        jobs.resume(session, job_id, queued=False)
+        TRAINING.resume(session, job_id, queued=False)
     run(engine, settings, job_id)
     assert row_of(engine, job_id).status == states.DONE
     assert [each["resumed_from"] for each in events_of(engine, job_id, "started")] == [None, kept.name]

@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from app.config import load_settings
-from app.finetuning import lifecycle as jobs
+from app.extensions import reading
+from app.finetuning.job import TRAINING
 from app.jobs import states
-from app.queues import enqueue_training
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
 from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until
 from tests.tables import database, settings_of
@@ -50,7 +50,7 @@ def test_a_job_outlives_its_training_and_its_workers(running: Stack) -> None:
     with database(running) as engine:
         dataset = make_dataset(engine, settings_of(running))
         job_id = make_job(engine, dataset, queued=True, max_steps=300, save_every=10, log_every=1)
-        enqueue_training(settings_of(running).broker_url, job_id)
+        TRAINING.enqueue(settings_of(running).broker_url, job_id)
         wait_for_step(engine, job_id, 15, life=1)
         os.kill(training_of(running.home, job_id), signal.SIGKILL)
         wait_for_step(engine, job_id, 15, life=2)
@@ -80,7 +80,7 @@ def test_a_worker_that_slept_while_another_took_its_training_writes_nothing(runn
     with database(running) as engine, another_worker(running, "train") as second:
         put_to_sleep(engine, second.pid)  # so that it is the other one who begins
         job_id = make_job(engine, make_dataset(engine, settings_of(running)), queued=True, max_steps=150, log_every=1)
-        enqueue_training(settings_of(running).broker_url, job_id)
+        TRAINING.enqueue(settings_of(running).broker_url, job_id)
         wait_for_step(engine, job_id, 5, life=1)
         sleeper, its = running.pid("train"), row_of(engine, job_id).lease_owner
         put_to_sleep(engine, sleeper)
@@ -121,7 +121,8 @@ def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on
     assert first.returncode == 130
     assert said.strip().startswith("Interrupted job 1 at step ")
     assert said.strip().endswith("; `flask job resume 1` goes on from its last checkpoint.")
-    assert jobs.state_of(row_of(engine, 1)) == states.INTERRUPTED
+    with reading(engine) as session:
+        assert TRAINING.state_of(session, TRAINING.get(session, 1)) == states.INTERRUPTED
     second = flask(home, "job", "retry", "1", "--json")
     assert second.returncode == 0, second.stderr
     told = json.loads(second.stdout)

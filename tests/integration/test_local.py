@@ -31,7 +31,7 @@ from app.players.base import BUSY, DENIED, REFUSED, PlayerFailed, PlayerSpec
 from app.players.local.player import LocalPlayer, make
 from app.players.prompts import default_prompt
 from app.registry import get_model, set_usable_in_rounds
-from app.rounds import lifecycle
+from app.rounds.job import ROUND
 from tests.checkpoints import bytes_model, register, word_model
 from tests.datasets import cut, rows_of
 from tests.participant import Participant
@@ -378,7 +378,7 @@ def test_a_round_whose_checkpoint_was_changed_stops_and_can_be_resumed(
     assert (row.status, "it was changed" in (row.error or "")) == (states.FAILED, True), row.error
     (folder / "extra.txt").unlink()
     with writing(engine) as session:
-        lifecycle.resume(session, number, queued=False)
+        ROUND.resume(session, number, queued=False)
     play(engine, settings, number)
     check(engine, number, 4)
 

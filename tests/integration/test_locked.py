@@ -31,7 +31,7 @@ from app.models import (
     SeatRow,
     User,
 )
-from app.rounds import lifecycle
+from app.rounds.job import ROUND
 from app.web import form_writes
 from tests.datasets import cut, take_in
 from tests.experimenter import signed_in
@@ -240,14 +240,14 @@ def test_games_are_imported_in_short_transactions(
         with writing(engine) as session:  # as another process, which can write between any two of them
             for row in session.scalars(select(RoundRow)):
                 row.name = "renamed meanwhile"
-                seen.append((row.finished, lifecycle.state_of(session, row)))
+                seen.append((row.finished, ROUND.state_of(session, row)))
         with writing(engine) as session:
             return work(session)
 
     number = imported.take_in(watched, wanted, wanted.source, 8, "person", 15)  # type: ignore[arg-type]
     assert seen == [(0, "running"), (3, "running"), (6, "running"), (8, "running")]
     with reading(engine) as session:
-        row = lifecycle.get_round(session, number)
+        row = ROUND.get(session, number)
         assert (row.name, row.status, row.matches, row.finished) == ("renamed meanwhile", "done", 8, 8)
 
 
@@ -261,7 +261,7 @@ def test_an_import_that_fails_or_is_cancelled_leaves_nothing(
         for place, match in enumerate(wanted.source):
             if place == 4:
                 with writing(engine) as session:
-                    lifecycle.cancel(session, session.scalars(select(RoundRow.id)).one())
+                    ROUND.cancel(session, session.scalars(select(RoundRow.id)).one())
             yield match
 
     def cut_off() -> Iterator[ImportedMatch]:
@@ -300,13 +300,13 @@ def test_what_a_killed_import_has_left_is_removed_by_the_next(
         imported.take_in(killed, wanted, wanted.source, 8, "person", 15)  # nor can it clean up
     with reading(engine) as session:
         left = session.scalars(select(RoundRow)).one()
-        assert (left.finished, lifecycle.state_of(session, left)) == (6, "running")
+        assert (left.finished, ROUND.state_of(session, left)) == (6, "running")
     whole = take_in(engine, wanted)
     assert rows_in(engine, RoundRow, MatchRow) == [2, 14]  # somebody may still be at the first
     with writing(engine) as session:
         session.execute(update(RoundRange).values(lease_until=datetime.now(UTC) - timedelta(seconds=1)))
     with reading(engine) as session:
-        assert lifecycle.state_of(session, lifecycle.get_round(session, left.id)) == "interrupted"
+        assert ROUND.state_of(session, ROUND.get(session, left.id)) == "interrupted"
     again = take_in(engine, wanted)
     with reading(engine) as session:
         assert set(session.scalars(select(RoundRow.id))) == {whole, again}

@@ -17,6 +17,7 @@ from app.matches.sweep import take_forgotten_turns
 from app.models import MatchRow, RoundRange, RoundRow
 from app.registry import add_api_model, get_model
 from app.rounds import lifecycle, ranges, runner
+from app.rounds.job import ROUND
 from app.rounds.listing import waits_behind
 from tests.rounds import CONTEXTS, add_models, calls_of, check, facts, haggler, make_round, play, row_of
 from tests.stack import PATIENCE, wait_until
@@ -94,7 +95,7 @@ def test_a_cancelled_round_waits_for_no_answer_and_can_be_resumed(
     thread.start()
     wait_until(lambda: row_of(engine, round_id).finished > 3, "some matches that are over")
     with writing(engine) as session:
-        assert lifecycle.cancel(session, round_id).status == states.CANCELLING
+        assert ROUND.cancel(session, round_id).status == states.CANCELLING
     stub.script("slow", hanging(3600))
     thread.join(PATIENCE)
     assert not thread.is_alive()
@@ -105,7 +106,7 @@ def test_a_cancelled_round_waits_for_no_answer_and_can_be_resumed(
     assert any(match["status"] == "playing" for match in before.values())
     stub.script("slow", haggler)
     with writing(engine) as session:
-        lifecycle.resume(session, round_id, queued=False)
+        ROUND.resume(session, round_id, queued=False)
     play(engine, settings, round_id)
     after = check(engine, round_id, 200)
     for index, match in before.items():
@@ -118,7 +119,7 @@ def test_a_cancelled_round_waits_for_no_answer_and_can_be_resumed(
 def test_a_round_that_nobody_plays_is_cancelled_at_once(engine: Engine) -> None:
     round_id = make_round(engine, "scripted")
     with writing(engine) as session:
-        assert lifecycle.cancel(session, round_id).status == states.CANCELLED
+        assert ROUND.cancel(session, round_id).status == states.CANCELLED
 
 
 # One at a time: then most matches of what is taken away were not begun.
@@ -180,7 +181,7 @@ def test_parts_that_kill_their_workers_stop_the_round(engine: Engine, settings: 
     assert row.status == states.FAILED
     assert row.error == "5 workers died at the matches 0 to 3; `flask round resume` tries them again"
     with writing(engine) as session:
-        lifecycle.resume(session, round_id, queued=False)
+        ROUND.resume(session, round_id, queued=False)
     play(engine, settings, round_id)
     check(engine, round_id, 8)
 
@@ -227,7 +228,7 @@ def test_a_model_that_stays_away_stops_the_round_and_nothing_is_aborted(
     assert row.error.startswith("no answer for 1 s: gone at ")
     stub.script("gone", haggler)
     with writing(engine) as session:
-        lifecycle.resume(session, round_id, queued=False)
+        ROUND.resume(session, round_id, queued=False)
     play(engine, settings, round_id)
     check(engine, round_id, 5)
 
@@ -245,7 +246,7 @@ def test_a_round_whose_model_is_away_gives_its_worker_back_and_loses_no_patience
 
     def is_called() -> bool:
         with writing(engine) as session:
-            return round_id in lifecycle.take_forgotten(session)
+            return round_id in ROUND.take_unattended(session)
 
     play(engine, settings, round_id)  # comes back, long before the patience of 20 s has run out
     row = row_of(engine, round_id)
@@ -265,7 +266,7 @@ def test_a_round_whose_model_is_away_gives_its_worker_back_and_loses_no_patience
     with writing(engine) as session:
         model = get_model(session, "away")
         model.options = {**model.options, "base_url": stub.url, "model": "haggler"}
-        lifecycle.resume(session, round_id, queued=True)
+        ROUND.resume(session, round_id, queued=True)
     play(engine, settings, round_id)
     check(engine, round_id, 5)
 
@@ -276,7 +277,7 @@ def test_a_waiting_round_names_the_rounds_that_workers_are_busy_with(engine: Eng
         for number in (busy, terminal):
             lifecycle.begin(session, number)
             ranges.take(session, number, "somebody", 60)
-        rows = [lifecycle.get_round(session, number) for number in (busy, waiting, terminal)]
+        rows = [ROUND.get(session, number) for number in (busy, waiting, terminal)]
         assert [waits_behind(session, row) for row in rows] == [[], [busy], []]
         rows[1].retry_at = datetime.now(UTC) + timedelta(seconds=60)
         assert waits_behind(session, rows[1]) == []  # it waits for a model
@@ -382,8 +383,8 @@ def test_a_round_that_is_over_is_neither_cancelled_nor_resumed(engine: Engine, s
     round_id = make_round(engine, "scripted", matches=4)
     play(engine, settings, round_id)
     for change in (
-        lambda session: lifecycle.cancel(session, round_id),
-        lambda session: lifecycle.resume(session, round_id, queued=True),
+        lambda session: ROUND.cancel(session, round_id),
+        lambda session: ROUND.resume(session, round_id, queued=True),
     ):
         with pytest.raises(Conflict), writing(engine) as session:
             change(session)

@@ -19,8 +19,7 @@ from sqlalchemy.exc import OperationalError
 from app.extensions import reading, writing
 from app.jobs import states
 from app.models import RoundRange, RoundRow
-from app.queues import enqueue_round
-from app.rounds import lifecycle
+from app.rounds.job import ROUND
 from tests.conftest import service
 from tests.rounds import add_models, check, facts, haggler, make_round, row_of
 from tests.services import emptied_redis, new_database, redis_of
@@ -64,7 +63,7 @@ def undisturbed() -> list[object]:
 
 def queue_round(parlor: Stack, engine: Engine, model: str, matches: int = MATCHES) -> int:
     round_id = make_round(engine, model, "scripted", matches=matches, queued=True)
-    enqueue_round(broker_of(parlor), round_id, 3)
+    ROUND.enqueue(broker_of(parlor), round_id, 3)
     return round_id
 
 
@@ -158,7 +157,7 @@ def test_rounds_whose_models_are_away_keep_no_worker_from_a_healthy_one(running:
             row = row_of(engine, number)
             assert (row.status in states.OPEN, row.aborted) == (True, 0)
             with writing(engine) as session:
-                lifecycle.cancel(session, number)
+                ROUND.cancel(session, number)
 
 
 def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubServer) -> None:

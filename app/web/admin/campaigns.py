@@ -9,14 +9,14 @@ from flask_babel import lazy_gettext
 
 from app.analysis.campaigns import COLUMNS
 from app.analysis.themes import LIGHT
-from app.campaigns import lifecycle, listing, steps
+from app.campaigns import listing
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import IterationResult
 from app.campaigns.spec import spec_of
 from app.errors import Conflict, Invalid, NotFound, shown
 from app.extensions import reading
 from app.games.base import whole_number
 from app.jobs import states
-from app.queues import enqueue_campaign
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import MORE, SCORES, TABOO
 from app.web.form_writes import write
@@ -79,21 +79,21 @@ def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
     action = request.form.get("action")
     try:
         if action == "cancel":
-            write(lambda session: steps.cancel(session, campaign_id))
+            write(lambda session: CAMPAIGN.cancel(session, campaign_id))
         elif action == "resume":
-            write(lambda session: steps.resume(session, campaign_id, queued=True))
+            write(lambda session: CAMPAIGN.resume(session, campaign_id, queued=True))
         else:
             raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
         return _page(campaign_id, error.message), error.status
     if action == "resume":
-        enqueue_campaign(settings().broker_url, campaign_id)
+        CAMPAIGN.enqueue(settings().broker_url, campaign_id)
     return redirect(url_for("admin.campaign_page", campaign_id=campaign_id), 303)
 
 
 def _page(campaign_id: int, refused: str | None = None) -> str:
     with reading() as session:
-        row = lifecycle.get_campaign(session, campaign_id)
+        row = CAMPAIGN.get(session, campaign_id)
         line, results = listing.list_items(session, [row])[0], listing.results(session, campaign_id)
         labels: Mapping[str, Any] = TABOO if row.game == "taboo" else SCORES | _MORE
         return render_template(

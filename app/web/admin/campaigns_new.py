@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.campaigns import lifecycle
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import parted
 from app.campaigns.spec import STARTS
 from app.datasets.filters import FILTERS
@@ -15,7 +16,6 @@ from app.errors import AppError
 from app.extensions import db, reading
 from app.games import find_game
 from app.games.taboo.rules import target_words
-from app.queues import enqueue_campaign
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
@@ -53,7 +53,7 @@ def start_campaign() -> ResponseReturnValue:
         status = error.status if isinstance(error, AppError) else 400
         with reading() as session:
             return _form(session, form, RefusedField(field, error.message)), status
-    enqueue_campaign(settings().broker_url, number)
+    CAMPAIGN.enqueue(settings().broker_url, number)
     return redirect(url_for("admin.campaign_page", campaign_id=number), 303)
 
 

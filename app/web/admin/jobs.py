@@ -11,12 +11,11 @@ from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.errors import Conflict, Invalid, shown
 from app.extensions import reading
-from app.finetuning import lifecycle as life
 from app.finetuning import listing
+from app.finetuning.job import TRAINING
 from app.games.base import JSON, whole_number
 from app.jobs import states
 from app.models import TrainingJob
-from app.queues import enqueue_training
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -45,7 +44,7 @@ def job_page(job_id: int) -> str:
 def job_chart(job_id: int) -> ResponseReturnValue:
     """The loss curve of a job as a Vega-Lite spec, in the colours of `theme`: light or dark."""
     with reading() as session:
-        row = life.get_job(session, job_id)
+        row = TRAINING.get(session, job_id)
         chart = chart_of(row, listing.events_of(session, job_id))
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
@@ -56,21 +55,21 @@ def act_on_job(job_id: int) -> ResponseReturnValue:
     action = request.form.get("action")
     try:
         if action == "cancel":
-            write(lambda session: life.cancel(session, job_id))
+            write(lambda session: TRAINING.cancel(session, job_id))
         elif action == "resume":
-            write(lambda session: life.resume(session, job_id, queued=True))
+            write(lambda session: TRAINING.resume(session, job_id, queued=True))
         else:
             raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
         return _page(job_id, error.message), error.status
     if action == "resume":
-        enqueue_training(settings().broker_url, job_id)
+        TRAINING.enqueue(settings().broker_url, job_id)
     return redirect(url_for("admin.job_page", job_id=job_id), 303)
 
 
 def _page(job_id: int, refused: str | None = None) -> str:
     with reading() as session:
-        row = life.get_job(session, job_id)
+        row = TRAINING.get(session, job_id)
         line = listing.list_item(session, row)
         events = listing.events_of(session, job_id)
         return render_template(

@@ -13,8 +13,8 @@ from app.errors import AppError, Invalid, shown
 from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning.config import COMMON, LOCAL, METHODS, OF_TINY, SFT, TINY
+from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
-from app.queues import enqueue_training
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_form import RefusedField
@@ -32,7 +32,7 @@ def new_job() -> str:
     with reading() as session:
         number = request.args.get("like", "")
         if number.isdecimal() and len(number) < 10:
-            return _form(session, _like(session, life.get_job(session, int(number))))
+            return _form(session, _like(session, TRAINING.get(session, int(number))))
         return _form(session, _defaults(session, request.args.get("dataset", ""), request.args.get("base", "")))
 
 
@@ -53,7 +53,7 @@ def start_job() -> ResponseReturnValue:
     except AppError as error:
         with reading() as session:
             return _form(session, form, error.message), error.status
-    enqueue_training(settings().broker_url, number)
+    TRAINING.enqueue(settings().broker_url, number)
     return redirect(url_for("admin.job_page", job_id=number), 303)
 
 

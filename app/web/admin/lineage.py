@@ -4,7 +4,7 @@ from flask import render_template
 from sqlalchemy.orm import Session
 
 from app.extensions import db
-from app.finetuning.lifecycle import state_of
+from app.finetuning.job import TRAINING
 from app.lineage import Descendants, ModelOrigin, ancestors, descendants
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_worker_thread
@@ -16,14 +16,13 @@ ROUNDS = 5  # of a dataset
 @blueprint.get("/models/<int:number>/lineage")
 def lineage(number: int) -> str:
     """Model ← job ← dataset ← rounds ← models, as far back as there are any; and what came of the model."""
-    above, below = in_worker_thread(db.engine, _both, number)  # datasets may have a hundred thousand rows
-    jobs = [*(each.job for each in above if each.job), *below.jobs]
+    above, below, job_states = in_worker_thread(db.engine, _both, number)  # datasets may have a hundred thousand rows
     return render_template(
         "admin/lineage.html",
         model=above[0].model,
         above=above,
         below=below,
-        states={job.id: state_of(job) for job in jobs},
+        states=job_states,
         trained=[each for each in above if each.job],
         roots=[each.model for each in above if not each.job],
         near=NEAR,
@@ -31,5 +30,8 @@ def lineage(number: int) -> str:
     )
 
 
-def _both(session: Session, number: int) -> tuple[list[ModelOrigin], Descendants]:
-    return ancestors(session, number), descendants(session, number)
+def _both(session: Session, number: int) -> tuple[list[ModelOrigin], Descendants, dict[int, str]]:
+    """Where the model comes from, what came of it, and the states of the training jobs on the way."""
+    above, below = ancestors(session, number), descendants(session, number)
+    jobs = [*(each.job for each in above if each.job), *below.jobs]
+    return above, below, {job.id: TRAINING.state_of(session, job) for job in jobs}

@@ -16,10 +16,10 @@ from app.errors import AppError, Conflict, Invalid, NotFound, shown
 from app.extensions import db, reading
 from app.jobs import states
 from app.models import MatchRow, RoundMaterial, RoundRow
-from app.queues import enqueue_round
 from app.registry import list_models
 from app.rounds import lifecycle, transcripts
 from app.rounds.failures import AbortedMatch, last_broken
+from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.listing import NAMES as FILTERS
 from app.rounds.listing import RoundListItem, chosen_rounds, list_items, read_before, read_chosen, waits_behind
 from app.rounds.prices import prices_of_round
@@ -103,7 +103,7 @@ def round_page(round_id: int) -> ResponseReturnValue:
 def round_latest(round_id: int) -> str:
     """The part of a round's page that holds its latest transcripts and what went wrong."""
     with reading() as session:
-        row = lifecycle.get_round(session, round_id)
+        row = ROUND.get(session, round_id)
         return render_template("admin/round-latest.html", round=row, **_latest(session, row))
 
 
@@ -111,7 +111,7 @@ def round_latest(round_id: int) -> str:
 def round_chart(round_id: int, name: str) -> ResponseReturnValue:
     """A chart of a round as a Vega-Lite spec, in the colours of `theme`: light or dark."""
     with reading() as session:
-        row = lifecycle.get_round(session, round_id)
+        row = ROUND.get(session, round_id)
         found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id])}
     if name not in found:
         raise NotFound(f"chart: expected {', '.join(found) or 'none yet'}, got {shown(name)}")
@@ -124,22 +124,22 @@ def act_on_round(round_id: int) -> ResponseReturnValue:
     action = request.form.get("action")
     try:
         if action == "cancel":
-            write(lambda session: lifecycle.cancel(session, round_id))
+            write(lambda session: ROUND.cancel(session, round_id))
         elif action == "resume":
-            write(lambda session: lifecycle.resume(session, round_id, queued=True))
+            write(lambda session: ROUND.resume(session, round_id, queued=True))
         else:
             raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
     except (Invalid, Conflict) as error:
         return _page(round_id, TABS[0], error.message)[0], error.status
     if action == "resume":
-        enqueue_round(settings().broker_url, round_id, WORKERS_CALLED)
+        ROUND.enqueue(settings().broker_url, round_id, WORKERS_CALLED)
     return redirect(url_for("admin.round_page", round_id=round_id), 303)
 
 
 def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int]:
     now = datetime.now(UTC)
     with reading() as session:
-        row = lifecycle.get_round(session, round_id)
+        row = ROUND.get(session, round_id)
         line = list_items(session, [row])[0]
         material = session.get(RoundMaterial, round_id)
         part = _PARTS[tab](session, row)
@@ -186,7 +186,7 @@ def _settings(session: Session, row: RoundRow) -> dict[str, Any]:
 
 
 def _can_resume(row: RoundRow, state: str) -> bool:
-    return row.source == lifecycle.SELFPLAY and state in (states.CANCELLED, states.FAILED, states.INTERRUPTED)
+    return row.source == SELFPLAY and state in (states.CANCELLED, states.FAILED, states.INTERRUPTED)
 
 
 def _latest(session: Session, row: RoundRow) -> dict[str, Any]:

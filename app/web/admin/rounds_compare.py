@@ -16,8 +16,8 @@ from app.extensions import reading
 from app.games.base import whole_number
 from app.jobs import states
 from app.models import RoundRow
-from app.queues import enqueue_round
-from app.rounds import lifecycle, matrix
+from app.rounds import matrix
+from app.rounds.job import ROUND
 from app.rounds.listing import cross_play_item, list_items
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
@@ -63,7 +63,7 @@ def _wanted(session: Session, given: Sequence[str]) -> list[RoundRow]:
         raise Invalid(
             f"round: expected 2 to {MOST} different ones to compare, got {len(numbers)}; tick them in the list"
         )
-    rows = [lifecycle.get_round(session, number) for number in numbers]
+    rows = [ROUND.get(session, number) for number in numbers]
     games = sorted({row.game for row in rows})
     if len(games) > 1:
         raise Invalid(f"round: expected rounds of one game, got {' and '.join(games)}")
@@ -122,7 +122,7 @@ def act_on_matrix(round_id: int) -> ResponseReturnValue:
     except (Invalid, Conflict) as error:
         return _matrix_page(round_id, error.message), error.status
     for number in numbers:
-        enqueue_round(settings().broker_url, number, WORKERS_CALLED)
+        ROUND.enqueue(settings().broker_url, number, WORKERS_CALLED)
     return redirect(url_for("admin.round_matrix", round_id=round_id), 303)
 
 

@@ -15,6 +15,7 @@ from app.games.taboo.judges import RULES
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.rounds import lifecycle, material, matrix
+from app.rounds.job import ROUND
 from app.rounds.plan import IN_ORDER, RANDOM, SHUFFLED
 
 MOST_UPLOADED = 400_000  # characters of a file of contexts or words
@@ -234,7 +235,7 @@ def about(name: str, work: Any) -> Any:
 
 
 def _again(session: Session, form: Mapping[str, Any], game: str) -> lifecycle.Material:
-    row = lifecycle.get_round(session, whole_number(form["like"], "like", 1, 2**31 - 1))
+    row = ROUND.get(session, whole_number(form["like"], "like", 1, 2**31 - 1))
     kept = session.get(RoundMaterial, row.id)
     if kept is None or row.game != game:
         raise Invalid(f"like: expected a round of {game} with contexts or words of its own, got round {row.id}")

@@ -12,9 +12,9 @@ from app.extensions import reading
 from app.games import find_game
 from app.games.taboo.rules import target_words
 from app.models import LanguageModel, RoundRow
-from app.queues import enqueue_round
 from app.registry import round_models
 from app.rounds import estimate, lifecycle, matrix
+from app.rounds.job import ROUND
 from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
@@ -31,7 +31,7 @@ def new_round() -> str:
     """The launch form of a game, or one that is filled in like a round that was."""
     with reading() as session:
         if number := request.args.get("like", ""):
-            row = lifecycle.get_round(session, int(number) if number.isdecimal() and len(number) < 10 else 0)
+            row = ROUND.get(session, int(number) if number.isdecimal() and len(number) < 10 else 0)
             models = round_models(session, row.game)
             return _form(session, models, rounds_form.like(session, row, models))
         game = find_game(request.args.get("game") or _FIRST).name
@@ -65,7 +65,7 @@ def launch_round() -> ResponseReturnValue:
         with reading() as session:
             return _form(session, round_models(session, game), form, refused=refused), error.status
     for number in numbers:
-        enqueue_round(settings().broker_url, number, WORKERS_CALLED)
+        ROUND.enqueue(settings().broker_url, number, WORKERS_CALLED)
     if matrix_id is not None:
         return redirect(url_for("admin.round_matrix", round_id=matrix_id), 303)
     return redirect(url_for("admin.round_page", round_id=numbers[0]), 303)

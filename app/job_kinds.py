@@ -1,0 +1,15 @@
+"""All kinds of jobs, in one list: upkeep, workers and pages that are told of changes go through it."""
+
+from typing import Any
+
+from app.campaigns.job import CAMPAIGN
+from app.finetuning.job import TRAINING
+from app.jobs.kind import JobKind
+from app.rounds.job import ROUND
+
+JOB_KINDS: list[JobKind[Any]] = [ROUND, TRAINING, CAMPAIGN]
+
+
+def find_kind(name: str) -> JobKind[Any]:
+    """The kind of that name. Raises KeyError."""
+    return {kind.name: kind for kind in JOB_KINDS}[name]

@@ -1,0 +1,67 @@
+"""Rounds as a kind of jobs. Workers lease parts of a round, so that several play it at once."""
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import ColumnElement, and_, exists, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.config import Settings
+from app.errors import Conflict
+from app.jobs import leases, states
+from app.jobs.kind import JobKind
+from app.models import RoundRange, RoundRow
+from app.queues import BATCH
+
+SELFPLAY, IMPORT = "selfplay", "import"  # where the matches of a round come from
+
+
+class RoundKind(JobKind[RoundRow]):
+    """See the module."""
+
+    def free(self, now: datetime) -> ColumnElement[bool]:
+        """Whether nobody plays a part of a round, and its model is not waited for."""
+        undone = and_(RoundRange.round_id == RoundRow.id, RoundRange.done.is_(False), leases.free(RoundRange, now))
+        return and_(exists().where(undone), or_(RoundRow.retry_at.is_(None), RoundRow.retry_at < now))
+
+    def held(self, now: datetime) -> ColumnElement[bool]:
+        """Whether some worker plays a part of a round."""
+        return exists().where(
+            RoundRange.round_id == RoundRow.id, RoundRange.lease_owner.is_not(None), RoundRange.lease_until >= now
+        )
+
+    def has_worker(self, session: Session, row: RoundRow) -> bool:
+        """Whether some worker plays a part of the round just now."""
+        held = select(RoundRow.id).where(RoundRow.id == row.id, self.held(datetime.now(UTC)))
+        return session.scalar(held) is not None
+
+    def check_resumable(self, _session: Session, row: RoundRow) -> None:
+        """Raises Conflict for a round whose matches were imported."""
+        if row.source != SELFPLAY:
+            raise Conflict(f"round {row.id}: expected one that is played here, got one that was imported")
+
+    def may_be_joined(self, row: RoundRow, *, queued: bool) -> bool:
+        """Whether those who play the round are of the same sort, workers or terminals, as who resumes it."""
+        return row.queued == queued
+
+    def reset(self, session: Session, row: RoundRow) -> None:
+        """Forget which model gave no answer, and how often workers died at a part of the round."""
+        row.away_model_id = row.away_since = row.retry_at = None
+        session.execute(update(RoundRange).where(RoundRange.round_id == row.id).values(lease_count=0))
+
+    def end_distant_leases(self, session: Session, settings: Settings) -> None:
+        """End leases on parts of rounds that a clock which jumped has put far into the future."""
+        live = select(RoundRow.id).where(RoundRow.status.in_(states.LIVE))
+        leases.end_distant(session, RoundRange, self.lease_seconds(settings), RoundRange.round_id.in_(live))
+
+
+ROUND = RoundKind(
+    name="round",
+    plural="rounds",
+    table=RoundRow,
+    queue=BATCH,
+    runner="app.rounds.runner:run",
+    active="being played",
+    works="plays",
+    lease_seconds=lambda settings: settings.ROUND_LEASE,
+    patience=timedelta(seconds=3),
+)
