@@ -6,6 +6,12 @@
 // file. Nothing moves. The libraries are loaded by the first figure; they draw without eval and without styles of their
 // own, which the pages' Content-Security-Policy forbids.
 
+import { find, findAll } from "./dom.js";
+
+/** @typedef {{finalize(): void, toCanvas(scale: number): Promise<HTMLCanvasElement>, toSVG(): Promise<string>}} Drawing */
+/** @typedef {{view: Drawing, finalize(): void}} Embedded - what vega-embed gives */
+/** @typedef {(place: HTMLElement, spec: object, options: object) => Promise<Embedded>} Embed */
+
 const LIBRARIES = ["vega.min.js", "vega-lite.min.js", "vega-embed.min.js"];
 const WIDEST = 720; // pixels of a chart that may have any width
 const WIDEST_PANEL = 420; // of one of several panels
@@ -13,29 +19,39 @@ const NARROWEST = 290; // of such a panel with what is around it
 const AROUND = 90; // pixels beside it: its axis and the distance to the next
 const HOW = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, tooltip: false };
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const views = new WeakMap(); // the drawing of each figure
-const widths = new WeakMap(); // and how wide the page was for it
-const turns = new WeakMap(); // counts the tries, so that a late answer does not replace a newer one
+/** @type {WeakMap<HTMLElement, Embedded>} the drawing of each figure */
+const views = new WeakMap();
+/** @type {WeakMap<Element, number>} and how wide the page was for it */
+const widths = new WeakMap();
+/** @type {WeakMap<HTMLElement, number>} counts the tries, so that a late answer does not replace a newer one */
+const turns = new WeakMap();
+/** @type {Promise<Embed> | undefined} */
 let libraries;
 
 const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) {
-    if (widths.has(target) && widths.get(target) !== target.clientWidth) draw(target.closest("figure"));
+    const figure = target.closest("figure");
+    if (figure && widths.has(target) && widths.get(target) !== target.clientWidth) draw(figure);
   }
 });
 
 dark.addEventListener("change", () => drawAll());
 drawAll();
 
-// Every figure below `root`; for a page that puts in new ones, too.
+/**
+ * Every figure below `root`; for a page that puts in new ones, too.
+ *
+ * @param {ParentNode} [root]
+ */
 export function drawAll(root = document) {
-  for (const figure of root.querySelectorAll("figure.chart:is([data-spec-url], [data-spec-id])")) draw(figure);
+  for (const figure of findAll("figure.chart:is([data-spec-url], [data-spec-id])", root)) draw(figure);
 }
 
+/** @param {HTMLElement} figure */
 async function draw(figure) {
   const turn = (turns.get(figure) ?? 0) + 1;
   turns.set(figure, turn);
-  const place = figure.querySelector("[data-drawing]");
+  const place = find("[data-drawing]", figure);
   try {
     const [embed, spec] = await Promise.all([load(), specOf(figure)]);
     if (turns.get(figure) !== turn) return;
@@ -57,14 +73,15 @@ async function draw(figure) {
 }
 
 function load() {
-  libraries ??= Promise.all(LIBRARIES.map(script)).then(() => window.vegaEmbed);
+  libraries ??= Promise.all(LIBRARIES.map(script)).then(() => /** @type {any} */ (window).vegaEmbed);
   return libraries;
 }
 
+/** @param {string} name */
 function script(name) {
   return new Promise((resolve, reject) => {
     const element = document.createElement("script");
-    element.src = new URL(`../vendor/${name}`, import.meta.url);
+    element.src = new URL(`../vendor/${name}`, import.meta.url).href;
     element.async = false; // in their order: each needs the ones before it
     element.onload = resolve;
     element.onerror = () => reject(new Error(`${name} did not load`));
@@ -72,45 +89,65 @@ function script(name) {
   });
 }
 
+/** @param {HTMLElement} figure */
 async function specOf(figure) {
   const theme = dark.matches ? "dark" : "light";
-  if (figure.dataset.specId) return JSON.parse(document.getElementById(figure.dataset.specId).content.textContent)[theme];
-  const url = new URL(figure.dataset.specUrl, location.href);
+  if (figure.dataset.specId) return JSON.parse(find(`#${CSS.escape(figure.dataset.specId)}`, document, HTMLTemplateElement).content.textContent)[theme];
+  const url = new URL(figure.dataset.specUrl ?? "", location.href);
   url.searchParams.set("theme", theme);
   const answer = await fetch(url, { headers: { Accept: "application/json" } });
   if (!answer.ok || answer.redirected) throw new Error(`${url.pathname} answered ${answer.status}`);
   return answer.json();
 }
 
-// A spec with a width in pixels takes the page's; one with a width a column keeps it. Of panels side by side, all are in
-// a row if there is room, else two, else one.
+/**
+ * A spec with a width in pixels takes the page's; one with a width a column keeps it. Of panels side by side, all are in
+ * a row if there is room, else two, else one.
+ *
+ * @param {Record<string, any>} spec
+ * @param {number} width - pixels
+ */
 function fitted(spec, width) {
   if (spec.concat && width > 0) return beside(spec, width);
   if (typeof spec.width !== "number" || width === 0) return spec;
   return { ...spec, width: Math.min(width, WIDEST), autosize: { type: "fit-x", contains: "padding" } };
 }
 
+/**
+ * @param {Record<string, any>} spec
+ * @param {number} width - pixels
+ */
 function beside(spec, width) {
   const room = Math.floor(width / NARROWEST);
   const columns = room >= spec.concat.length ? spec.concat.length : Math.min(2, Math.max(1, room));
   const panel = Math.min(WIDEST_PANEL, Math.floor(width / columns) - AROUND);
-  return { ...spec, columns, concat: spec.concat.map((each) => ({ ...each, width: panel })) };
+  return { ...spec, columns, concat: spec.concat.map((/** @type {object} */ each) => ({ ...each, width: panel })) };
 }
 
+/**
+ * @param {HTMLElement} figure
+ * @param {"drawn" | "failed"} state
+ */
 function show(figure, state) {
   figure.dataset.state = state;
-  for (const element of figure.querySelectorAll("[data-drawn]")) element.hidden = state !== "drawn";
-  for (const element of figure.querySelectorAll("[data-failed]")) element.hidden = state !== "failed";
+  for (const element of findAll("[data-drawn]", figure)) element.hidden = state !== "drawn";
+  for (const element of findAll("[data-failed]", figure)) element.hidden = state !== "failed";
 }
 
 // ---- Saving ----------------------------------------------------------------------
 
+/** @param {HTMLElement} figure */
 function wire(figure) {
-  for (const button of figure.querySelectorAll("[data-download]")) button.onclick = () => save(figure, button);
+  for (const button of findAll("[data-download]", figure)) button.onclick = () => save(figure, button);
 }
 
+/**
+ * @param {HTMLElement} figure
+ * @param {HTMLElement} button
+ */
 async function save(figure, button) {
-  const { view } = views.get(figure);
+  const view = views.get(figure)?.view;
+  if (!view) return;
   const form = button.dataset.download;
   const link = document.createElement("a");
   link.download = `${figure.dataset.name ?? "chart"}.${form}`;
@@ -119,11 +156,18 @@ async function save(figure, button) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+/**
+ * @param {Drawing} view
+ * @returns {Promise<Blob>}
+ */
 async function png(view) {
   const canvas = await view.toCanvas(2);
-  return new Promise((resolve) => canvas.toBlob(resolve));
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the chart is too large for a PNG file"))));
+  });
 }
 
+/** @param {Drawing} view */
 async function svg(view) {
   return new Blob([await view.toSVG()], { type: "image/svg+xml" });
 }

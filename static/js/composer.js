@@ -1,5 +1,7 @@
 // The message box: keeps a draft, sends on Enter, says that somebody is typing, and shows why a message was refused.
 
+import { find } from "./dom.js";
+
 const PAUSE = 3000; // after this long without a key, one is no longer typing
 
 export class Composer {
@@ -11,16 +13,21 @@ export class Composer {
   #calm;
   #draft;
   #typing;
+  /** @type {number | null} */
   #pause = null;
   #explains = false; // whether a reason stands in the hint's place
 
-  // draft: {read, write}; on: {submit(text), typing(on), input()}.
+  /**
+   * @param {HTMLFormElement} form
+   * @param {import("./store.js").Store} draft
+   * @param {{submit(text: string): void, typing(on: boolean): void, input(): void}} on
+   */
   constructor(form, draft, on) {
     this.#form = form;
-    this.#box = form.querySelector("textarea");
-    this.#button = form.querySelector("button[type=submit]");
-    this.#error = form.querySelector(".error");
-    this.#hint = form.querySelector(".hint");
+    this.#box = find("textarea", form, HTMLTextAreaElement);
+    this.#button = find("button[type=submit]", form);
+    this.#error = find(".error", form);
+    this.#hint = find(".hint", form);
     this.#calm = [...this.#hint.childNodes];
     this.#draft = draft;
     this.#typing = on.typing;
@@ -38,7 +45,11 @@ export class Composer {
     });
   }
 
-  // Whether sending waits, and for what; null when it does not.
+  /**
+   * Whether sending waits, and for what; null when it does not.
+   *
+   * @param {string | null} reason
+   */
   wait(reason) {
     if (reason) {
       this.#button.setAttribute("aria-disabled", "true");
@@ -50,7 +61,11 @@ export class Composer {
     }
   }
 
-  // Pressed too early: the reason takes the hint's place, and everything written stays.
+  /**
+   * Pressed too early: the reason takes the hint's place, and everything written stays.
+   *
+   * @param {string} reason
+   */
   explain(reason) {
     this.#hint.textContent = reason;
     this.#explains = true;
@@ -64,7 +79,12 @@ export class Composer {
     this.#box.focus();
   }
 
-  // A refused move: the text comes back, before anything written since, with the reason below.
+  /**
+   * A refused move: the text comes back, before anything written since, with the reason below.
+   *
+   * @param {string} message
+   * @param {string | null} [text]
+   */
   refuse(message, text = null) {
     if (text) this.#set([text, this.#box.value].filter(Boolean).join("\n"));
     this.#box.setAttribute("aria-invalid", "true");
@@ -78,18 +98,20 @@ export class Composer {
     this.#error.textContent = "";
   }
 
+  /** @param {boolean} visible */
   show(visible) {
     this.#form.hidden = !visible;
     if (!visible) this.#quiet();
   }
 
+  /** @param {() => void} also */
   #changed(also) {
     this.#draft.write(this.#box.value);
     this.#grow();
     this.calm();
     also();
     if (this.#pause === null) this.#typing(true);
-    clearTimeout(this.#pause);
+    else clearTimeout(this.#pause);
     this.#pause = setTimeout(() => this.#quiet(), PAUSE);
   }
 
@@ -100,6 +122,7 @@ export class Composer {
     this.#typing(false);
   }
 
+  /** @param {string} text */
   #set(text) {
     this.#box.value = text;
     this.#draft.write(text);

@@ -1,7 +1,12 @@
 // Asks a question in a <dialog> and gives true for the answer "yes". Esc is the safe answer.
 
-const settles = new Map(); // by dialog: gives the answer to the question that it still asks
+/** @type {Map<HTMLDialogElement, () => void>} by dialog: gives the answer to the question that it still asks */
+const settles = new Map();
 
+/**
+ * @param {HTMLDialogElement} dialog
+ * @returns {Promise<boolean>}
+ */
 export function ask(dialog) {
   settles.get(dialog)?.();
   return new Promise((resolve) => {

@@ -5,11 +5,20 @@ import { io } from "../vendor/socket.io.esm.min.js";
 const PATIENCE = 2000; // a shorter break is not worth a word
 const EVERYWHERE = { transports: ["websocket", "polling"], tryAllTransports: true, reconnectionDelay: 500, reconnectionDelayMax: 4000 };
 
-// Calls `on.back` and `on.lost` with the line, `on.refused` with the error when the server does not want it. `pause` is
-// after how many milliseconds to come back when the server has said goodbye, which the client leaves to us.
+/** @typedef {Error & {data?: any}} Refusal - why the server does not want us, in its own words */
+
+/**
+ * Calls `on.back` and `on.lost` with the line, `on.refused` with the error when the server does not want it.
+ *
+ * @param {string} namespace
+ * @param {object} options - of the Socket.IO client
+ * @param {{back(): void, lost(): void, refused(error: Refusal): void}} on
+ * @param {number} pause - milliseconds after which to come back when the server has said goodbye; the client leaves that to us
+ */
 export function line(namespace, options, on, pause) {
   const socket = io(namespace, { ...EVERYWHERE, ...options });
-  let worry = null;
+  /** @type {number | undefined} */
+  let worry;
 
   function gone() {
     worry ??= setTimeout(on.lost, PATIENCE);
@@ -17,7 +26,7 @@ export function line(namespace, options, on, pause) {
 
   function calm() {
     clearTimeout(worry);
-    worry = null;
+    worry = undefined;
   }
 
   socket.on("connect", () => {
@@ -38,5 +47,11 @@ export function line(namespace, options, on, pause) {
     return on.refused(error);
   });
   gone();
-  return { socket, close: () => (calm(), socket.disconnect()) };
+  return {
+    socket,
+    close() {
+      calm();
+      socket.disconnect();
+    },
+  };
 }

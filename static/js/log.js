@@ -1,5 +1,6 @@
 // The conversation. It rests at its newest line; a reader who has scrolled up is left there and told.
 
+import { find, findAll } from "./dom.js";
 import { keyOf } from "./state.js";
 import { localTime } from "./times.js";
 import { visible } from "./visible.js";
@@ -7,23 +8,33 @@ import { t } from "./words.js";
 
 const NEAR = 48; // pixels from the newest line that still count as reading it
 
+/** @typedef {import("./state.js").Entry} Entry */
+
 export class Log {
   #box;
   #list;
   #more;
+  /** @type {Map<string, HTMLElement>} */
   #items = new Map();
   #words;
   #again;
 
-  // words(entry) gives {text, aside}: how the game puts an entry; again() sends an unsent move once more.
+  /**
+   * @param {HTMLElement} box
+   * @param {HTMLElement} more
+   * @param {(entry: Entry) => {text: string, aside: boolean}} words - how the game puts an entry
+   * @param {() => void} again - sends an unsent move once more
+   */
   constructor(box, more, words, again) {
     this.#box = box;
-    this.#list = box.querySelector("ol");
+    this.#list = find("ol", box);
     this.#more = more;
     this.#words = words;
     this.#again = again;
-    for (const item of this.#list.querySelectorAll("[data-key]")) this.#items.set(item.dataset.key, item);
-    box.addEventListener("scroll", () => this.#atEnd() && (more.hidden = true));
+    for (const item of findAll("[data-key]", this.#list)) this.#items.set(item.dataset.key ?? "", item);
+    box.addEventListener("scroll", () => {
+      if (this.#atEnd()) more.hidden = true;
+    });
     more.addEventListener("click", () => {
       box.scrollTop = 0;
       more.hidden = true;
@@ -31,6 +42,7 @@ export class Log {
     });
   }
 
+  /** @param {Entry[]} transcript */
   render(transcript) {
     const here = this.#hold();
     let news = false;
@@ -46,8 +58,14 @@ export class Log {
     this.#keep(here, news);
   }
 
-  // A move of one's own on its way: state is sending, unsent, or "" once it is accepted.
+  /**
+   * Shows a move of one's own on its way.
+   *
+   * @param {import("./state.js").Move} move
+   * @param {"sending" | "unsent"} state
+   */
   pending(move, state) {
+    /** @type {Entry} */
     const entry = { by: "you", kind: move.kind, text: move.text, at: move.at, ply: move.ply };
     const item = this.#items.get("pending") ?? this.#append("pending", entry);
     item.classList.toggle("sending", state === "sending");
@@ -67,15 +85,24 @@ export class Log {
     this.#box.scrollTop = 0;
   }
 
-  // The move on its way was accepted: its line becomes the entry's.
+  /**
+   * The move on its way was accepted: its line becomes the entry's.
+   *
+   * @param {number} ply
+   */
   settle(ply) {
     const item = this.#items.get("pending");
     if (!item) return;
     this.#items.delete("pending");
     item.classList.remove("sending", "unsent");
     item.querySelector(".way")?.remove();
-    if (this.#items.has(String(ply))) item.remove();
-    else this.#items.set(String(ply), item).get(String(ply)).dataset.key = ply;
+    const key = String(ply);
+    if (this.#items.has(key)) {
+      item.remove();
+      return;
+    }
+    item.dataset.key = key;
+    this.#items.set(key, item);
   }
 
   drop() {
@@ -83,6 +110,10 @@ export class Log {
     this.#items.delete("pending");
   }
 
+  /**
+   * @param {string} key
+   * @param {Entry} entry
+   */
   #append(key, entry) {
     const item = document.createElement("li");
     item.dataset.key = key;
@@ -92,9 +123,13 @@ export class Log {
     return item;
   }
 
+  /**
+   * @param {HTMLElement} item
+   * @param {Entry} entry
+   */
   #fill(item, entry) {
-    const words = this.#words(entry);
-    const [text, aside] = [visible(words.text), words.aside];
+    const { text: words, aside } = this.#words(entry);
+    const text = visible(words);
     const kind = aside ? "by-table" : entry.by === "you" ? "message by-you" : "message";
     if (item.querySelector(".text")?.textContent !== text || !item.className.startsWith(kind)) {
       item.className = kind;
@@ -113,6 +148,7 @@ export class Log {
     }
   }
 
+  /** @param {Entry} entry */
   #who(entry) {
     const who = document.createElement("span");
     who.className = "who";
@@ -132,6 +168,10 @@ export class Log {
     return line && { line, top: line.getBoundingClientRect().top };
   }
 
+  /**
+   * @param {{line: Element, top: number} | null | undefined} here
+   * @param {boolean} news
+   */
   #keep(here, news) {
     if (!here) return;
     this.#box.scrollTop += here.line.getBoundingClientRect().top - here.top;

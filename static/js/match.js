@@ -1,20 +1,12 @@
 // The match page. The server has drawn it once; from here on it follows the seat's view.
 //
-// A game's module (static/js/games/GAME.js, named by its template) may export a function that is given the page,
-// {main, view(), send(kind, body), waiting(kind)}, and gives any of:
-//   words(entry)    {text, aside}: how the conversation puts a move; aside: laid on the table, not said
-//   compose(kind, body)  the move's text, in the game's own language
-//   turn(view)      which of the template's `says` words this turn has
-//   talking(view)   whether there is anything left to say
-//   warn(text, view)     why one may not want to send this, or null; sent again, it goes
-//   refusals        what to say of a refused move in another language than English, by the code of the violation
-//   refused(kind, reason)  a move that is no message was refused
-//   update(view)    draw the board
-// A game of messages alone needs no module.
+// A game's module (static/js/games/GAME.js, named by its template) may export a function that is given the Page and
+// gives any part of a GameScript. A game of messages alone needs no module.
 
 import { Composer } from "./composer.js";
 import { connect } from "./connection.js";
 import { ask } from "./dialog.js";
+import { find, findAll } from "./dom.js";
 import { Log } from "./log.js";
 import { Outbox } from "./outbox.js";
 import { presenceLine } from "./presence.js";
@@ -25,38 +17,71 @@ import { TurnLine } from "./turn.js";
 import { typingLine } from "./typing.js";
 import { language, t } from "./words.js";
 
+/**
+ * @typedef {import("./state.js").Entry} Entry
+ * @typedef {import("./state.js").Move} Move
+ * @typedef {import("./state.js").View} View
+ *
+ * @typedef {object} Page
+ * @property {HTMLElement} main
+ * @property {() => View} view
+ * @property {(kind: string, body: any) => void} send
+ * @property {(kind: string) => string | null} waiting - why a move of this kind has to wait; null when it may be made now
+ *
+ * @typedef {object} GameScript
+ * @property {(entry: Entry) => {text: string, aside: boolean}} words - how the conversation puts a move; aside: laid on the table, not said
+ * @property {(kind: string, body: any) => string} compose - the move's text, in the game's own language
+ * @property {(view: View) => string | null} turn - which of the template's `says` words this turn has
+ * @property {(view: View) => boolean} talking - whether there is anything left to say
+ * @property {(text: string, view: View) => string | null} warn - why one may not want to send this; sent again, it goes
+ * @property {Record<string, string>} refusals - what to say of a refused move in another language than English, by the code of the violation
+ * @property {(kind: string, reason: string) => void} refused - a move that is no message was refused
+ * @property {(view: View) => void} update - draw the board
+ */
+
+const main = find("#main");
+const { match = "", ticket = "", title = "", script } = main.dataset;
+
+/** @type {Record<string, string>} */
 const REFUSALS = {
   stale: t("Something else happened first. Please have a look, then send it again."),
   not_your_turn: t("It is your partner’s turn now. Your words are kept here."),
   over: t("The game is over already."),
   too_fast: t("That was very quick. Please wait a moment, then send it again."),
-  too_long: t("That is too long to send at once: %(most)s characters are the most. Please make it shorter.", { most: document.getElementById("main").dataset.most }),
+  too_long: t("That is too long to send at once: %(most)s characters are the most. Please make it shorter.", { most: main.dataset.most }),
   invalid: t("We could not read that. Please try it in other words."),
 };
 // Refusals by the rules, for readers of other languages; in English the server says more exactly what is wrong.
+/** @type {Record<string, string>} */
 const VIOLATIONS = {
   empty: t("Please write something first."),
   control_character: t("There is a character in it that cannot be shown. Please remove it."),
 };
 
-const byId = (id) => document.getElementById(id);
-const main = byId("main");
-const { match, ticket, title, script } = main.dataset;
-const says = JSON.parse(main.dataset.says);
-const resultPage = byId("over").querySelector("a").href;
+const byId = (/** @type {string} */ id) => find(`#${id}`);
+/** @type {Record<string, string[]>} by moment: what has happened, and what to do */
+const says = JSON.parse(main.dataset.says ?? "{}");
+const toResult = find("#over a", document, HTMLAnchorElement);
+const rulesDialog = /** @type {HTMLDialogElement | null} */ (document.querySelector("#rules-dialog"));
 
-let view = JSON.parse(main.dataset.view);
-let trouble = null; // lost | refused: what keeps us from the server
+/** @type {View} */
+let view = JSON.parse(main.dataset.view ?? "null");
+/** @type {"lost" | "refused" | null} what keeps us from the server */
+let trouble = null;
 let leaving = false;
 let going = false; // on the way to the result page
-let warned = null; // the text that a warning was given for
-const mine = new Set(); // plies of the moves made in this tab
+/** @type {string | null} the text that a warning was given for */
+let warned = null;
+/** @type {Set<number>} plies of the moves made in this tab */
+const mine = new Set();
 
+/** @type {Page} */
 const page = { main, view: () => view, send, waiting };
 const made = script ? (await import(script)).default(page) : {};
+/** @type {GameScript} */
 const game = {
   words: (entry) => ({ text: entry.text ?? "", aside: entry.by === "system" }),
-  compose: (kind, body) => body,
+  compose: (_kind, body) => body,
   turn: (now) => now.to_move,
   talking: () => true,
   warn: () => null,
@@ -77,10 +102,12 @@ const turn = new TurnLine(byId("turn"), title);
 const showTyping = typingLine(byId("typing"));
 const showPresence = presenceLine(byId("presence"));
 const chime = soundSwitch(byId("sound"));
-const composer = new Composer(byId("composer"), stored(match, "draft"), {
+const composer = new Composer(find("#composer", document, HTMLFormElement), stored(match, "draft"), {
   submit: say,
   typing: (on) => line.tell("typing", { on }),
-  input: () => (warned = null),
+  input: () => {
+    warned = null;
+  },
 });
 const line = connect(
   { match, ticket },
@@ -90,7 +117,7 @@ const line = connect(
       outbox.retry();
       if (leaving) leave();
     },
-    change: (change) => {
+    change: (/** @type {import("./state.js").Change} */ change) => {
       if (change.transcript?.some((entry) => entry.by === "partner")) showTyping(false);
       follow(merge(view, change));
       if (!isWhole(view)) line.ask("sync").catch(() => {});
@@ -105,6 +132,7 @@ const line = connect(
 
 // ---- What comes in ---------------------------------------------------------
 
+/** @param {View} next */
 function follow(next) {
   const ended = next.status === "over" && view.status !== "over";
   if (ended || (next.to_move === "you" && view.to_move !== "you")) chime();
@@ -117,8 +145,9 @@ function follow(next) {
 // A move on its way that is in the conversation has arrived, whether or not its answer did.
 function settleSeen() {
   const move = outbox.move;
-  const same = (entry) => entry.by === "you" && entry.ply === move.ply && entry.text === move.text;
-  if (!move || !view.transcript.some(same)) return;
+  if (!move) return;
+  const same = (/** @type {Entry} */ entry) => entry.by === "you" && entry.ply === move.ply && entry.text === move.text;
+  if (!view.transcript.some(same)) return;
   outbox.settle();
   accepted(move);
 }
@@ -140,7 +169,7 @@ function render() {
 function drawTurn() {
   const over = view.status === "over";
   const problem = over ? null : trouble;
-  const moment = problem ?? moments(view, game.turn(view)).find((name) => name in says);
+  const moment = problem ?? moments(view, game.turn(view)).find((name) => name in says) ?? "over";
   const yours = view.status === "playing" && view.to_move === "you";
   const tone = problem ? "lost" : over ? "over" : yours ? "" : "partner";
   const words = says[moment];
@@ -149,6 +178,7 @@ function drawTurn() {
   byId("reload").hidden = problem !== "refused";
 }
 
+/** @param {"lost" | "refused" | null} what */
 function inTrouble(what) {
   trouble = what;
   if (what) showTyping(false);
@@ -168,30 +198,32 @@ function end() {
     seeResult();
     return;
   }
-  for (const open of document.querySelectorAll("dialog[open]:not(#rules-dialog)")) open.close();
-  if (!byId("rules-dialog")?.open) byId("over").querySelector("a").focus();
+  for (const open of findAll("dialog[open]:not(#rules-dialog)", document, HTMLDialogElement)) open.close();
+  if (!rulesDialog?.open) toResult.focus();
 }
 
 // The end and the answer to leaving may both lead there: once is enough.
 function seeResult() {
-  if (!going) location.assign(resultPage);
+  if (!going) location.assign(toResult.href);
   going = true;
 }
 
 // ---- What goes out ---------------------------------------------------------
 
-// Why a move of this kind has to wait, or null when it may be made now.
+/** @type {Page["waiting"]} */
 function waiting(kind) {
   if (outbox.move) return t("Your last move is still on its way.");
   if (may(view, kind)) return null;
   return view.to_move === "you" ? t("That cannot be done now.") : t("It is your partner’s turn. You can send this when it is yours.");
 }
 
+/** @type {Page["send"]} */
 function send(kind, body) {
   outbox.send(kind, body, game.compose(kind, body), view.ply);
   composer.wait(waiting("message"));
 }
 
+/** @param {string} text */
 function say(text) {
   const reason = waiting("message");
   if (reason) return composer.explain(reason);
@@ -205,11 +237,16 @@ function say(text) {
   return send("message", text);
 }
 
+/** @param {Move} move */
 function accepted(move) {
   mine.add(move.ply);
   log.settle(move.ply);
 }
 
+/**
+ * @param {Move} move
+ * @param {{code: string, violation: string, message: string}} error - the server's
+ */
 function refused(move, { code, violation, message }) {
   const translated = language() === "en" ? null : { ...VIOLATIONS, ...game.refusals }[violation];
   const reason = REFUSALS[code] ?? translated ?? message;
@@ -233,13 +270,13 @@ async function leave() {
 }
 
 byId("leave").addEventListener("click", async () => {
-  if (await ask(byId("leave-dialog"))) leave();
+  if (await ask(find("#leave-dialog", document, HTMLDialogElement))) leave();
 });
 
-byId("rules-link")?.addEventListener("click", (event) => {
+document.getElementById("rules-link")?.addEventListener("click", (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  byId("rules-dialog").showModal();
+  rulesDialog?.showModal();
 });
 
 // A page that the browser kept while it was left, or slept through, asks what it has missed.
@@ -254,4 +291,4 @@ addEventListener("online", () => line.wake());
 settleSeen();
 render();
 // Until here nothing would have heard a key or a click, so the server draws what can be pressed as inert.
-for (const part of document.querySelectorAll("[inert]")) part.inert = false;
+for (const part of findAll("[inert]")) part.inert = false;

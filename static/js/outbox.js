@@ -1,21 +1,34 @@
 // The one move on its way. It keeps its move_id until the server has answered, across lost lines and refreshed
 // pages, so that sending it again never plays it twice.
 
+/** @typedef {import("./state.js").Move} Move */
+
 export class Outbox {
   #store;
   #post;
   #on;
-  #busy = null; // the move whose answer is awaited
+  /** @type {Move | null} the move whose answer is awaited */
+  #busy = null;
 
-  // store: {read, write} of one value; post: sends {move_id, ply, text}, gives the answer or rejects;
-  // on: {sending, accepted, refused, unsent}, each called with the move.
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {(move: {move_id: string, ply: number, text: string}) => Promise<any>} post - gives the server's answer, or rejects
+   * @param {{sending(move: Move): void, accepted(move: Move): void, refused(move: Move, error: any): void, unsent(move: Move): void}} on
+   */
   constructor(store, post, on) {
     this.#store = store;
     this.#post = post;
     this.#on = on;
+    /** @type {Move | null} */
     this.move = store.read();
   }
 
+  /**
+   * @param {string} kind
+   * @param {any} body
+   * @param {string} text
+   * @param {number} ply
+   */
   send(kind, body, text, ply) {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     const move_id = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

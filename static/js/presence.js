@@ -2,15 +2,20 @@
 
 const STAYS = 6000; // how long "is back" is shown
 
+/** @param {HTMLElement} line */
 export function presenceLine(line) {
   const words = line.dataset;
-  let fade = null;
+  /** @type {number | undefined} */
+  let fade;
 
-  // what: lost, back, or "" when nothing is known or nothing matters any more.
-  return (what) => {
+  // "" is for when nothing is known or nothing matters any more.
+  return (/** @type {"lost" | "back" | ""} */ what) => {
     clearTimeout(fade);
     if (what === "back" && line.textContent !== words.lost) return;
     line.textContent = words[what] ?? "";
-    if (what === "back") fade = setTimeout(() => (line.textContent = ""), STAYS);
+    if (what !== "back") return;
+    fade = setTimeout(() => {
+      line.textContent = "";
+    }, STAYS);
   };
 }

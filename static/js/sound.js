@@ -12,6 +12,7 @@ function remembered() {
   }
 }
 
+/** @param {boolean} on */
 function remember(on) {
   try {
     localStorage.setItem(KEY, on ? "on" : "off");
@@ -20,9 +21,14 @@ function remember(on) {
   }
 }
 
-// Gives the function that plays it, if it is on.
+/**
+ * Gives the function that plays it, if it is on.
+ *
+ * @param {HTMLElement} button
+ */
 export function soundSwitch(button) {
   let on = remembered();
+  /** @type {AudioContext | null} */
   let audio = null;
 
   function show() {
@@ -32,20 +38,21 @@ export function soundSwitch(button) {
   function play() {
     if (!on) return;
     audio ??= new AudioContext();
+    const { currentTime, destination } = audio;
     // A browser lets a page be heard only after it was touched; until then this waits, and an old chime is dropped.
     if (audio.state === "suspended") audio.resume();
-    TONES.forEach((frequency, number) => {
-      const start = audio.currentTime + number * LENGTH;
+    for (const [number, frequency] of TONES.entries()) {
+      const start = currentTime + number * LENGTH;
       const tone = audio.createOscillator();
       const volume = audio.createGain();
       tone.frequency.value = frequency;
       volume.gain.setValueAtTime(0.0001, start);
       volume.gain.exponentialRampToValueAtTime(0.12, start + 0.02);
       volume.gain.exponentialRampToValueAtTime(0.0001, start + LENGTH);
-      tone.connect(volume).connect(audio.destination);
+      tone.connect(volume).connect(destination);
       tone.start(start);
       tone.stop(start + LENGTH);
-    });
+    }
   }
 
   button.addEventListener("click", () => {

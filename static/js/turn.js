@@ -1,8 +1,11 @@
 // The turn line: whose turn it is, what to do, how long; and the title of the tab.
 
+import { find } from "./dom.js";
 import { tn } from "./words.js";
 
 const SPOKEN = [60, 30, 10]; // the seconds at which the clock says something
+
+/** @typedef {import("./state.js").Clock} Clock */
 
 export class TurnLine {
   #line;
@@ -12,23 +15,35 @@ export class TurnLine {
   #clock;
   #time;
   #title;
-  #tick = null;
-  #shown = null; // the clock as it came
-  #deadline = null;
+  /** @type {number | undefined} */
+  #tick;
+  /** @type {Clock | null} the clock as it came */
+  #shown = null;
+  /** @type {string | undefined} */
+  #deadline;
   #ends = 0; // when it runs out, in the page's own time
+  /** @type {number | null} */
   #spoken = null;
 
+  /**
+   * @param {HTMLElement} line
+   * @param {string} title - of the tab
+   */
   constructor(line, title) {
     this.#line = line;
-    this.#now = line.querySelector("#turn-now");
-    this.#more = line.querySelector("#turn-more");
-    this.#aloud = line.querySelector("#turn-time");
-    this.#clock = line.querySelector("#clock");
-    this.#time = this.#clock.querySelector("time");
+    this.#now = find("#turn-now", line);
+    this.#more = find("#turn-more", line);
+    this.#aloud = find("#turn-time", line);
+    this.#clock = find("#clock", line);
+    this.#time = find("time", this.#clock);
     this.#title = title;
   }
 
-  // tone: "" (you), partner, lost or over; words: [what has happened, what to do]; tab: the title's first words.
+  /**
+   * @param {"" | "partner" | "lost" | "over"} tone - "" is this seat's own turn
+   * @param {string[]} words - what has happened, and what to do
+   * @param {string} tab - the title's first words
+   */
   show(tone, [now, more], tab) {
     this.#line.className = tone ? `turn turn-${tone}` : "turn";
     this.#say(now);
@@ -37,7 +52,11 @@ export class TurnLine {
     document.title = `${tab}: ${this.#title}`;
   }
 
-  // clock: the view's, or null. What is left was true when the view came; this machine's own time may be wrong.
+  /**
+   * Counts down. What is left was true when the view came; this machine's own time may be wrong.
+   *
+   * @param {Clock | null} clock - the view's
+   */
   until(clock) {
     if (clock === this.#shown) return;
     this.#shown = clock;
@@ -65,7 +84,11 @@ export class TurnLine {
     }
   }
 
-  // A status line is read out when its text changes, so it only changes when there is something to say.
+  /**
+   * A status line is read out when its text changes, so it only changes when there is something to say.
+   *
+   * @param {string} text
+   */
   #say(text) {
     if (this.#now.textContent !== text) this.#now.textContent = text;
   }

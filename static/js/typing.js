@@ -4,10 +4,17 @@ import { t } from "./words.js";
 
 const FORGET = 20000; // in case the word that they have stopped gets lost
 
+/** @param {HTMLElement} line */
 export function typingLine(line) {
-  let readIn = null;
-  let forget = null;
+  /** @type {number | undefined} the ply in which it was read out last */
+  let readIn;
+  /** @type {number | undefined} */
+  let forget;
 
+  /**
+   * @param {boolean} on
+   * @param {number} [ply]
+   */
   function show(on, ply) {
     clearTimeout(forget);
     line.replaceChildren();

@@ -1,17 +1,20 @@
 // A training job as it runs: its figures come over a line, its curve and its log are asked for when they have grown.
 
+import { find } from "../dom.js";
 import { t } from "../words.js";
-import { page, seldom } from "./ask.js";
+import { page } from "./ask.js";
 import { put, putChart } from "./put.js";
+import { seldom } from "./seldom.js";
 import { follow, show, teller } from "./watch.js";
 
 const EVERY = 2000; // between two looks at the curve and the log
-const live = document.querySelector("#live[data-job]");
+const live = /** @type {HTMLElement | null} */ (document.querySelector("#live[data-job]"));
 const tell = teller((percent) => t("%(percent)s percent of the steps are done.", { percent }));
 let status = live?.dataset.status;
 
+/** @param {import("./watch.js").Change} data */
 function change(data) {
-  show(document.querySelector("main"), data);
+  show(find("main"), data);
   tell(data);
   if (data.status !== undefined && data.status !== status) {
     status = data.status;
@@ -28,18 +31,22 @@ const grown = seldom(EVERY, async () => {
 async function whole() {
   const now = await page(location.pathname);
   if (!now) return;
-  for (const id of ["head", "live", "tiles", "recipe"]) put(document.getElementById(id), now.querySelector(`#${id}`));
+  for (const id of ["head", "live", "tiles", "recipe"]) put(find(`#${id}`), find(`#${id}`, now));
   putGrown(now);
-  document.querySelector("#said").textContent = document.querySelector("#head .tag").textContent;
+  find("#said").textContent = find("#head .tag").textContent;
 }
 
-// Whoever reads the newest line of the log goes on reading the newest line.
+/**
+ * Whoever reads the newest line of the log goes on reading the newest line.
+ *
+ * @param {HTMLElement} now
+ */
 function putGrown(now) {
-  putChart(document.querySelector("#curve"), now.querySelector("#curve"));
+  putChart(find("#curve"), find("#curve", now));
   const before = document.querySelector("#log pre");
   const atEnd = !before || before.scrollTop + before.clientHeight >= before.scrollHeight - 4;
   const place = before?.scrollTop ?? 0;
-  put(document.querySelector("#log"), now.querySelector("#log"));
+  put(find("#log"), find("#log", now));
   const log = document.querySelector("#log pre");
   if (log) log.scrollTop = atEnd ? log.scrollHeight : place;
 }

@@ -1,10 +1,12 @@
 // The list of training jobs: bars of those that run move by themselves.
 
+import { findAll } from "../dom.js";
 import { page } from "./ask.js";
 import { show, watch } from "./watch.js";
 
-const rows = new Map([...document.querySelectorAll("tr[data-job]")].map((row) => [Number(row.dataset.job), row]));
+const rows = new Map(findAll("tr[data-job]", document, HTMLTableRowElement).map((row) => [Number(row.dataset.job), row]));
 
+/** @param {import("./watch.js").Change} data */
 function change(data) {
   const row = rows.get(data.job);
   if (!row) return;
@@ -13,7 +15,12 @@ function change(data) {
   row.dataset.status = data.status ?? row.dataset.status;
 }
 
-// A job whose status has changed is shown as the server shows it, with its model.
+/**
+ * A job whose status has changed is shown as the server shows it, with its model.
+ *
+ * @param {number} job
+ * @param {HTMLTableRowElement} row
+ */
 async function renew(job, row) {
   const now = (await page())?.querySelector(`a[href$="/jobs/${job}"]`)?.closest("tr");
   if (now) row.replaceChildren(...now.childNodes);

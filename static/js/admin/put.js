@@ -1,28 +1,40 @@
 // Puts what the server has rendered anew into a page, where it has changed.
 
 import { drawAll } from "../charts.js";
+import { find, findAll } from "../dom.js";
 
-// What has the focus keeps it, and what somebody is about to copy is left alone.
+/**
+ * What has the focus keeps it, and what somebody is about to copy is left alone.
+ *
+ * @param {Element} place
+ * @param {Element} now
+ */
 export function put(place, now) {
   const selection = document.getSelection();
-  if (place.innerHTML === now.innerHTML || (!selection.isCollapsed && selection.containsNode(place, true))) return;
-  const focused = place.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+  if (place.innerHTML === now.innerHTML || (selection && !selection.isCollapsed && selection.containsNode(place, true))) return;
+  const focused = document.activeElement && place.contains(document.activeElement) ? nameOf(document.activeElement) : null;
   const across = place.querySelector(".scroll")?.scrollLeft ?? 0;
   const open = [...place.querySelectorAll("details")].map((each) => each.open);
   place.replaceChildren(...now.childNodes);
-  place.querySelectorAll("details").forEach((each, index) => (each.open = open[index] ?? false));
+  for (const [index, each] of place.querySelectorAll("details").entries()) each.open = open[index] ?? false;
   place.querySelector(".scroll")?.scrollTo(across, 0);
   drawAll(place);
-  if (focused) [...place.querySelectorAll("a, button, [tabindex]")].find((each) => nameOf(each) === focused)?.focus({ preventScroll: true });
+  if (focused) findAll("a, button, [tabindex]", place).find((each) => nameOf(each) === focused)?.focus({ preventScroll: true });
 }
 
-// The same for a place with a chart in it: its words and numbers are put, and the drawing stays until the next one is there.
+/**
+ * The same for a place with a chart in it: its words and numbers are put, and the drawing stays until the next one is there.
+ *
+ * @param {Element} place
+ * @param {Element} now
+ */
 export function putChart(place, now) {
   if (!place.querySelector("figure")) return put(place, now);
-  for (const part of ["[data-sentence]", "[data-numbers]", "[data-csv]"]) put(place.querySelector(part), now.querySelector(part));
+  for (const part of ["[data-sentence]", "[data-numbers]", "[data-csv]"]) put(find(part, place), find(part, now));
   drawAll(place);
 }
 
+/** @param {Element} element */
 function nameOf(element) {
   return element.getAttribute("href") ?? element.getAttribute("aria-label");
 }

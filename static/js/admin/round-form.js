@@ -1,22 +1,24 @@
 // The launch form of a round: keeps the estimate fresh.
 
+import { find, isPage, parsed } from "../dom.js";
 import "./unfold.js";
 
 const WAIT = 600;
-const form = document.querySelector("#launch");
-const expected = document.querySelector("#expected");
-let timer = null;
+const form = find("#launch", document, HTMLFormElement);
+const expected = find("#expected");
+/** @type {number | undefined} */
+let timer;
 let latest = 0;
 
 async function reckon() {
   const mine = ++latest;
   const given = new FormData(form);
   given.set("action", "estimate");
-  const answer = await fetch(form.getAttribute("action"), { method: "POST", body: given }).catch(() => null);
+  const answer = await fetch(form.getAttribute("action") ?? "", { method: "POST", body: given }).catch(() => null);
   if (mine !== latest) return;
   expected.removeAttribute("aria-busy");
-  if (!answer || answer.redirected || !/html/.test(answer.headers.get("Content-Type"))) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (!answer || answer.redirected || !isPage(answer)) return;
+  const page = await parsed(answer);
   if (mine !== latest) return;
   const refused = page.querySelector("[role=alert]");
   const now = page.querySelector("#expected");
@@ -35,7 +37,7 @@ function later() {
 
 form.addEventListener("input", later);
 form.addEventListener("submit", (event) => {
-  if (event.submitter?.value !== "estimate") return;
+  if (event.submitter?.getAttribute("value") !== "estimate") return;
   event.preventDefault();
   later();
 });

@@ -1,17 +1,21 @@
 // The line over which the server says how far rounds, training jobs and campaigns are.
 
+import { find, findAll } from "../dom.js";
 import { line } from "../line.js";
-import { language } from "../words.js";
+import { worded } from "./figures.js";
+
+/** @typedef {Record<string, any>} Change - what has changed of a round, a job or a campaign, by the name of the figure */
 
 const PAUSE = 200; // after the goodbye of a server that wants to see whether we may still be here
 const STEP = 10; // percent between two words to who listens
-const WHOLE = new Intl.NumberFormat(language(), { maximumFractionDigits: 2 });
-const DIGITS = new Intl.NumberFormat(language(), { maximumSignificantDigits: 4, useGrouping: false });
-const EXACT = ["loss", "eval_loss", "best_loss", "epoch", "lr", "gradient_norm", "tokens_per_second"];
-const CENTS = new Intl.NumberFormat(language(), { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-const LESS = new Intl.NumberFormat(language(), { minimumFractionDigits: 4, maximumFractionDigits: 4 });
 
-// `what` is {rounds: numbers}, {jobs: numbers} or {campaigns: numbers}. Calls `on.change` with what has changed of one of them, `on.lost` and `on.back` with the line, `on.refused` when nobody is signed in.
+/**
+ * Calls `on.change` with what has changed of one of them, `on.lost` and `on.back` with the line, `on.refused` when nobody
+ * is signed in.
+ *
+ * @param {{rounds?: number[], jobs?: number[], campaigns?: number[]}} what
+ * @param {{change(change: Change): void, lost(): void, back(): void, refused(): void}} on
+ */
 export function watch(what, on) {
   const heard = {
     ...on,
@@ -25,49 +29,51 @@ export function watch(what, on) {
   return { close };
 }
 
-// The same for a page that is about one thing: it says itself when the line is lost, and that somebody has to sign in.
+/**
+ * The same for a page that is about one thing: it says itself when the line is lost, and that somebody has to sign in.
+ *
+ * @param {{rounds?: number[], jobs?: number[], campaigns?: number[]}} what
+ * @param {(change: Change) => void} change
+ */
 export function follow(what, change) {
-  const place = document.querySelector("#fresh-notice");
-  const { lost, signedOut } = place.dataset;
-  const say = (words) => place.textContent !== words && (place.textContent = words);
+  const place = find("#fresh-notice");
+  const { lost = "", signedOut = "" } = place.dataset;
+  const say = (/** @type {string} */ words) => {
+    if (place.textContent !== words) place.textContent = words;
+  };
   return watch(what, { change, lost: () => say(lost), back: () => say(""), refused: () => say(signedOut) });
 }
 
-// Says to who listens how much is done, in steps of ten percent; `words` makes a sentence of a percentage.
+/**
+ * Says to who listens how much is done, in steps of ten percent.
+ *
+ * @param {(percent: number) => string} words - makes a sentence of a percentage
+ */
 export function teller(words) {
+  /** @type {number | null} */
   let told = null;
-  return ({ percent }) => {
+  return (/** @type {Change} */ { percent }) => {
     if (percent === undefined) return;
     const step = Math.floor(percent / STEP);
-    if (told !== null && step > told) document.querySelector("#said").textContent = words(step * STEP);
+    if (told !== null && step > told) find("#said").textContent = words(step * STEP);
     told = step;
   };
 }
 
-// Put the figures that have changed where they are shown.
+/**
+ * Put the figures that have changed where they are shown.
+ *
+ * @param {HTMLElement} place
+ * @param {Change} change
+ */
 export function show(place, change) {
   for (const [name, value] of Object.entries(change)) {
-    for (const each of place.querySelectorAll(`[data-figure="${name}"]`)) each.textContent = worded(name, value);
-    for (const each of place.querySelectorAll(`[data-with="${name}"]`)) each.hidden = value === null;
-    for (const each of place.querySelectorAll(`[data-without="${name}"]`)) each.hidden = value !== null;
+    for (const each of findAll(`[data-figure="${name}"]`, place)) each.textContent = worded(name, value);
+    for (const each of findAll(`[data-with="${name}"]`, place)) each.hidden = value === null;
+    for (const each of findAll(`[data-without="${name}"]`, place)) each.hidden = value !== null;
   }
-  for (const bar of place.querySelectorAll("[data-figure=bar]")) {
+  for (const bar of findAll("[data-figure=bar]", place, HTMLProgressElement)) {
     bar.max = change.steps ?? change.of ?? bar.max;
     bar.value = change.finished ?? change.step ?? change.done ?? bar.value;
   }
-}
-
-function worded(name, value) {
-  if (value === null) return "";
-  if (name === "left") return span(value);
-  if (name === "cost") return `$${(value >= 1 || value === 0 ? CENTS : LESS).format(value)}`;
-  if (EXACT.includes(name)) return DIGITS.format(value);
-  return typeof value === "number" ? WHOLE.format(value) : value;
-}
-
-function span(seconds) {
-  const two = (number) => String(number).padStart(2, "0");
-  const minutes = Math.floor(seconds / 60);
-  const hours = Math.floor(minutes / 60);
-  return `${hours ? `${hours}:${two(minutes % 60)}` : minutes}:${two(seconds % 60)}`;
 }
