@@ -7,7 +7,7 @@ STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml constraints.txt) | cks
 
 # Nothing that the shell happens to have exported may change what is installed or run; pip's index settings stay.
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTHONSTARTUP PYTHONDONTWRITEBYTECODE
-unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG
+unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG NODE_OPTIONS NODE_PATH
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
@@ -49,16 +49,31 @@ run: install  ## Start everything and print where to go; PORT=8001 for another p
 # Each gate is run even when one before it failed; pytest comes last, so that its last line is the last one.
 gate = printf '%s\n' '-- $(1): $(2)'; $(BIN)/$(2) || failed="$$failed $(1)";
 LINT = $(call gate,ruff,ruff check) $(call gate,format,ruff format --check) $(call gate,mypy,mypy) \
-	$(call gate,imports,lint-imports)
+	$(call gate,imports,lint-imports) $(LINT_SCRIPTS)
 verdict = if [ -n "$$failed" ]; then echo "Failed:$$failed" >&2; exit 1; fi
+
+# TypeScript and Biome check the scripts. npm installs them once for each package-lock.json; Node comes with .venv.
+SCRIPT_TOOLS := node_modules/installed-$(shell cat package-lock.json | cksum | cut -d ' ' -f 1)
+define LINT_SCRIPTS
+if [ -f $(SCRIPT_TOOLS) ] || { output=$$($(BIN)/npm ci --no-progress 2>&1) && touch $(SCRIPT_TOOLS); }; then \
+  $(call gate,tsc,node node_modules/typescript/bin/tsc) \
+  $(call gate,biome,node node_modules/@biomejs/biome/bin/biome lint --error-on-warnings) \
+elif [ "$${REQUIRE_SERVICES:-0}" != 0 ]; then \
+  printf '%s\n' '-- npm: npm ci' "$$output"; failed="$$failed npm"; \
+else \
+  echo "Skipping the type check and the lint of static/js: npm could not install TypeScript and Biome;" \
+    "'$(BIN)/npm ci' says why."; \
+fi;
+endef
 
 # Tests wait more than they compute, so four processes suit even two cores; tests/order.py says which takes what.
 PARALLEL = -n 4
 
-test: install chromium  ## Check style, types and imports, and run all tests.
-	@failed=; $(LINT) $(call gate,pytest,pytest $(PARALLEL)) $(verdict)
+test: install chromium  ## Check style, types and imports, of scripts too, and run all tests.
+	@failed=; $(LINT) $(call gate,scripts,node --test --test-reporter=dot tests/js/*.test.js) \
+	$(call gate,pytest,pytest $(PARALLEL)) $(verdict)
 
-lint: install  ## Check style, types and imports alone.
+lint: install  ## Check style, types and imports alone, of scripts too.
 	@failed=; $(LINT) $(verdict)
 
 chaos: install  ## Kill, stop, lock and flood at random under fifty live matches, for 120 s or SECONDS=3600; prints a table.

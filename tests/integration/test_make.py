@@ -9,7 +9,7 @@ import pytest
 
 from tests.stack import PATIENCE, ROOT
 
-PROGRAMS = ("python", "ruff", "mypy", "lint-imports", "pytest")
+PROGRAMS = ("python", "ruff", "mypy", "lint-imports", "node", "npm", "pytest")
 
 
 class Project:
@@ -17,11 +17,12 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "package-lock.json"):
             shutil.copy(ROOT / name, folder)
         for name in PROGRAMS:
             self.put(f".venv/bin/{name}", f'echo "{name} $* [$PIP_TARGET$PYTHONPATH]" >> calls; echo "{name} ran"')
         self.put("path/chromium", "")
+        (folder / "node_modules").mkdir()
 
     def put(self, name: str, script: str) -> None:
         path = self.folder / name
@@ -87,11 +88,15 @@ def test_a_python_that_is_too_old_is_one_line_that_says_the_remedy(project: Proj
 def test_tests_run_after_all_other_gates_and_have_the_last_word(project: Project) -> None:
     done = project.make("test")
     assert done.returncode == 0
-    assert [line.split(" [")[0] for line in project.calls().splitlines()][-5:] == [
+    assert [line.split(" [")[0] for line in project.calls().splitlines()][-9:] == [
         "ruff check",
         "ruff format --check",
         "mypy ",
         "lint-imports ",
+        "npm ci --no-progress",
+        "node node_modules/typescript/bin/tsc",
+        "node node_modules/@biomejs/biome/bin/biome lint --error-on-warnings",
+        "node --test --test-reporter=dot tests/js/*.test.js",
         "pytest -n 4",
     ]
     assert done.stdout.splitlines()[-1] == "pytest ran"
@@ -103,3 +108,33 @@ def test_a_gate_that_fails_is_named_and_keeps_no_other_from_running(project: Pro
     assert done.returncode != 0
     assert "pytest ran" in done.stdout
     assert "Failed: mypy\n" in done.stderr
+
+
+def test_tools_for_scripts_are_installed_once_and_again_only_when_the_lock_file_changes(project: Project) -> None:
+    project.make("lint")
+    assert "npm ci" in project.calls()
+    project.make("lint")
+    assert "npm ci" not in project.calls()
+    with (project.folder / "package-lock.json").open("a") as lock:
+        lock.write("\n")
+    project.make("lint")
+    assert "npm ci" in project.calls()
+
+
+def test_without_the_registry_of_npm_the_checks_of_scripts_are_skipped_in_one_line(project: Project) -> None:
+    project.put(".venv/bin/npm", "echo no network >&2; exit 1")
+    done = project.make("test", REQUIRE_SERVICES="")
+    assert done.returncode == 0
+    (line,) = [line for line in done.stdout.splitlines() if "Skipping" in line]
+    assert line.startswith("Skipping the type check and the lint of static/js: npm could not install TypeScript")
+    assert line.endswith("'.venv/bin/npm ci' says why.")
+    assert "tsc" not in project.calls()
+    assert "node --test" in project.calls()
+
+
+def test_where_services_are_required_the_checks_of_scripts_are_too(project: Project) -> None:
+    project.put(".venv/bin/npm", "echo no network >&2; exit 1")
+    done = project.make("lint", REQUIRE_SERVICES="1")
+    assert done.returncode != 0
+    assert "no network" in done.stdout
+    assert "Failed: npm\n" in done.stderr

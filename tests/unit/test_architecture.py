@@ -8,7 +8,8 @@ from pathlib import Path
 from app.config import ROOT, Settings
 
 TEXT = (ROOT / "docs/architecture.md").read_text()
-FOLDERS = ("app", "training", "workers", "bench", "scripts", "docs", "data", "static", "templates", "translations")
+CODE = ("app", "training", "workers", "bench", "scripts", "tests")
+FOLDERS = (*CODE, "docs", "data", "static", "templates", "translations")
 COMMANDS = ("flask ", "make ", "python -m ", "celery ", "gunicorn ")  # tests/integration/test_commands.py knows these
 
 
@@ -49,7 +50,7 @@ def has(module: str, name: str) -> bool:
 def exists(name: str) -> bool:
     if route := re.fullmatch(r"(GET|POST) (/\w+)(/\w+)", name):
         return all(f'{part}"' in sources() for part in (f'url_prefix="{route[2]}', f'.{route[1].lower()}("{route[3]}'))
-    if re.search(r"/$|\.(py|js|css|html|md|txt|toml|yml)$", name):
+    if re.search(r"/$|\.(py|js|json|css|html|md|txt|toml|yml)$", name):
         return is_a_path(name)
     if dotted := re.fullmatch(r"([\w/]+)\.(\w+)(\(\))?", name):
         return has(dotted[1], dotted[2])

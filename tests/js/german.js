@@ -1,0 +1,3 @@
+// A page in German, for Node.
+
+process.env.PAGE_LANGUAGE = "de";
