@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from app.players.base import BUSY, DENIED, Kind
+from app.failures import BUSY, DENIED, FailureKind
 
 STOP, LENGTH = "stop", "length"  # why an answer ended: the model said so, or it may not be longer
 
@@ -33,7 +33,7 @@ class GenerationFailure(NamedTuple):
     """Why there is no answer, in one line, and what may help."""
 
     what: str
-    kind: Kind
+    kind: FailureKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 class UnusableCheckpoint(Exception):
     """The checkpoint cannot be played with, or not just now. The message is one line."""
 
-    def __init__(self, what: str, kind: Kind = DENIED) -> None:
+    def __init__(self, what: str, kind: FailureKind = DENIED) -> None:
         super().__init__(what)
         self.failure = GenerationFailure(what, kind)
 

@@ -14,6 +14,7 @@ from transformers import DynamicCache, GenerationConfig
 from transformers.cache_utils import DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
+from app.failures import REFUSED
 from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
@@ -28,7 +29,6 @@ from app.inference.requests import (
     UnusableCheckpoint,
     is_out_of_memory,
 )
-from app.players.base import REFUSED
 from training import checkpoints
 from training.errors import TrainingRefused, one_line
 from training.rendering import Renderer, control_tokens

@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from app.failures import BUSY
 from app.inference.requests import (
     Checkpoint,
     Completion,
@@ -25,7 +26,6 @@ from app.inference.requests import (
     UnusableCheckpoint,
     is_out_of_memory,
 )
-from app.players.base import BUSY
 
 MOST_ENGINES = 4  # of a process, beyond which an idle one goes
 # Read when torch is loaded. Threads that wait for the next operation in a loop would keep whoever else has work from

@@ -16,13 +16,14 @@ from typing import Any, cast
 
 import structlog
 
+from app.failures import BUSY, DENIED
 from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move
 from app.matches.store import generation_row
 from app.matches.stored import StoredMatch, StoredSeat, opened
 from app.players import make_player
-from app.players.base import BUSY, DENIED, Generation, InstantPlayer, ModelPlayer, PlayerFailed
+from app.players.base import Generation, InstantPlayer, ModelPlayer, PlayerFailed
 
 log = structlog.get_logger()
 

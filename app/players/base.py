@@ -8,17 +8,13 @@ answer how it came about.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from app.errors import AppError
+from app.failures import BUSY, FailureKind
 from app.games.base import JSON, View
 
 Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given
-
-Kind = Literal["busy", "denied", "refused"]
-BUSY: Kind = "busy"  # the server is away, overloaded or talks nonsense: another try later may do
-DENIED: Kind = "denied"  # no call will be answered until a person has mended key, account, address or name
-REFUSED: Kind = "refused"  # this very request will never be answered, as when the context is too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class PlayerFailed(AppError):
 
     code = "player_failed"
 
-    def __init__(self, message: str, generation: Generation, kind: Kind = BUSY) -> None:
+    def __init__(self, message: str, generation: Generation, kind: FailureKind = BUSY) -> None:
         super().__init__(message)
         self.generation = generation
         self.kind = kind

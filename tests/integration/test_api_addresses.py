@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from app.errors import Invalid
+from app.failures import DENIED
 from app.games import find_game
 from app.players.api import client as api_client
 from app.players.api import player as api_player
 from app.players.api.addresses import check_host, check_key_variable
 from app.players.api.options import read_options
-from app.players.base import DENIED, PlayerFailed, PlayerSpec
+from app.players.base import PlayerFailed, PlayerSpec
 from tests.stub_openai import KEY, Reply, StubServer
 
 PROMPT = {"style": "full", "template": "full-1"}

@@ -10,11 +10,12 @@ import time
 
 import pytest
 
+from app.failures import BUSY, DENIED, REFUSED
 from app.games import find_game
 from app.games.base import View
 from app.players.api import client as api_client
 from app.players.api import player as api_player
-from app.players.base import BUSY, DENIED, REFUSED, Generation, PlayerFailed, PlayerSpec
+from app.players.base import Generation, PlayerFailed, PlayerSpec
 from tests.stack import PATIENCE
 from tests.stub_openai import GARBAGE, HALF, Reply, Step, StubServer, hanging, rate_limited
 

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from app.config import ROOT, Settings
 from app.extensions import reading, writing
+from app.failures import BUSY, DENIED, REFUSED
 from app.inference import runner as models
 from app.inference import scheduler as engines
 from app.inference.batch import Batch
@@ -27,7 +28,7 @@ from app.matches import live
 from app.matches.stored import StoredSeat, load
 from app.matches.turns import WorkerContext, play_turn
 from app.models import GenerationRow
-from app.players.base import BUSY, DENIED, REFUSED, PlayerFailed, PlayerSpec
+from app.players.base import PlayerFailed, PlayerSpec
 from app.players.local.player import LocalPlayer, make
 from app.players.prompts import default_prompt
 from app.registry import get_model, set_usable_in_rounds

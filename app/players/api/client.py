@@ -35,10 +35,10 @@ from aiohttp import (
 from app import __version__
 from app.config import load_settings
 from app.errors import Invalid
+from app.failures import BUSY, DENIED, REFUSED, FailureKind
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_host, open_socket
 from app.players.api.limits import RateLimits
-from app.players.base import BUSY, DENIED, REFUSED, Kind
 
 CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
 MOST_ANSWER = 8_000_000  # bytes, unpacked; the longest answers have some ten thousand
@@ -81,7 +81,7 @@ class ChatFailure(NamedTuple):
     """Why there is none. `what` may quote the server, and with it the key."""
 
     what: str
-    kind: Kind
+    kind: FailureKind
     retries: int = 0
     latency: float = 0.0
 
@@ -90,7 +90,7 @@ class _FailedAttempt(NamedTuple):
     """An attempt that brought nothing."""
 
     what: str
-    kind: Kind
+    kind: FailureKind
     again: bool
     wait: float | None = None  # seconds, as the server orders
     for_all: bool = False  # the order is meant for every request to the model
@@ -300,7 +300,7 @@ def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _FailedAtte
     return _FailedAttempt(f"expected an answer, got HTTP {status}: {_words(body)}", kind, again, wait, for_all, used=0)
 
 
-def _verdict(status: int) -> tuple[Kind, bool]:
+def _verdict(status: int) -> tuple[FailureKind, bool]:
     """What a status says of later calls, and whether this one is worth another attempt."""
     if status in _TRY_AGAIN or status >= 500:
         return BUSY, True

@@ -14,13 +14,14 @@ from typing import Any
 
 from aiohttp import ClientTimeout
 
+from app.failures import DENIED
 from app.games.base import JSON, View
 from app.players import prompts
 from app.players.api.addresses import host_of
 from app.players.api.client import CONNECT_SECONDS, ChatFailure, ChatRequest, ChatResponse, client, count
 from app.players.api.options import ApiOptions, read_options
 from app.players.api.redaction import without_key
-from app.players.base import DENIED, Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
+from app.players.base import Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
 
 LONGEST_ERROR = 300  # characters
 _BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answer
