@@ -1,4 +1,4 @@
-"""Analyses as CSV: a row a round, a row a model in it, and a row an iteration of a campaign and evaluation. Pure.
+"""Analyses as CSV: a row a round, a row a model in it, and a row an iteration of a campaign and evaluation.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose analysis has a row an iteration.
 """

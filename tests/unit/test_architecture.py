@@ -2,6 +2,8 @@
 
 import ast
 import re
+import tomllib
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -68,3 +70,22 @@ def test_every_name_between_backticks_is_there() -> None:
 def test_a_name_that_is_gone_would_be_found() -> None:
     gone = ("web/nothing.py", "app/nowhere/", "record.append", "live.no_such", "Game.sight", "NO_SETTING", "no_word")
     assert [name for name in gone if exists(name)] == []
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """Every module of the product by its dotted name, parsed."""
+    for folder in ("app", "training", "workers"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            yield name, ast.parse(path.read_text())
+
+
+def test_what_calls_itself_pure_is_in_the_contract_that_checks_it() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (checked,) = [each["source_modules"] for each in contracts if each["name"].startswith("What is pure ")]
+    pure = [
+        name for name, tree in modules() if re.search(r"\bPure\b", (ast.get_docstring(tree) or "").partition("\n\n")[0])
+    ]
+    assert pure
+    covered = tuple(f"{module}." for module in checked)
+    assert [name for name in pure if not f"{name}.".startswith(covered)] == []
