@@ -89,3 +89,15 @@ def test_what_calls_itself_pure_is_in_the_contract_that_checks_it() -> None:
     assert pure
     covered = tuple(f"{module}." for module in checked)
     assert [name for name in pure if not f"{name}.".startswith(covered)] == []
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    # Config and State are what the contract of games names; a private class is nobody else's business.
+    found: dict[str, list[str]] = {}
+    for module, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                if module.startswith("app.games.") and node.name in ("Config", "State"):
+                    continue
+                found.setdefault(node.name, []).append(module)
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
