@@ -1,4 +1,4 @@
-"""docs/architecture.md names nothing that is not there."""
+"""What documents and pyproject.toml say of the code is so: names, paths, contracts."""
 
 import ast
 import re
@@ -6,6 +6,8 @@ import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+
+import pytest
 
 from app.config import ROOT, Settings
 
@@ -101,3 +103,16 @@ def test_every_class_has_a_name_of_its_own() -> None:
                     continue
                 found.setdefault(node.name, []).append(module)
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def documents() -> list[Path]:
+    return [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: path.name)
+def test_every_source_file_that_a_document_names_is_there(document: Path) -> None:
+    prose = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    names = set(re.findall(r"`([\w./*-]+\.(?:py|js|css|html|toml))`", prose))
+    if document.name == "adding-a-game.md":  # its reader writes the files of a third game, chain
+        names = {name for name in names if "chain" not in name}
+    assert [name for name in sorted(names) if not (is_a_path(name) or list(ROOT.glob(name)))] == []
