@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app import leases, states
 from app.campaigns.material import Parted
 from app.campaigns.spec import CampaignSpec
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import Conflict, Invalid, NotFound, Phrase, shown
 from app.finetuning.config import check_model_name, read_config
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
 from app.registry import find_round_model
@@ -32,7 +32,9 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     base = find_round_model(session, spec.game, spec.base)
     if base.kind != "local":
         raise Invalid(
-            f"base: expected a local model, which has weights to train, got {base.name}, which is {base.kind}"
+            "base",
+            expected=Phrase("a local model, which has weights to train"),
+            got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
         )
     read_config(spec.method, spec.training)
     _check_partner(session, spec)
@@ -43,8 +45,14 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     taken = session.scalar(select(LanguageModel.name).where(LanguageModel.name.in_(names)).limit(1))
     twin = session.scalar(select(Campaign.id).where(Campaign.name == name, Campaign.status.in_(states.LIVE)).limit(1))
     if taken is not None or twin is not None:
-        whose = f"whose model {taken} is there already" if taken else f"which campaign {twin} has, and it is not over"
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}, {whose}")
+        got = (
+            Phrase("%(name)s, whose model %(model)s is there already", name=shown(name), model=taken)
+            if taken
+            else Phrase(
+                "%(name)s, which campaign %(campaign)s has, and it is not over", name=shown(name), campaign=twin
+            )
+        )
+        raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
     row = Campaign(
         name=name,
         game=spec.game,
@@ -70,9 +78,9 @@ def _check_partner(session: Session, spec: CampaignSpec) -> None:
     try:
         find_round_model(session, spec.game, spec.partner)
     except NotFound as error:
-        raise Invalid(f"partner: {error.message.partition(': ')[2]}; or none") from None
+        raise Invalid("partner", **{**error.parts, "remedy": Phrase("or none")}) from None
     if spec.partner == spec.base:
-        raise Invalid(f"partner: expected another model than the base, or none, got {shown(spec.partner)}")
+        raise Invalid("partner", expected=Phrase("another model than the base, or none"), got=spec.partner)
 
 
 def _default_name(session: Session, spec: CampaignSpec) -> str:
@@ -93,7 +101,10 @@ def get_campaign(session: Session, campaign_id: int) -> Campaign:
     row = session.get(Campaign, campaign_id) if 0 < campaign_id < 2**31 else None
     if row is None:
         raise NotFound(
-            f"campaign: expected the number of one that exists, got {campaign_id}; `flask campaign list` shows them"
+            "campaign",
+            expected=Phrase("the number of one that exists"),
+            got=campaign_id,
+            remedy=Phrase("`flask campaign list` shows them"),
         )
     return row
 
@@ -161,7 +172,9 @@ def fail(row: Campaign, error: str) -> None:
 def cancel(session: Session, campaign_id: int) -> Campaign:
     """Ask for a campaign to stop; what it has made stays. Raises NotFound, and Conflict when it is over."""
     row = get_campaign(session, campaign_id)
-    if leases.request_stop(session, row, f"campaign {campaign_id}", "running"):
+    if leases.request_stop(
+        session, row, Phrase("campaign %(number)s", number=campaign_id), Phrase("one that is running")
+    ):
         settle_cancelled(session)
         session.refresh(row)
     return row
@@ -179,9 +192,19 @@ def resume(session: Session, campaign_id: int, *, queued: bool) -> Campaign:
     row = get_campaign(session, campaign_id)
     session.refresh(row, with_for_update=True)
     if row.status == states.DONE:
-        raise Conflict(f"campaign {campaign_id}: expected one with something left to do, got one that is done")
+        raise Conflict(
+            "campaign",
+            expected=Phrase("one with something left to do"),
+            got=Phrase("one that is done"),
+            subject=Phrase("campaign %(number)s", number=campaign_id),
+        )
     if row.status == states.CANCELLING or (row.status in states.OPEN and leases.is_held(row)):
-        raise Conflict(f"campaign {campaign_id}: expected one that nobody is at, got one that is {row.status}")
+        raise Conflict(
+            "campaign",
+            expected=Phrase("one that nobody is at"),
+            got=Phrase("one that is %(status)s", status=Phrase(row.status)),
+            subject=Phrase("campaign %(number)s", number=campaign_id),
+        )
     row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
     session.flush()
     return row

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app import leases, states
 from app.datasets.store import find_dataset, path_of
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import Conflict, Invalid, NotFound, Phrase, either, shown
 from app.finetuning.config import BACKENDS, LOCAL, TINY, check_model_name, read_config, read_method
 from app.finetuning.files import JobFiles
 from app.models import Dataset, LanguageModel, TrainingJob
@@ -47,7 +47,7 @@ def create(session: Session, wish: TrainingSpec, *, queued: bool, home: Path | N
     """
     method = read_method(wish.method)
     if wish.backend not in BACKENDS:
-        raise Invalid(f"backend: expected {' or '.join(BACKENDS)}, got {shown(wish.backend)}")
+        raise Invalid("backend", expected=either(BACKENDS), got=wish.backend)
     config = read_config(method, wish.config)
     dataset = find_dataset(session, wish.dataset)
     base = _base(session, method, wish.base)
@@ -76,25 +76,42 @@ def create(session: Session, wish: TrainingSpec, *, queued: bool, home: Path | N
 def _base(session: Session, method: str, name: str | None) -> LanguageModel | None:
     if method == TINY:
         if name:
-            raise Invalid(f"base: expected none with {TINY}, which begins from nothing, got {shown(name)}")
+            raise Invalid(
+                "base", expected=Phrase("none with %(method)s, which begins from nothing", method=TINY), got=name
+            )
         return None
     if not name:
-        raise Invalid(f"base: expected the local model that {method} goes on from, got none")
+        raise Invalid(
+            "base", expected=Phrase("the local model that %(method)s goes on from", method=method), got=Phrase("none")
+        )
     base = get_model(session, name)
     if base.kind != LOCAL:
-        raise Invalid(f"base: expected a local model, which has weights to train, got {name}, which is {base.kind}")
+        raise Invalid(
+            "base",
+            expected=Phrase("a local model, which has weights to train"),
+            got=Phrase("%(name)s, which is %(kind)s", name=name, kind=base.kind),
+        )
     return base
 
 
 def _refuse_taken(session: Session, name: str, but: int | None = None) -> None:
     """Raises Conflict for a name that a model has or another open job will give."""
     if name == PERSON or session.scalar(select(LanguageModel.id).where(LanguageModel.name == name)) is not None:
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
+        raise Conflict(
+            "name",
+            expected=Phrase("one that is not taken"),
+            got=name,
+            remedy=Phrase("`flask model list` shows them all"),
+        )
     other = select(TrainingJob.id).where(
         TrainingJob.name == name, TrainingJob.status.in_(states.LIVE), TrainingJob.id != (but or 0)
     )
     if (number := session.scalar(other.limit(1))) is not None:
-        raise Conflict(f"name: expected one that no other job makes, got {shown(name)}, which job {number} does")
+        raise Conflict(
+            "name",
+            expected=Phrase("one that no other job makes"),
+            got=Phrase("%(name)s, which job %(number)s does", name=shown(name), number=number),
+        )
 
 
 def _look_for_files(home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
@@ -102,14 +119,24 @@ def _look_for_files(home: Path, dataset: Dataset, base: LanguageModel | None, na
     if base is not None:
         base_folder(home, base)
     if (output := JobFiles(home, 0, name).output).exists():
-        raise Conflict(f"name: expected one without a checkpoint, got {shown(name)}, which has {output}; remove it")
+        raise Conflict(
+            "name",
+            expected=Phrase("one without a checkpoint"),
+            got=Phrase("%(name)s, which has %(output)s", name=shown(name), output=output),
+            remedy=Phrase("remove it"),
+        )
 
 
 def base_folder(home: Path, base: LanguageModel) -> Path:
     """The checkpoint of a local model. Raises NotFound when it was taken away."""
     folder = resolve(home, read_options(base.options).path)
     if not folder.is_dir():
-        raise NotFound(f"base: expected the checkpoint of {base.name} in {folder}, got none there; put it back")
+        raise NotFound(
+            "base",
+            expected=Phrase("the checkpoint of %(name)s in %(folder)s", name=base.name, folder=folder),
+            got=Phrase("none there"),
+            remedy=Phrase("put it back"),
+        )
     return folder
 
 
@@ -117,7 +144,12 @@ def get_job(session: Session, job_id: int) -> TrainingJob:
     """The job of that number. Raises NotFound."""
     row = session.get(TrainingJob, job_id) if 0 < job_id < 2**31 else None
     if row is None:
-        raise NotFound(f"job: expected the number of one that exists, got {job_id}; `flask job list` shows them")
+        raise NotFound(
+            "job",
+            expected=Phrase("the number of one that exists"),
+            got=job_id,
+            remedy=Phrase("`flask job list` shows them"),
+        )
     return row
 
 
@@ -217,7 +249,9 @@ def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
 def cancel(session: Session, job_id: int) -> TrainingJob:
     """Ask whoever runs a job to stop; its last checkpoint stays. Raises NotFound, and Conflict when it is over."""
     row = get_job(session, job_id)
-    if leases.request_stop(session, row, f"job {job_id}", "waiting or running"):
+    if leases.request_stop(
+        session, row, Phrase("job %(number)s", number=job_id), Phrase("one that is waiting or running")
+    ):
         settle_cancelled(session, job_id)
         session.refresh(row)
     return row
@@ -247,11 +281,27 @@ def resume(session: Session, job_id: int, *, queued: bool) -> TrainingJob:
     row = get_job(session, job_id)
     session.refresh(row, with_for_update=True)
     if row.status == states.DONE:
-        raise Conflict(f"job {job_id}: expected one that is not done, got one that made {row.name}")
+        raise Conflict(
+            "job",
+            expected=Phrase("one that is not done"),
+            got=Phrase("one that made %(name)s", name=row.name),
+            subject=Phrase("job %(number)s", number=job_id),
+        )
     if row.status == states.CANCELLING:
-        raise Conflict(f"job {job_id}: expected one that nobody runs, got one that is just being cancelled")
+        raise Conflict(
+            "job",
+            expected=Phrase("one that nobody runs"),
+            got=Phrase("one that is just being cancelled"),
+            subject=Phrase("job %(number)s", number=job_id),
+        )
     if leases.is_held(row):
-        raise Conflict(f"job {job_id}: expected one that nobody runs, got one that is running; cancel it first")
+        raise Conflict(
+            "job",
+            expected=Phrase("one that nobody runs"),
+            got=Phrase("one that is running"),
+            remedy=Phrase("cancel it first"),
+            subject=Phrase("job %(number)s", number=job_id),
+        )
     _refuse_taken(session, row.name, but=row.id)
     row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
     row.lease_owner, row.lease_until, row.lease_count = None, None, 0

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, and_, exists, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import leases, states
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import Conflict, Invalid, NotFound, Phrase, either
 from app.games import find_game
 from app.games.base import JSON, whole_number
 from app.models import LanguageModel, RoundMaterial, RoundRange, RoundRow
@@ -95,9 +95,9 @@ def _new_row(wish: RoundSpec, models: Sequence[LanguageModel], queued: bool) -> 
     game = find_game(wish.game)
     matches = whole_number(wish.matches, "matches", 1, MOST_MATCHES)
     if wish.swap_seats and matches % 2:
-        raise Invalid(f"matches: expected an even number where seats are swapped, got {matches}")
+        raise Invalid("matches", expected=Phrase("an even number where seats are swapped"), got=matches)
     if wish.pick not in PICKS:
-        raise Invalid(f"pick: expected {' or '.join(PICKS)}, got {shown(wish.pick)}")
+        raise Invalid("pick", expected=either(PICKS), got=wish.pick)
     sampling = read_sampling(wish.sampling)
     for model in models:
         read_options(spec_of(model, sampling))  # refused here rather than by every worker
@@ -126,14 +126,20 @@ def _checked_config(game: Any, wish: RoundSpec) -> JSON:
     read = game.config(config).to_json()
     drawn = {"negotiation": "counts", "taboo": "word"}.get(game.name)
     if wish.material is not None and drawn in read:
-        raise Invalid(f"config: expected no {drawn} where {wish.material.source} gives each match its own, got one")
+        raise Invalid(
+            "config",
+            expected=Phrase(
+                "no %(drawn)s where %(source)s gives each match its own", drawn=drawn, source=wish.material.source
+            ),
+            got=Phrase("one"),
+        )
     return config
 
 
 def _name(wish: RoundSpec) -> str:
     name = " ".join(wish.name.split())
     if len(name) > 120 or not name.isprintable():
-        raise Invalid(f"name: expected at most 120 characters on one line, got {shown(wish.name)}")
+        raise Invalid("name", expected=Phrase("at most 120 characters on one line"), got=wish.name)
     return name or f"{wish.models[0]} and {wish.models[1]}"
 
 
@@ -141,7 +147,12 @@ def get_round(session: Session, round_id: int) -> RoundRow:
     """The round of that number. Raises NotFound."""
     row = session.get(RoundRow, round_id) if 0 < round_id < 2**31 else None
     if row is None:
-        raise NotFound(f"round: expected the number of one that exists, got {round_id}; `flask round list` shows them")
+        raise NotFound(
+            "round",
+            expected=Phrase("the number of one that exists"),
+            got=round_id,
+            remedy=Phrase("`flask round list` shows them"),
+        )
     return row
 
 
@@ -224,7 +235,9 @@ def away_seconds(row: RoundRow, model_id: int) -> float | None:
 def cancel(session: Session, round_id: int) -> RoundRow:
     """Ask whoever plays a round to stop; what was played stays. Raises NotFound, and Conflict when it is over."""
     row = get_round(session, round_id)
-    if leases.request_stop(session, row, f"round {round_id}", "being played"):
+    if leases.request_stop(
+        session, row, Phrase("round %(number)s", number=round_id), Phrase("one that is being played")
+    ):
         settle_cancelled(session, round_id)
         session.refresh(row)
     return row
@@ -243,12 +256,26 @@ def resume(session: Session, round_id: int, *, queued: bool) -> RoundRow:
     row = get_round(session, round_id)
     session.refresh(row, with_for_update=True)
     if row.source != SELFPLAY or row.status == states.DONE:
-        raise Conflict(f"round {round_id}: expected one with matches left to play, got one that is done")
+        raise Conflict(
+            "round",
+            expected=Phrase("one with matches left to play"),
+            got=Phrase("one that is done"),
+            subject=Phrase("round %(number)s", number=round_id),
+        )
     if row.status == states.CANCELLING:
-        raise Conflict(f"round {round_id}: expected one that nobody plays, got one that is just being cancelled")
+        raise Conflict(
+            "round",
+            expected=Phrase("one that nobody plays"),
+            got=Phrase("one that is just being cancelled"),
+            subject=Phrase("round %(number)s", number=round_id),
+        )
     if ranges.has_workers(session, round_id) and row.queued != queued:
         raise Conflict(
-            f"round {round_id}: expected one that nobody plays, got one that is being played; cancel it first"
+            "round",
+            expected=Phrase("one that nobody plays"),
+            got=Phrase("one that is being played"),
+            remedy=Phrase("cancel it first"),
+            subject=Phrase("round %(number)s", number=round_id),
         )
     row.status, row.queued, row.ended_at, row.error, row.rung_at = states.WAITING, queued, None, None, None
     row.away_model_id = row.away_since = row.retry_at = None
