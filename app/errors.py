@@ -85,15 +85,11 @@ class FieldError(AppError):
         self,
         field: str | None,
         *,
-        expected: Phrase | str | None = None,
-        got: object = None,
+        expected: Phrase | str,
+        got: object,
         remedy: Phrase | str | None = None,
         subject: object = None,
-        code: str | None = None,
     ) -> None:
-        if expected is None:  # the whole message, where a module still gives it in one piece
-            super().__init__(field or "", code=code)
-            return
         self.field = field
         self.parts: dict[str, Any] = {"expected": expected, "got": got, "remedy": remedy, "subject": subject}
         super().__init__(self.line())
