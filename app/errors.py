@@ -44,7 +44,8 @@ def render(value: object, translate: Callable[[str], str] = str, label: Callable
     if isinstance(value, Phrase):
         return value.render(translate, label)
     if isinstance(value, FieldName):
-        return str(value) if label(value) == value else f"“{label(value)}”"
+        own = label(value)
+        return own if own == value else Phrase("“%(label)s”", label=Verbatim(own)).render(translate)
     return str(value)
 
 
@@ -70,6 +71,14 @@ class AppError(Exception):
         super().__init__(self.message)
         if code is not None:
             self.code = code
+
+    def line(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
+        """The error in one line, its phrases put through `translate` and the names of fields through `label`."""
+        return render(self.text, translate, label)
+
+    def is_translatable(self) -> bool:
+        """Whether all of it is phrases and names, so that no English is left in a translated line."""
+        return isinstance(self.text, Phrase)
 
 
 class FieldError(AppError):
@@ -98,7 +107,6 @@ class FieldError(AppError):
         return partial(type(self), self.field, **self.parts), ()
 
     def line(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
-        """The error in one line, its phrases put through `translate` and the names of fields through `label`."""
         expected, got, remedy, subject = self.parts.values()
         came = got if isinstance(got, Phrase | Verbatim) else shown(got)
         line = Phrase("expected %(expected)s, got %(got)s", expected=expected, got=came).render(translate, label)
@@ -109,7 +117,6 @@ class FieldError(AppError):
         return line if self.field is None else f"{label(self.field)}: {line}"
 
     def is_translatable(self) -> bool:
-        """Whether all of it is phrases and names, so that no English is left in a translated line."""
         return all(isinstance(self.parts[name], Phrase | Verbatim | None) for name in ("expected", "remedy"))
 
     def at(self, place: object) -> Self:

@@ -9,7 +9,7 @@ from flask_babel import get_locale, gettext
 from markupsafe import Markup
 
 from app.config import ENGLISH
-from app.errors import AppError, FieldError
+from app.errors import AppError
 from app.web.translations import N_
 
 LABELS: Mapping[str, str] = {
@@ -33,19 +33,17 @@ LABELS: Mapping[str, str] = {
 _ENGLISH = Markup(' lang="en"')  # for the element that holds the text
 
 
-def error_text(error: AppError) -> str:
-    """An error in one line, with the labels of fields: in the page's language, or else whole in English."""
-    if isinstance(error, FieldError):
-        return error.line(str if _is_english(error) else gettext, _label)
-    return str(gettext(error.message))
+def error_text(error: AppError, *, labels: bool = False) -> str:
+    """An error in one line, in the page's language or else whole in English; with `labels`, as a form calls fields."""
+    return error.line(str if _is_english(error) else gettext, _label if labels else str)
 
 
 def error_lang(error: AppError) -> str:
     """The attribute of the element that shows `error_text`: it says so where the text is English."""
-    return _ENGLISH if isinstance(error, FieldError) and _is_english(error) else ""
+    return _ENGLISH if _is_english(error) else ""
 
 
-def _is_english(error: FieldError) -> bool:
+def _is_english(error: AppError) -> bool:
     return str(get_locale() or ENGLISH) == ENGLISH or not error.is_translatable()
 
 
