@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash, generate_password_hash
 
-from app.errors import Conflict, Invalid, NotAllowed, NotFound, check_name, shown
+from app.errors import Conflict, Invalid, NotAllowed, NotFound, Phrase, check_name
 from app.models import LoginLink, User, UserSession
 
 FIRST_USER = "admin"
@@ -19,14 +19,19 @@ SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200  # characters
 # Source: OWASP Password Storage Cheat Sheet, scrypt with N = 2^15, r = 8, p = 3 (32 MiB).
 _METHOD = "scrypt:32768:8:3"
 _NOBODY = f"{_METHOD}$nobody${'0' * 128}"  # the hash of no password; comparing with it takes as long as with a real one
-_SPENT = "This link has been used or is too old. `flask user link NAME` prints a new one."
+_SPENT = Phrase("This link has been used or is too old. `flask user link NAME` prints a new one.")
 
 
 def check_new_name(session: Session, name: str) -> None:
     """Raises Invalid for what cannot be a name, Conflict for one that is taken."""
     check_name("name", name)
     if session.scalar(select(User.id).where(User.name == name)) is not None:
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask user link` signs that one in")
+        raise Conflict(
+            "name",
+            expected=Phrase("one that is not taken"),
+            got=name,
+            remedy=Phrase("`flask user link` signs that one in"),
+        )
 
 
 def create_user(session: Session, name: str, password: str | None, now: datetime) -> User:
@@ -43,7 +48,7 @@ def find_user(session: Session, name: str) -> User:
     users = {user.name: user for user in session.scalars(select(User).order_by(User.name))}
     if name not in users:
         known = ", ".join(users) or "nobody yet"
-        raise NotFound(f"name: expected one of the experimenters ({known}), got {shown(name)}")
+        raise NotFound("name", expected=Phrase("one of the experimenters (%(known)s)", known=known), got=name)
     return users[name]
 
 
@@ -51,7 +56,12 @@ def remove_user(session: Session, name: str) -> None:
     """Take an experimenter away, with the links that sign in. Raises NotFound, and Conflict for the only one."""
     user = find_user(session, name)
     if session.scalar(select(func.count()).select_from(User)) == 1:
-        raise Conflict(f"name: expected one of several experimenters, got {name}, the only one; add another one first")
+        raise Conflict(
+            "name",
+            expected=Phrase("one of several experimenters"),
+            got=Phrase("%(name)s, the only one", name=name),
+            remedy=Phrase("add another one first"),
+        )
     session.delete(user)
     session.flush()
 
@@ -63,8 +73,14 @@ def hash_password(password: str) -> str:
     """What is kept of a password. Takes a tenth of a second, on purpose. Raises Invalid, which does not repeat it."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise Invalid(
-            f"password: expected {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters, got {len(password)};"
-            " a few words in a row make a good one"
+            "password",
+            expected=Phrase(
+                "%(shortest)s to %(longest)s characters",
+                shortest=SHORTEST_PASSWORD,
+                longest=LONGEST_PASSWORD,
+            ),
+            got=len(password),
+            remedy=Phrase("a few words in a row make a good one"),
         )
     return generate_password_hash(password, method=_METHOD)
 

@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim, shown
 
 ROOT = Path(__file__).resolve().parent.parent
 TRANSLATIONS = ROOT / "translations"
@@ -147,8 +147,10 @@ class Settings(BaseSettings):
         path = self.home / "run" / "redis.sock"
         if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
             raise Invalid(
-                f"PARLOR_HOME: expected a path of at most {_LONGEST_SOCKET_PATH - 15} bytes (the broker's socket lies"
-                f" in it), got {self.home}; choose a shorter one or set REDIS_URL"
+                "PARLOR_HOME",
+                expected=f"a path of at most {_LONGEST_SOCKET_PATH - 15} bytes (the broker's socket lies in it)",
+                got=Verbatim(self.home),
+                remedy="choose a shorter one or set REDIS_URL",
             )
         return path
 
@@ -223,13 +225,13 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     """The settings from the environment, with `overrides` on top. Raises Invalid in one line."""
     folder = str((overrides or {}).get("SETTINGS_FOLDER") or os.environ.get("SETTINGS_FOLDER") or "")
     if folder and not Path(folder).is_dir():
-        raise Invalid(f"SETTINGS_FOLDER: expected a folder, got {shown(folder)}")
+        raise Invalid("SETTINGS_FOLDER", expected="a folder", got=folder)
     try:
         return Settings(**{**(overrides or {}), "_secrets_dir": folder or None})
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"
-        message = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+        message = first["msg"].removeprefix("Value error, ").replace("Input should be ", "").removeprefix("expected ")
         # A URL may hold a password, and what was meant to be one may, too.
         came = "another" if name.endswith(("_URL", "_KEY")) else shown(first["input"])
-        raise Invalid(f"{name}: {message}, got {came}") from None
+        raise Invalid(name, expected=message, got=Verbatim(came)) from None

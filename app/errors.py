@@ -1,8 +1,61 @@
 """The errors that Parlor raises on purpose: each says what was expected, what came and what to do.
 
 The edges turn them into their own shape, in one place each: an HTTP status and `{error: {code, message}}`,
-a socket acknowledgement, or one line and exit code 2 on the command line.
+a socket acknowledgement, one line and exit code 2 on the command line, or a mark at the field of a form, in the
+page's language. Nothing here knows a language: a `Phrase` keeps its values apart so that an edge can translate it.
 """
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Self
+
+
+class Verbatim(str):
+    """Text that is shown as it is: a name, a figure, what another program wrote."""
+
+
+class FieldName(Verbatim):
+    """The name of a field inside a phrase: a page shows the field's label in quotes instead."""
+
+
+class Phrase:
+    """An English phrase with `%(name)s` for each value; `python -m scripts.translations` finds it by this name.
+
+    A value may be a phrase itself.
+    """
+
+    def __init__(self, template: str, **values: object) -> None:
+        self.template = template
+        self.values = values
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
+        """The phrase with its values, its template put through `translate` and the names of fields through `label`."""
+        template = translate(self.template)
+        if not self.values:
+            return template
+        return template % {name: render(value, translate, label) for name, value in self.values.items()}
+
+
+def render(value: object, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
+    """A part of a message as text."""
+    if isinstance(value, Phrase):
+        return value.render(translate, label)
+    if isinstance(value, FieldName):
+        own = label(value)
+        return own if own == value else Phrase("“%(label)s”", label=Verbatim(own)).render(translate)
+    return str(value)
+
+
+def either(choices: Iterable[str]) -> Phrase | Verbatim:
+    """The choices with "or" between them."""
+    first, *others = map(Verbatim, choices)
+    found: Phrase | Verbatim = first
+    for other in others:
+        found = Phrase("%(choices)s or %(last)s", choices=found, last=other)
+    return found
 
 
 class AppError(Exception):
@@ -10,15 +63,70 @@ class AppError(Exception):
 
     code = "error"
     status = 400
+    field: str | None = None  # the one at fault, by its name on the command line and in forms
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, text: Phrase | str, *, code: str | None = None) -> None:
+        self.text = text
+        self.message = str(text)
+        super().__init__(self.message)
         if code is not None:
             self.code = code
 
+    def line(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
+        """The error in one line, its phrases put through `translate` and the names of fields through `label`."""
+        return render(self.text, translate, label)
 
-class Invalid(AppError):
+    def is_translatable(self) -> bool:
+        """Whether all of it is phrases and names, so that no English is left in a translated line."""
+        return isinstance(self.text, Phrase)
+
+
+class FieldError(AppError):
+    """A refusal of one field: what was expected of it, what it got, and what to do about it.
+
+    field: its name on the command line and in forms; None for what has none, such as a file.
+    expected, remedy: a Phrase where a page shows it; a str is English on every page.
+    got: what came, shown by `shown`; a Phrase or Verbatim stands as it is.
+    subject: what the line begins with, where that is not the field's name: a path, a place in a file, "round 3".
+    """
+
+    def __init__(
+        self,
+        field: str | None,
+        *,
+        expected: Phrase | str,
+        got: object,
+        remedy: Phrase | str | None = None,
+        subject: object = None,
+    ) -> None:
+        self.field = field
+        self.parts: dict[str, Any] = {"expected": expected, "got": got, "remedy": remedy, "subject": subject}
+        super().__init__(self.line())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self.field, **self.parts), ()
+
+    def line(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
+        expected, got, remedy, subject = self.parts.values()
+        came = got if isinstance(got, Phrase | Verbatim) else shown(got)
+        line = Phrase("expected %(expected)s, got %(got)s", expected=expected, got=came).render(translate, label)
+        if remedy is not None:
+            line = f"{line}; {render(remedy, translate, label)}"
+        if subject is not None:
+            return f"{render(subject, translate, label)}: {line}"
+        return line if self.field is None else f"{label(self.field)}: {line}"
+
+    def is_translatable(self) -> bool:
+        return all(isinstance(self.parts[name], Phrase | Verbatim | None) for name in ("expected", "remedy"))
+
+    def at(self, place: object) -> Self:
+        """The same error, found at a place in a file, with which the line begins."""
+        own = self.parts["subject"] or self.field
+        subject = place if own is None else Phrase("%(place)s: %(subject)s", place=place, subject=own)
+        return type(self)(self.field, **{**self.parts, "subject": subject})
+
+
+class Invalid(FieldError):
     """The input has the wrong form or value."""
 
     code = "invalid"
@@ -32,17 +140,24 @@ class NotAllowed(AppError):
     status = 403
 
 
-class NotFound(AppError):
+class NotFound(FieldError):
     """There is no such thing."""
 
     code = "not_found"
     status = 404
 
 
-class Conflict(AppError):
+class Conflict(FieldError):
     """It was possible once, but the state has moved on."""
 
     code = "conflict"
+    status = 409
+
+
+class TooMany(AppError):
+    """Somebody has as many of something as one person may."""
+
+    code = "too_many"
     status = 409
 
 
@@ -59,7 +174,7 @@ RETRY_AFTER = 2  # seconds
 def check_name(field: str, value: str) -> None:
     """Raises Invalid for what cannot be a name or a label that people read."""
     if not (value.strip() == value and 1 <= len(value) <= 80 and value.isprintable()):
-        raise Invalid(f"{field}: expected 1 to 80 characters without spaces around them, got {shown(value)}")
+        raise Invalid(field, expected=Phrase("1 to 80 characters without spaces around them"), got=value)
 
 
 def shown(value: object, most: int = 60) -> str:

@@ -123,7 +123,7 @@ def origin_of(model: LanguageModel, job: TrainingJob | None) -> str:
 def _model(session: Session, model_id: int) -> LanguageModel:
     row = session.get(LanguageModel, model_id) if 0 < model_id < 2**31 else None
     if row is None:
-        raise NotFound(f"model: expected the number of one that is registered, got {model_id}")
+        raise NotFound("model", expected="the number of one that is registered", got=model_id)
     return row
 
 

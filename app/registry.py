@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.config import ROOT, Settings
-from app.errors import Conflict, Invalid, NotFound, check_name, shown
+from app.errors import Conflict, FieldName, Invalid, NotFound, Phrase, check_name, shown
 from app.games import GAMES, find_game
 from app.models import LanguageModel
 from app.players import make_player
@@ -123,20 +123,20 @@ def get_model(session: Session, name: str) -> LanguageModel:
     row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
     if row is None:
         known = ", ".join(each.name for each in list_models(session))
-        raise NotFound(f"model: expected one of {known}, got {shown(name)}")
+        raise NotFound("model", expected=Phrase("one of %(known)s", known=known), got=name)
     return row
 
 
 def find_model(session: Session, game: str, name: str) -> LanguageModel:
     """The model of that name, whatever it is switched to. Raises NotFound if it does not play the game."""
     rows = list_models(session, game)
-    return _named(rows, name, f"model: expected one that plays {game}")
+    return _named(rows, name, Phrase("one that plays %(game)s", game=game))
 
 
 def find_round_model(session: Session, game: str, name: str) -> LanguageModel:
     """The model of that name. Raises NotFound if it does not play the game or is not usable in rounds."""
     rows = round_models(session, game)
-    return _named(rows, name, f"model: expected one that plays {game} and is usable in rounds")
+    return _named(rows, name, Phrase("one that plays %(game)s and is usable in rounds", game=game))
 
 
 def find_partner(session: Session, game: str, label: str | None = None) -> LanguageModel:
@@ -148,16 +148,16 @@ def find_partner(session: Session, game: str, label: str | None = None) -> Langu
     for row in rows:
         if label is None or row.label == label:
             return row
-    known = ", ".join(row.label for row in rows) or "nobody yet"
-    raise NotFound(f"opponent: expected one who plays {game} ({known}), got {shown(label)}")
+    known = ", ".join(row.label for row in rows) or Phrase("nobody yet")
+    raise NotFound("opponent", expected=Phrase("one who plays %(game)s (%(known)s)", game=game, known=known), got=label)
 
 
-def _named(rows: Sequence[LanguageModel], name: str, expected: str) -> LanguageModel:
+def _named(rows: Sequence[LanguageModel], name: str, expected: Phrase) -> LanguageModel:
     for row in rows:
         if row.name == name:
             return row
-    known = ", ".join(row.name for row in rows) or "none yet"
-    raise NotFound(f"{expected} ({known}), got {shown(name)}")
+    known = ", ".join(row.name for row in rows) or Phrase("none yet")
+    raise NotFound("model", expected=Phrase("%(expected)s (%(known)s)", expected=expected, known=known), got=name)
 
 
 # ---- What a model is used for ------------------------------------------------
@@ -175,10 +175,16 @@ def set_offered_to_people(session: Session, name: str, on: bool) -> None:
     """
     row = get_model(session, name)
     if on and not row.offered_to_people and not may_be_offered(row):
-        state = "has not passed yet" if row.test_result is None else "has failed"
+        came = (
+            Phrase("%(name)s, whose test call has not passed yet", name=shown(name))
+            if row.test_result is None
+            else Phrase("%(name)s, whose test call has failed", name=shown(name))
+        )
         raise Conflict(
-            f"model: expected one whose test call has passed, got {shown(name)}, whose test call {state};"
-            f" `flask model test {name}` or its page makes one"
+            "model",
+            expected=Phrase("one whose test call has passed"),
+            got=came,
+            remedy=Phrase("`flask model test %(name)s` or its page makes one", name=name),
         )
     row.offered_to_people = on
 
@@ -210,7 +216,11 @@ def set_label(session: Session, name: str, label: str) -> None:
     check_name("label", label)
     other = select(LanguageModel.name).where(LanguageModel.label == label, LanguageModel.id != row.id)
     if (holder := session.scalar(other)) is not None:
-        raise Conflict(f"label: expected one that is not taken, got {shown(label)}, which {holder} has")
+        raise Conflict(
+            "label",
+            expected=Phrase("one that is not taken"),
+            got=Phrase("%(label)s, which %(holder)s has", label=shown(label), holder=holder),
+        )
     row.label = label
 
 
@@ -232,9 +242,17 @@ def _check_options(
     """Refuse what the model could not be called with, and what it may not be."""
     read = api_options.read_options(options)
     if "key_host" in options:
-        raise Invalid("key_host: expected nothing, as a key is bound to the host of base_url, got one")
+        raise Invalid(
+            "key_host",
+            expected=Phrase("nothing, as a key is bound to the host of %(field)s", field=FieldName("base_url")),
+            got=Phrase("one"),
+        )
     if read.key_env in Settings.model_fields:
-        raise Invalid(f"key_env: expected the variable of a key, got {read.key_env}, which is a setting of Parlor")
+        raise Invalid(
+            "key_env",
+            expected=Phrase("the variable of a key"),
+            got=Phrase("%(key_env)s, which is a setting of Parlor", key_env=read.key_env),
+        )
     check_key_variable(read.key_env, key_variables)
     check_host(read.base_url, hosts)
     return read
@@ -253,8 +271,15 @@ def _check_binding(session: Session, new: api_options.ApiOptions) -> None:
         bound = known.key_host or host_of(known.base_url)
         if known.key_env == new.key_env and bound != host:
             raise Conflict(
-                f"key_env: expected a variable of which the key belongs to {host}, got {new.key_env}, which is bound to"
-                f' {bound} by {row.name}; put the key into a variable of its own, or "" for a server without keys'
+                "key_env",
+                expected=Phrase("a variable of which the key belongs to %(host)s", host=host),
+                got=Phrase(
+                    "%(key_env)s, which is bound to %(bound)s by %(name)s",
+                    key_env=new.key_env,
+                    bound=bound,
+                    name=row.name,
+                ),
+                remedy=Phrase('put the key into a variable of its own, or "" for a server without keys'),
             )
 
 
@@ -272,18 +297,36 @@ def _add(
     for game in games:
         find_game(game)
         if prompt_style is not None and prompt_style not in (known := templates(game)):
-            raise Invalid(f"prompt_style: expected one of {game} ({', '.join(known)}), got {shown(prompt_style)}")
+            raise Invalid(
+                "prompt_style",
+                expected=Phrase("one of %(game)s (%(names)s)", game=game, names=", ".join(known)),
+                got=prompt_style,
+            )
     for field, value in (("name", name), ("label", label)):
         if value is not None:
             check_name(field, value)
     if name == PERSON:
-        raise Invalid(f"name: expected any other, got {name!r}, which stands for people in the exports")
+        raise Invalid(
+            "name",
+            expected=Phrase("any other"),
+            got=Phrase("%(name)s, which stands for people in the exports", name=shown(name)),
+        )
     rows = session.scalars(select(LanguageModel)).all()
     if any(row.name == name for row in rows):
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
+        raise Conflict(
+            "name",
+            expected=Phrase("one that is not taken"),
+            got=name,
+            remedy=Phrase("`flask model list` shows them all"),
+        )
     taken = {row.label for row in rows}
     if label in taken:
-        raise Conflict(f"label: expected one that is not taken, got {shown(label)}; `flask model list` shows them all")
+        raise Conflict(
+            "label",
+            expected=Phrase("one that is not taken"),
+            got=label,
+            remedy=Phrase("`flask model list` shows them all"),
+        )
     neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
     label = label or next(candidate for candidate in neutral if candidate not in taken)
     row = _row(name, label, kind, games, options, prompt_style)

@@ -11,7 +11,7 @@ from sqlalchemy import inspect
 
 from app import models  # noqa: F401  (migrations need every table known)
 from app.config import ROOT, Settings
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.extensions import db, writing
 from app.files import private_file
 from app.registry import ensure_baselines
@@ -37,7 +37,7 @@ def bind(app: Flask, settings: Settings) -> None:
         if not settings.DATABASE_URL:
             _keep_private(settings.home / "parlor.db")
     except OSError as error:
-        raise Invalid(f"PARLOR_HOME: expected a folder that can be made and written, got {error}") from None
+        raise Invalid("PARLOR_HOME", expected="a folder that can be made and written", got=Verbatim(error)) from None
     # A database server that was restarted is noticed before its old connection is used.
     engine: dict[str, Any] = {} if settings.database_url.startswith("sqlite") else {"pool_pre_ping": True}
     app.config.update(SQLALCHEMY_DATABASE_URI=settings.database_url, SQLALCHEMY_ENGINE_OPTIONS=engine)

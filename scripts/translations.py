@@ -24,7 +24,7 @@ SOURCES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("templates", "**.html", "jinja2", {"silent": "false", "newstyle_gettext": "true"}),
 )
 KEYWORDS = {
-    **dict.fromkeys(("_", "gettext", "lazy_gettext", "N_", "t"), None),
+    **dict.fromkeys(("_", "gettext", "lazy_gettext", "N_", "Phrase", "t"), None),
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.web.admin.labels import LABELS
+from app.web.labels import LABELS
 from workers.prepare import new_admin_link
 
 

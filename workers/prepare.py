@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from app import accounts, logs
 from app.config import Settings, load_settings
-from app.errors import AppError, Invalid
+from app.errors import AppError, Invalid, Verbatim
 from app.extensions import writing
 from app.models import User
 from app.schema import bare_app, upgrade
@@ -29,7 +29,10 @@ def prepare(app: Flask) -> str:
         setting = "DATABASE_URL" if settings.DATABASE_URL else "PARLOR_HOME"
         reason = " ".join(str(error.orig).split())
         raise Invalid(
-            f"{setting}: expected a database that can be used, got: {reason}; mend it and start again"
+            setting,
+            expected="a database that can be used",
+            got=Verbatim(reason),
+            remedy="mend it and start again",
         ) from None
 
 

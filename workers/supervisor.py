@@ -25,7 +25,7 @@ from dotenv import dotenv_values
 
 from app.config import ROOT, Settings, load_settings
 from app.disk import is_full
-from app.errors import AppError, Conflict, Invalid
+from app.errors import AppError, Conflict, Invalid, Verbatim
 from workers import broker
 from workers.managed_process import ManagedProcess, Program, end_leftover, end_with
 
@@ -133,7 +133,7 @@ class Supervisor:
                     if self._stop_asked_at is not None:
                         process.kill()
         if process.returncode == WRONG_SETTING:
-            raise Invalid(complaint.strip().removeprefix("error: "))
+            raise AppError(complaint.strip().removeprefix("error: "), code=Invalid.code)
         if process.returncode != 0 and self._stop_asked_at is None:
             raise StartError(f"the database was not brought up to date:\n{complaint}")
         return link.strip()
@@ -254,12 +254,16 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            message = f"PORT: expected a free port, got {port}, which another program uses; choose another one"
+            used = Verbatim(f"{port}, which another program uses")
+            refusal = Invalid("PORT", expected="a free port", got=used, remedy="choose another one")
         elif error.errno == errno.EACCES:
-            message = f"PORT: expected a port that this user may open, got {port}; choose one above 1023"
+            refusal = Invalid(
+                "PORT", expected="a port that this user may open", got=port, remedy="choose one above 1023"
+            )
         else:
-            message = f"HOST: expected an address of this machine, got {host} ({error.strerror}); mend it in HOST"
-        raise Invalid(message) from None
+            given = Verbatim(f"{host} ({error.strerror})")
+            refusal = Invalid("HOST", expected="an address of this machine", got=given, remedy="mend it in HOST")
+        raise refusal from None
     return listener
 
 
@@ -274,8 +278,10 @@ def claim(home: Path) -> Iterator[None]:
         lock = (home / "run" / "supervisor.lock").open("a+")
     except OSError as error:
         raise Invalid(
-            f"PARLOR_HOME: expected a folder that this user may write to, got {home} ({error.strerror});"
-            " choose another one"
+            "PARLOR_HOME",
+            expected="a folder that this user may write to",
+            got=Verbatim(f"{home} ({error.strerror})"),
+            remedy="choose another one",
         ) from None
     with lock:
         _lock_or_refuse(lock, home)
@@ -290,8 +296,10 @@ def _lock_or_refuse(lock: IO[str], home: Path) -> None:
     except BlockingIOError:
         lock.seek(0)
         raise Conflict(
-            f"expected a PARLOR_HOME that nobody runs yet, got {home}, which the supervisor with process number"
-            f" {lock.read().strip()} runs; stop that one, or choose another PARLOR_HOME"
+            None,
+            expected="a PARLOR_HOME that nobody runs yet",
+            got=Verbatim(f"{home}, which the supervisor with process number {lock.read().strip()} runs"),
+            remedy="stop that one, or choose another PARLOR_HOME",
         ) from None
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")
@@ -325,7 +333,12 @@ def main() -> int:
         redis_url = settings.redis_url  # refuses a PARLOR_HOME that is too long for a socket, before anything is made
         with claim(settings.home), listen(settings.HOST, settings.PORT) as listener:
             if settings.REDIS_URL and not broker.answers(redis_url):
-                raise Invalid("REDIS_URL: expected a Redis server that answers, got silence; start it or mend the URL")
+                raise Invalid(
+                    "REDIS_URL",
+                    expected="a Redis server that answers",
+                    got=Verbatim("silence"),
+                    remedy="start it or mend the URL",
+                )
             Supervisor(settings, listener).run()
     except KeyboardInterrupt:
         return 0

@@ -11,7 +11,7 @@ from app.analysis.columns import MODEL, POINTS, SHARE, beside, number, signed, s
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim
 
 _TITLE = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
 
@@ -23,11 +23,11 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
     """
     games = {each.game for each in analyses}
     if len(games) != 1:
-        raise Invalid(f"rounds: expected some of one game, got {' and '.join(sorted(games)) or 'none'}")
+        raise Invalid("rounds", expected="some of one game", got=Verbatim(" and ".join(sorted(games)) or "none"))
     game = games.pop()
     name = column or ("score_mean" if game == "negotiation" else "attacker_wins_rate")
     if name not in columns.GAMES[game]:
-        raise Invalid(f"column: expected one of {', '.join(columns.GAMES[game])}, got {shown(name)}")
+        raise Invalid("column", expected=f"one of {', '.join(columns.GAMES[game])}", got=name)
     title, unit = columns.GAMES[game][name].title, columns.GAMES[game][name].unit
     heading = f"{title[0].upper()}{title[1:]}"
     figures = [each.metrics.columns.get(name, Figure(None)) for each in analyses]

@@ -73,7 +73,7 @@ def cross_play(session: Session, matrix_id: int) -> CrossPlay:
     """The matrix of a cross-play, which has the number of its first round. Raises NotFound."""
     rows = session.scalars(select(RoundRow).where(RoundRow.matrix_id == matrix_id).order_by(RoundRow.id)).all()
     if not rows:
-        raise NotFound(f"cross-play: expected the number of one that exists, got {matrix_id}")
+        raise NotFound("cross-play", expected="the number of one that exists", got=matrix_id)
     matches = matches_of(session, [row.id for row in rows])
     first, second = find_game(rows[0].game).roles
     roles: Sequence[str | None] = (None,) if first == second else (first, second)

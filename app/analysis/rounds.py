@@ -11,7 +11,7 @@ from app.analysis.distributions import Bin, distributions
 from app.analysis.metrics import Metrics
 from app.analysis.paired import PairedDifference, paired
 from app.analysis.reading import matches_of
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim, shown
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import ROLES
 from app.models import RoundRow
@@ -89,7 +89,12 @@ def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
     elif row.game == "taboo":
         found = metrics.taboo(matches, ROLES)
     else:
-        raise Invalid(f"round {row.id}: expected one of negotiation or taboo, got one of {shown(row.game)}")
+        raise Invalid(
+            "round",
+            expected="one of negotiation or taboo",
+            got=Verbatim(f"one of {shown(row.game)}"),
+            subject=f"round {row.id}",
+        )
     return RoundAnalysis(
         round_id=row.id,
         name=row.name,

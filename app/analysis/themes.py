@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.config import ROOT
-from app.errors import Invalid, shown
+from app.errors import Invalid, either
 
 LIGHT, DARK = "light", "dark"
 THEMES = (LIGHT, DARK)
@@ -43,7 +43,7 @@ class Palette:
 def palette(theme: str) -> Palette:
     """The colours of `light` or `dark`. Raises Invalid."""
     if theme not in THEMES:
-        raise Invalid(f"theme: expected {' or '.join(THEMES)}, got {shown(theme)}")
+        raise Invalid("theme", expected=either(THEMES), got=theme)
     light, dark = _TOKENS.read_text().split("@media (prefers-color-scheme: dark)")
     found = dict(re.findall(r"--([\w-]+):\s*(#[0-9a-f]{6})", light))
     if theme == DARK:

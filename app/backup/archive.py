@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 
 FORMAT = 1
 _MANIFEST, _MANIFEST_HASH = "manifest.json", "manifest.sha256"
@@ -103,13 +103,21 @@ class ArchiveReader:
             intact = self._zip.read(_MANIFEST_HASH).decode() == hashlib.sha256(text).hexdigest()
             raw = json.loads(text)
         except OSError as error:
-            raise Invalid(f"{path}: expected a backup that can be read, got {error.strerror or error}") from None
+            raise Invalid(
+                None, expected="a backup that can be read", got=Verbatim(error.strerror or error), subject=path
+            ) from None
         except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, EOFError):
             raise self._broken("no manifest") from None
         if not intact:
             raise self._broken("a manifest that was changed")
         if raw["format"] != FORMAT:
-            raise Invalid(f"{path}: expected a backup of format {FORMAT}, got {raw['format']!r}; use a newer Parlor")
+            raise Invalid(
+                None,
+                expected=f"a backup of format {FORMAT}",
+                got=raw["format"],
+                remedy="use a newer Parlor",
+                subject=path,
+            )
         tables = {
             name: TableEntry(**{**each, "columns": tuple(each["columns"])}) for name, each in raw["tables"].items()
         }
@@ -161,4 +169,6 @@ class ArchiveReader:
             raise self._broken(f"other bytes in {name} than were written")
 
     def _broken(self, what: str) -> Invalid:
-        return Invalid(f"{self._path}: expected a whole backup, got {what}; take another one")
+        return Invalid(
+            None, expected="a whole backup", got=Verbatim(what), remedy="take another one", subject=self._path
+        )

@@ -12,7 +12,7 @@ from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
 from app.backup.tables import backed_up, revision_of, rows_of, snapshot
 from app.config import ROOT, Settings
 from app.datasets.store import FOLDER as DATASETS
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, Verbatim
 from app.files import temporary_beside
 from app.models import Dataset, LanguageModel
 from app.schema import newest_revision
@@ -28,7 +28,13 @@ def create(settings: Settings, engine: Engine, path: Path, *, overwrite: bool = 
     written.
     """
     if path.exists() and not overwrite:
-        raise Conflict(f"{path}: expected a file that is not there yet, got one; name another, or give --overwrite")
+        raise Conflict(
+            None,
+            expected="a file that is not there yet",
+            got=Verbatim("one"),
+            remedy="name another, or give --overwrite",
+            subject=path,
+        )
     try:
         with temporary_beside(path) as draft:
             draft.touch(mode=0o600)
@@ -41,7 +47,11 @@ def create(settings: Settings, engine: Engine, path: Path, *, overwrite: bool = 
     except OSError as error:
         where = error.filename or path
         raise Invalid(
-            f"{where}: expected a file that can be written, or read, got {error.strerror}; nothing was left"
+            None,
+            expected="a file that can be written, or read",
+            got=Verbatim(error.strerror),
+            remedy="nothing was left",
+            subject=where,
         ) from None
     return manifest
 
@@ -50,8 +60,10 @@ def _write(settings: Settings, connection: Connection, draft: Path) -> Manifest:
     revision, newest = revision_of(connection), newest_revision()
     if revision is None or revision != newest:
         raise Conflict(
-            f"database: expected the tables of version {newest}, got {revision or 'none'}; `flask db upgrade` makes"
-            " them"
+            "database",
+            expected=f"the tables of version {newest}",
+            got=Verbatim(revision or "none"),
+            remedy="`flask db upgrade` makes them",
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     manifest = Manifest(revision, now, __version__, connection.dialect.name)

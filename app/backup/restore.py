@@ -24,7 +24,7 @@ from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import SECRET_KEY
 from app.backup.tables import load, restart_numbers, revision_of, tables_of
 from app.config import Settings
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.files import private_folder
 from app.finetuning.files import CHECKPOINTS
@@ -45,16 +45,21 @@ def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = F
     reader = ArchiveReader(path)
     if reader.manifest.revision not in known_revisions():
         raise Invalid(
-            f"{path}: expected tables of a version that this Parlor knows, got {reader.manifest.revision};"
-            f" use Parlor {reader.manifest.parlor}"
+            None,
+            expected="tables of a version that this Parlor knows",
+            got=Verbatim(reader.manifest.revision),
+            remedy=f"use Parlor {reader.manifest.parlor}",
+            subject=path,
         )
     reader.check()
     with _stopped(settings.home):
         _refuse_if_used(engine)
         if not replace and (what := _holds(engine)) is not None:
             raise Conflict(
-                f"database: expected an empty one, got one with {what}; --replace puts the backup in its place, and"
-                " keeps nothing of it"
+                "database",
+                expected="an empty one",
+                got=Verbatim(f"one with {what}"),
+                remedy="--replace puts the backup in its place, and keeps nothing of it",
             )
         with _workshop(settings.home) as folder, _staged(settings, engine, folder, reader) as exchange:
             _unpack(reader, folder / "files")
@@ -74,7 +79,12 @@ def _stopped(home: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Conflict(f"expected a Parlor that is stopped, got one that runs in {home}; stop it first") from None
+            raise Conflict(
+                None,
+                expected="a Parlor that is stopped",
+                got=Verbatim(f"one that runs in {home}"),
+                remedy="stop it first",
+            ) from None
         yield
 
 
@@ -86,8 +96,10 @@ def _refuse_if_used(engine: Engine) -> None:
         until = held_until(session, UPKEEP)
     if until is not None and until > datetime.now(UTC):
         raise Conflict(
-            "expected a Parlor that is stopped, got one whose upkeep is at this database; stop it, wait for"
-            f" {(until - datetime.now(UTC)).total_seconds():.0f} s, and try again"
+            None,
+            expected="a Parlor that is stopped",
+            got=Verbatim("one whose upkeep is at this database"),
+            remedy=f"stop it, wait for {(until - datetime.now(UTC)).total_seconds():.0f} s, and try again",
         )
 
 
@@ -142,7 +154,9 @@ def _load(engine: Engine, reader: ArchiveReader) -> None:
         with connection.begin():
             tables = {table.name: table for table in tables_of(connection)}
             if unknown := set(reader.manifest.tables) - set(tables):
-                raise Invalid(f"backup: expected the tables of version {revision_of(connection)}, got {min(unknown)}")
+                raise Invalid(
+                    "backup", expected=f"the tables of version {revision_of(connection)}", got=Verbatim(min(unknown))
+                )
             for name, table in reversed(tables.items()):
                 if name in reader.manifest.tables:
                     connection.execute(table.delete())  # what a migration has put there
@@ -151,7 +165,11 @@ def _load(engine: Engine, reader: ArchiveReader) -> None:
                     load(connection, table, reader.manifest.tables[name].columns, reader.table(name))
             restart_numbers(connection, tables.values())
             if sqlite and (lost := connection.execute(text("PRAGMA foreign_key_check")).first()) is not None:
-                raise Invalid(f"backup: expected rows that refer to others of it, got one of {lost[0]} that does not")
+                raise Invalid(
+                    "backup",
+                    expected="rows that refer to others of it",
+                    got=Verbatim(f"one of {lost[0]} that does not"),
+                )
         if sqlite:
             connection.invalidate()  # its foreign keys are off
 
@@ -186,10 +204,10 @@ class _SqliteExchange:
             source.backup(target)
             found = target.execute("PRAGMA integrity_check").fetchone()[0]
             if found != "ok":
-                raise Invalid(f"database: expected a whole one after the restore, got {found}")
+                raise Invalid("database", expected="a whole one after the restore", got=Verbatim(found))
             target.execute("PRAGMA journal_mode=WAL")
         except sqlite3.Error as error:
-            raise Invalid(f"database: expected {self._target} to take the backup, got: {error}") from None
+            raise Invalid("database", expected=f"{self._target} to take the backup", got=Verbatim(error)) from None
         finally:
             source.close()
             target.close()
@@ -213,7 +231,7 @@ class _PostgresExchange:
             with writing(self._engine) as session:
                 session.execute(text(f"CREATE SCHEMA {SCHEMA}"))
         except OperationalError as error:
-            raise Invalid(f"database: expected rights to make a schema, got: {error.orig}") from None
+            raise Invalid("database", expected="rights to make a schema", got=Verbatim(error.orig)) from None
 
     def __call__(self) -> None:
         with self._engine.begin() as connection:
@@ -260,7 +278,9 @@ def _unpack(reader: ArchiveReader, into: Path) -> None:
                 for piece in reader.file(name):
                     file.write(piece)
     except OSError as error:
-        raise Invalid(f"{into.parent.parent}: expected room for the backup's files, got {error.strerror}") from None
+        raise Invalid(
+            None, expected="room for the backup's files", got=Verbatim(error.strerror), subject=into.parent.parent
+        ) from None
 
 
 def _units(files: Path) -> list[PurePosixPath]:
@@ -280,7 +300,13 @@ def _files_in_place(folder: Path, home: Path, *, replace: bool) -> Iterator[None
     units = _units(files)
     for unit in units:
         if not replace and unit.name != SECRET_KEY and (home / unit).exists() and not _same(files / unit, home / unit):
-            raise Conflict(f"{home / unit}: expected nothing, or what the backup holds, got something else; --replace")
+            raise Conflict(
+                None,
+                expected="nothing, or what the backup holds",
+                got=Verbatim("something else"),
+                remedy="--replace",
+                subject=home / unit,
+            )
     done: list[PurePosixPath] = []
     try:
         for unit in units:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy.orm import Session
 
 from app.campaigns.awaited import awaited_job
+from app.errors import Phrase
 from app.jobs import leases, states
 from app.jobs.kind import JobKind
 from app.models import Campaign
@@ -50,8 +51,9 @@ CAMPAIGN = CampaignKind(
     table=Campaign,
     queue=BATCH,
     runner="app.campaigns.steps:run",
-    active="running",
-    works="works on",
+    numbered=lambda number: Phrase("campaign %(number)s", number=number),
+    active=Phrase("one that is running"),
+    idle=Phrase("one that nobody works on"),
     lease_seconds=lambda _settings: LEASE,
     patience=timedelta(seconds=3),
 )

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.campaigns.material import Parted
 from app.campaigns.spec import CampaignSpec
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import Conflict, Invalid, NotFound, Phrase, shown
 from app.finetuning.config import check_model_name, read_config
 from app.jobs import states
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
@@ -29,7 +29,9 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     base = find_round_model(session, spec.game, spec.base)
     if base.kind != "local":
         raise Invalid(
-            f"base: expected a local model, which has weights to train, got {base.name}, which is {base.kind}"
+            "base",
+            expected=Phrase("a local model, which has weights to train"),
+            got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
         )
     read_config(spec.method, spec.training)
     _check_partner(session, spec)
@@ -40,8 +42,14 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     taken = session.scalar(select(LanguageModel.name).where(LanguageModel.name.in_(names)).limit(1))
     twin = session.scalar(select(Campaign.id).where(Campaign.name == name, Campaign.status.in_(states.LIVE)).limit(1))
     if taken is not None or twin is not None:
-        whose = f"whose model {taken} is there already" if taken else f"which campaign {twin} has, and it is not over"
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}, {whose}")
+        got = (
+            Phrase("%(name)s, whose model %(model)s is there already", name=shown(name), model=taken)
+            if taken
+            else Phrase(
+                "%(name)s, which campaign %(campaign)s has, and it is not over", name=shown(name), campaign=twin
+            )
+        )
+        raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
     row = Campaign(
         name=name,
         game=spec.game,
@@ -67,9 +75,9 @@ def _check_partner(session: Session, spec: CampaignSpec) -> None:
     try:
         find_round_model(session, spec.game, spec.partner)
     except NotFound as error:
-        raise Invalid(f"partner: {error.message.partition(': ')[2]}; or none") from None
+        raise Invalid("partner", **{**error.parts, "remedy": Phrase("or none")}) from None
     if spec.partner == spec.base:
-        raise Invalid(f"partner: expected another model than the base, or none, got {shown(spec.partner)}")
+        raise Invalid("partner", expected=Phrase("another model than the base, or none"), got=spec.partner)
 
 
 def _default_name(session: Session, spec: CampaignSpec) -> str:

@@ -5,7 +5,7 @@ import json
 import random
 from typing import Any
 
-from app.errors import Invalid
+from app.errors import Invalid, Phrase
 from app.games.negotiation.contexts import generate_context
 from app.games.taboo.rules import target_words
 from app.rounds.lifecycle import Material
@@ -42,7 +42,12 @@ def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Par
     play = [item for item in whole.items if not is_held_out(item)]
     held = [item for item in whole.items if is_held_out(item)]
     if not play or not held:
-        raise Invalid(f"{whole.source}: expected a list of which a tenth can be held out, got {len(whole.items)} items")
+        raise Invalid(
+            None,
+            expected=Phrase("a list of which a tenth can be held out"),
+            got=Phrase("%(count)s items", count=len(whole.items)),
+            subject=whole.source,
+        )
     rng.shuffle(held)
     return Material(whole.source, play), Material(HELD_OUT, (held * -(-evaluation // len(held)))[:evaluation])
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from app.datasets.filters import ABOVE_AVG, FILTERS
-from app.errors import Invalid, NotFound, shown
+from app.errors import Invalid, NotFound, Phrase, either
 from app.games import find_game
 from app.games.base import JSON, whole_number
 from app.rounds.sampling import read_sampling
@@ -85,11 +85,20 @@ def read_spec(raw: Mapping[str, Any], seed: int) -> CampaignSpec:
     given = {name: value for name, value in raw.items() if value not in (None, "")}
     game = find_game(str(given.get("game", "")))
     if "base" not in given:
-        raise NotFound("base: expected the name of a model to start from, got none; `flask model list` shows them")
+        raise NotFound(
+            "base",
+            expected=Phrase("the name of a model to start from"),
+            got=Phrase("none"),
+            remedy=Phrase("`flask model list` shows them"),
+        )
     config = dict(given.get("config") or {})
     game.config(config)
     if drawn := {"counts", "values", "word"} & set(config):
-        raise Invalid(f"config: expected what all matches share, got {min(drawn)}, of which each match has its own")
+        raise Invalid(
+            "config",
+            expected=Phrase("what all matches share"),
+            got=Phrase("%(value)s, of which each match has its own", value=min(drawn)),
+        )
     return CampaignSpec(
         game=game.name,
         base=str(given["base"]),
@@ -116,7 +125,7 @@ def _evaluation_temperature(raw: Any) -> float | None:
         return float(read_sampling({"temperature": raw})["temperature"])
     except Invalid:
         raise Invalid(
-            f"evaluation_temperature: expected a number from 0 (greedy) to 2, or {NONE}, got {shown(raw)}"
+            "evaluation_temperature", expected=Phrase("a number from 0 (greedy) to 2, or %(word)s", word=NONE), got=raw
         ) from None
 
 
@@ -127,5 +136,5 @@ def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
 
 def _known(name: str, value: Any, known: tuple[str, ...]) -> str:
     if value not in known:
-        raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(value)}")
+        raise Invalid(name, expected=either(known), got=value)
     return str(value)

@@ -19,7 +19,7 @@ from app.analysis.tables import analysis_columns, analysis_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, progress
 from app.cli.drawing import FORMATS, write_chart
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.extensions import reading
 from app.files import replace_file
 
@@ -50,7 +50,12 @@ def analyze(
     """
     check_one_format(as_json, as_csv)
     if not round_ids and matrix_id is None:
-        raise Invalid("--round: expected the number of a round, or --matrix, got none; `flask round list` shows them")
+        raise Invalid(
+            "--round",
+            expected="the number of a round, or --matrix",
+            got=Verbatim("none"),
+            remedy="`flask round list` shows them",
+        )
     ensure_database()
     with reading() as session:
         analyses = analyse(session, round_ids)
@@ -82,8 +87,11 @@ def _refuse_empty(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -
     for round_id, matches, planned in found:
         if matches == 0:
             raise Invalid(
-                f"round {round_id}: expected one with matches that are over, got none of {planned} over;"
-                f" `flask round show {round_id}` says how far it is"
+                "round",
+                expected="one with matches that are over",
+                got=Verbatim(f"none of {planned} over"),
+                remedy=f"`flask round show {round_id}` says how far it is",
+                subject=f"round {round_id}",
             )
 
 
@@ -111,7 +119,9 @@ def _write(charts: Sequence[Chart], folder: Path, form: str, theme: str) -> list
                 written.append(path)
     except OSError as error:
         reason = error.strerror or "it cannot be written"
-        raise Invalid(f"--charts: expected a folder that can be written to, got {folder} ({reason})") from None
+        raise Invalid(
+            "--charts", expected="a folder that can be written to", got=Verbatim(f"{folder} ({reason})")
+        ) from None
     return written
 
 

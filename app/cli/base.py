@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from app import logs, schema
 from app.config import Settings
 from app.csv_tables import Column, to_csv
-from app.errors import AppError, Invalid
+from app.errors import AppError, Invalid, Verbatim
 from app.files import write_all
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ def print_csv(columns: Sequence[Column], rows: Iterable[Any]) -> None:
 def check_one_format(as_json: bool, as_csv: bool) -> None:
     """Raises Invalid where a command is asked to print JSON and CSV at once."""
     if as_json and as_csv:
-        raise Invalid("--csv: expected it without --json, because both are printed to stdout; got both")
+        raise Invalid("--csv", expected="it without --json, because both are printed to stdout", got=Verbatim("both"))
 
 
 def progress(items: Iterable[T], count: Callable[[], int | None]) -> AbstractContextManager[Iterable[T]]:
@@ -183,13 +183,13 @@ def read_pairs(pairs: Sequence[str], option: str, *, show: bool = True) -> dict[
         if not mark or not name.strip():
             _refuse_pair(option, pair if show else None)
         if name in found:
-            raise Invalid(f"{option}: expected each name once, got {name!r} twice")
+            raise Invalid(option, expected="each name once", got=Verbatim(f"{name!r} twice"))
         found[name] = read_value(text)
     return found
 
 
 def _refuse_pair(option: str, pair: str | None) -> NoReturn:
-    raise Invalid(f"{option}: expected name=value, got {'something else' if pair is None else repr(pair)}")
+    raise Invalid(option, expected="name=value", got=Verbatim("something else" if pair is None else repr(pair)))
 
 
 def read_value(text: str) -> Any:

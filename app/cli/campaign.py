@@ -36,7 +36,7 @@ from app.cli.drawing import write_as_named
 from app.cli.job import train_here
 from app.cli.round import material_of, play_here
 from app.datasets.filters import ABOVE_AVG, FILTERS
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
@@ -164,7 +164,12 @@ def show(campaign_id: int, path: Path | None, theme: str, as_json: bool, as_csv:
         chart = figure_of(session, campaign_id)
     if path is not None:
         if chart is None:
-            raise Invalid(f"campaign {campaign_id}: expected one whose base was evaluated, got none of its figures yet")
+            raise Invalid(
+                "campaign",
+                expected="one whose base was evaluated",
+                got=Verbatim("none of its figures yet"),
+                subject=f"campaign {campaign_id}",
+            )
         write_as_named(chart, path, theme)
     if as_json:
         print_json(described)

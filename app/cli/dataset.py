@@ -10,7 +10,7 @@ import click
 from app.cli.base import Group, ensure_database, print_json, progress, settings
 from app.datasets import build as builder
 from app.datasets import filters, register, spec, store
-from app.errors import Invalid, check_name
+from app.errors import Invalid, Verbatim, check_name
 from app.extensions import db, reading, transact
 from app.files import replace_file, write_all
 from app.models import Dataset
@@ -109,7 +109,9 @@ def show(called: str, as_json: bool) -> None:
 def export(called: str, out: str, as_json: bool) -> None:
     """Write the rows of a dataset, as they were cut, as JSON lines."""
     if as_json and out == STDOUT:
-        raise Invalid("--json: expected --out FILE with it, because the rows themselves go to stdout; got none")
+        raise Invalid(
+            "--json", expected="--out FILE with it, because the rows themselves go to stdout", got=Verbatim("none")
+        )
     ensure_database()
     with reading() as session:
         row = store.find_dataset(session, called)
@@ -128,11 +130,14 @@ def _copy(pieces: Iterable[bytes], out: str) -> None:
     path = Path(out).resolve()  # what a link points at is replaced, not the link
     try:
         if path.is_dir():
-            raise Invalid(f"--out: expected a file, got the folder {out}")
+            raise Invalid("--out", expected="a file", got=Verbatim(f"the folder {out}"))
         replace_file(path, pieces)
     except OSError as error:
         raise Invalid(
-            f"--out: expected a file that can be written, got {out} ({error.strerror}); nothing was left there"
+            "--out",
+            expected="a file that can be written",
+            got=Verbatim(f"{out} ({error.strerror})"),
+            remedy="nothing was left there",
         ) from None
 
 

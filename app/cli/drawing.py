@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 
 from app.analysis.chart import Chart
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim
 from app.files import replace_file
 
 FORMATS = ("svg", "png")
@@ -20,9 +20,9 @@ def write_as_named(chart: Chart, path: Path, theme: str) -> None:
     """Draw a chart into the file of `--chart`, as SVG or PNG by its name. Raises Invalid."""
     form = path.suffix.removeprefix(".").lower()
     if form not in FORMATS:
-        raise Invalid(f"--chart: expected a file that ends in .svg or .png, got {shown(path.name)}")
+        raise Invalid("--chart", expected="a file that ends in .svg or .png", got=path.name)
     try:
         write_chart(chart, path, form, theme)
     except OSError as error:
         reason = error.strerror or "it cannot be written"
-        raise Invalid(f"--chart: expected a file that can be written to, got {path} ({reason})") from None
+        raise Invalid("--chart", expected="a file that can be written to", got=Verbatim(f"{path} ({reason})")) from None

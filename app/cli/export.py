@@ -13,7 +13,7 @@ from app.analysis.codebook import codebook as write_codebook
 from app.cli.base import Group, ensure_database, print_json, progress
 from app.cli.export_formats import lm_selfplay, spag
 from app.csv_tables import to_csv
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.extensions import reading
 from app.files import replace_file, write_all
 from app.matches import export as service
@@ -123,7 +123,9 @@ class _Counted:
 
 def _check(out: str, as_json: bool) -> None:
     if as_json and out == STDOUT:
-        raise Invalid("--json: expected --out FILE with it, because the CSV itself goes to stdout; got none")
+        raise Invalid(
+            "--json", expected="--out FILE with it, because the CSV itself goes to stdout", got=Verbatim("none")
+        )
 
 
 def _report(what: str, rows: int, out: str, as_json: bool) -> None:
@@ -144,12 +146,15 @@ def _write(pieces: Iterable[bytes], out: str) -> None:
     try:
         if path.exists() and not path.is_file():
             if path.is_dir():
-                raise Invalid(f"--out: expected a file, got the folder {out}")
+                raise Invalid("--out", expected="a file", got=Verbatim(f"the folder {out}"))
             with path.open("wb") as device:  # a pipe or a device is written to, never replaced
                 write_all(pieces, device)
         else:
             replace_file(path, pieces)
     except OSError as error:
         raise Invalid(
-            f"--out: expected a file that can be written, got {out} ({error.strerror}); nothing was left there"
+            "--out",
+            expected="a file that can be written",
+            got=Verbatim(f"{out} ({error.strerror})"),
+            remedy="nothing was left there",
         ) from None

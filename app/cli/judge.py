@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli.base import Command, print_json, progress
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.games.taboo.episodes import judge_episode, read_episodes
 from app.games.taboo.judges import RULES
 
@@ -38,10 +38,14 @@ def _read(file: str) -> Any:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return json.loads(raw)
     except OSError as error:
-        raise Invalid(f"FILE: expected a JSON file that can be read, got {where} ({error.strerror})") from None
+        raise Invalid(
+            "FILE", expected="a JSON file that can be read", got=Verbatim(f"{where} ({error.strerror})")
+        ) from None
     except json.JSONDecodeError as error:
         place = f"{where}, line {error.lineno}, column {error.colno}"
-        raise Invalid(f"{place}: expected JSON, got something else ({error.msg.lower()})") from None
+        raise Invalid(
+            None, expected="JSON", got=Verbatim(f"something else ({error.msg.lower()})"), subject=place
+        ) from None
     except (UnicodeDecodeError, RecursionError) as error:
         reason = "text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else "lists within lists without end"
-        raise Invalid(f"{where}: expected a JSON list of episodes, got {reason}") from None
+        raise Invalid(None, expected="a JSON list of episodes", got=Verbatim(reason), subject=where) from None

@@ -11,7 +11,7 @@ import click
 from app.cli.base import Command, RepeatableOption, ensure_database, print_json, read_value, settings
 from app.cli.model_format import described, next_steps
 from app.config import ROOT
-from app.errors import Invalid
+from app.errors import AppError, Invalid, Verbatim
 from app.extensions import writing
 from app.games import GAMES
 from app.players.local.options import resolve
@@ -67,17 +67,19 @@ def add_local(
 
 
 def look_at(folder: Path) -> dict[str, Any]:
-    """What `python -m training check` says of a folder, in a process of its own. Raises Invalid with its line."""
+    """What `python -m training check` says of a folder, in a process of its own. Raises AppError with its line."""
     command = [sys.executable, "-m", "training", "check", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     lines = done.stderr.strip().splitlines() or ["it said nothing"]
     if "ModuleNotFoundError" in lines[-1]:
         raise Invalid(
-            f"expected torch and transformers, got none ({lines[-1]}); install them with"
-            " pip install -c constraints.txt -e '.[training]'"
+            None,
+            expected="torch and transformers",
+            got=Verbatim(f"none ({lines[-1]})"),
+            remedy="install them with pip install -c constraints.txt -e '.[training]'",
         )
     if done.returncode != 0:
-        raise Invalid(f"path: {lines[-1].removeprefix('error: ')}")
+        raise AppError(f"path: {lines[-1].removeprefix('error: ')}", code=Invalid.code)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

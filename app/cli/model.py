@@ -20,7 +20,7 @@ from app.cli.base import (
 from app.cli.lineage import lineage
 from app.cli.local_model import add_local
 from app.cli.model_format import described, in_full, in_words, next_steps
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, Verbatim
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
 from app.matches.test_call import TestCall, store_result
@@ -108,7 +108,7 @@ def add_api(
     # The value of a further option may be a key that was put there by mistake, so it is never shown.
     further = read_pairs(more, "--option", show=False)
     if twice := sorted(set(options) & set(further)):
-        raise Conflict(f"--option: expected {twice[0]} once, got it twice")
+        raise Conflict("--option", expected=f"{twice[0]} once", got=Verbatim("it twice"))
     ensure_database()
     with writing() as session:
         further_options = {**options, **further}
@@ -187,7 +187,9 @@ def test(name: str, as_json: bool) -> None:
     with reading() as session:
         row = get_model(session, name)
         if row.kind == "scripted":
-            raise Conflict(f"model: expected one that is called, got {name}, which is scripted and needs no test")
+            raise Conflict(
+                "model", expected="one that is called", got=Verbatim(f"{name}, which is scripted and needs no test")
+            )
         number, trial = row.id, TestCall.of(row)
     result = trial.result(lambda: asyncio.run(asyncio.wait_for(trial.reply(home), seconds)), seconds)
     with writing() as session:
@@ -209,7 +211,7 @@ def test(name: str, as_json: bool) -> None:
 def set_(name: str, rounds: str | None, people: str | None, as_json: bool) -> None:
     """Switch what a model is used for. What was begun goes on."""
     if rounds is None and people is None:
-        raise Invalid("expected --rounds on|off, --people on|off or both, got neither")
+        raise Invalid(None, expected="--rounds on|off, --people on|off or both", got=Verbatim("neither"))
     ensure_database()
     with writing() as session:
         if rounds is not None:

@@ -26,7 +26,7 @@ from app.cli.base import (
     settings,
 )
 from app.config import Settings
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.games import find_game
 from app.matches import live, terminal
@@ -83,7 +83,7 @@ def play(
     """
     find_game(game)
     if contexts is not None and game != "negotiation":
-        raise Invalid(f"--contexts: expected only with negotiation, got it with {game}")
+        raise Invalid("--contexts", expected="only with negotiation", got=Verbatim(f"it with {game}"))
     asked = read_pairs(config, "--config")
     number = new_seed() if seed is None else read_seed(seed, "--seed")
     ensure_database()

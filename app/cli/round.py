@@ -24,7 +24,7 @@ from app.cli.base import (
     settings,
 )
 from app.cli.progress_bar import rising
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.games import find_game
 from app.jobs import states
@@ -181,10 +181,10 @@ def list_(as_json: bool) -> None:
 def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.RoundSpec:
     find_game(game)
     if not cross_play and len(models) > 2:
-        raise Invalid(f"--models: expected one or two names, or --cross-play with more, got {len(models)}")
+        raise Invalid("--models", expected="one or two names, or --cross-play with more", got=len(models))
     items = material_of(game, given["contexts"], given["words"], config := read_pairs(given["config"], "--config"))
     if given["greedy"] and given["temperature"] is not None:
-        raise Invalid("--greedy: expected it or --temperature, got both")
+        raise Invalid("--greedy", expected="it or --temperature", got=Verbatim("both"))
     sampling = {
         "temperature": 0 if given["greedy"] else _number(given["temperature"]),
         "top_k": _number(given["top_k"]),
@@ -210,9 +210,9 @@ def material_of(
 ) -> lifecycle.Material | None:
     """What `--contexts` or `--words` name. Raises Invalid for what the game does not take."""
     if contexts is not None and game != "negotiation":
-        raise Invalid(f"--contexts: expected only with negotiation, got it with {game}")
+        raise Invalid("--contexts", expected="only with negotiation", got=Verbatim(f"it with {game}"))
     if words is not None and game != "taboo":
-        raise Invalid(f"--words: expected only with taboo, got it with {game}")
+        raise Invalid("--words", expected="only with taboo", got=Verbatim(f"it with {game}"))
     if contexts is not None:
         return material.contexts(contexts)
     if game == "taboo" and (words is not None or config.get("word") is None):

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session, aliased
 from app.datasets import filters
 from app.datasets.spec import DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, TranscriptRequest, transcripts
-from app.errors import Invalid
+from app.errors import Invalid, Phrase
 from app.games import find_game
 from app.games.base import JSON
 from app.matches.filter import MatchFilter, conditions
@@ -80,7 +80,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
         get_model(session, spec.model)
     scores = _scores(session, spec)
     if not scores:
-        raise Invalid(f"{_where(spec)}: expected matches that are over, got none")
+        raise Invalid(None, expected=Phrase("matches that are over"), got=Phrase("none"), subject=_where(spec))
     means = {
         pool: math.fsum(score * number for score, number in sorted(counted.items())) / counted.total()
         for pool, counted in scores.items()
@@ -125,8 +125,11 @@ def refuse_nothing(reading: DatasetBuild) -> None:
     for step, name in steps:
         if not left[step]:
             raise Invalid(
-                f"{name}: expected to keep at least one transcript, got none of {before};"
-                f" scores in {_where(spec)}: {_distribution(reading)}"
+                step,
+                expected=Phrase("to keep at least one transcript"),
+                got=Phrase("none of %(before)s", before=before),
+                remedy=Phrase("scores in %(matches)s: %(scores)s", matches=_where(spec), scores=_distribution(reading)),
+                subject=name,
             )
         before = left[step]
 

@@ -12,7 +12,7 @@ Source: Lewis et al. 2017, arXiv 1706.05125.
 import re
 from dataclasses import dataclass
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim
 from app.games.negotiation.contexts import Context, Counts, context_of, three
 
 AGREE, DISAGREE, NO_AGREEMENT, DISCONNECT = "agree", "disagree", "no agreement", "disconnect"
@@ -66,7 +66,7 @@ def read_line(line: str, where: str) -> Perspective:
     found = (_TAGGED if tagged else _PLAIN).fullmatch(line)
     if found is None:
         wanted = "<input> … <dialogue> … <output> … <partner_input> …" if tagged else "six numbers, turns, reward=…"
-        raise Invalid(f"{where}: expected a dialogue as {wanted}, got {shown(line)}")
+        raise Invalid(None, expected=f"a dialogue as {wanted}", got=line, subject=where)
     context = _context(found["own"], found["partner"], where)
     chunks = found["turns"].split(" <eos> ")
     if tagged:
@@ -80,18 +80,20 @@ def read_line(line: str, where: str) -> Perspective:
         choices, verdict = (own, None), unchosen or verdict
     for choice in choices:
         if choice is not None and any(n > count for n, count in zip(choice, context.counts, strict=True)):
-            raise Invalid(f"{where}: expected choices of at most {context.counts}, got {choice}")
+            raise Invalid(None, expected=f"choices of at most {context.counts}", got=Verbatim(choice), subject=where)
     return Perspective(TAGGED if tagged else PLAIN, context, turns, selector, choices, verdict, reward)
 
 
 def _context(own: str, partner: str, where: str) -> Context:
     mine, theirs = ([int(number) for number in six.split()] for six in (own, partner))
     if mine[0::2] != theirs[0::2]:
-        raise Invalid(f"{where}: expected the same counts for both, got {mine[0::2]} and {theirs[0::2]}")
+        raise Invalid(
+            None, expected="the same counts for both", got=Verbatim(f"{mine[0::2]} and {theirs[0::2]}"), subject=where
+        )
     try:
         return context_of(mine[0::2], [mine[1::2], theirs[1::2]])
     except Invalid as error:
-        raise Invalid(f"{where}: {error.message}") from None
+        raise error.at(where) from None
 
 
 def _turns(chunks: list[str], where: str) -> tuple[tuple[Turn, ...], int | None, str]:
@@ -103,7 +105,7 @@ def _turns(chunks: list[str], where: str) -> tuple[tuple[Turn, ...], int | None,
         if turn is None:
             if last and chunk in _NO_CHOICE:
                 return tuple(turns), None, chunk
-            raise Invalid(f"{where}, turn {at}: expected YOU: or THEM: and words, got {shown(chunk)}")
+            raise Invalid(None, expected="YOU: or THEM: and words", got=chunk, subject=f"{where}, turn {at}")
         who, text = (YOU if turn["who"] == "YOU" else THEM), turn["text"]
         if last and text.startswith(_SELECTION):
             return tuple(turns), who, text.removeprefix(_SELECTION).strip()
@@ -123,12 +125,12 @@ def _output(raw: str, where: str) -> tuple[tuple[Counts | None, Counts | None], 
         return (None, None), _TAGS[raw]
     words = raw.split(" ")
     if len(words) != 6:
-        raise Invalid(f"{where}, output: expected six choices, got {shown(raw)}")
+        raise Invalid(None, expected="six choices", got=raw, subject=f"{where}, output")
     return (_counts(" ".join(words[:3]), where), _counts(" ".join(words[3:]), where)), AGREE
 
 
 def _counts(raw: str, where: str) -> Counts:
     found = _CHOICE.fullmatch(raw)
     if found is None:
-        raise Invalid(f"{where}: expected a choice as item0=… item1=… item2=…, got {shown(raw)}")
+        raise Invalid(None, expected="a choice as item0=… item1=… item2=…", got=raw, subject=where)
     return three([int(number) for number in found.groups()])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.datasets.records import unreadable
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim, shown
 
 CHUNK = 1 << 16  # bytes
 LONGEST = 1 << 25  # characters of one item
@@ -25,7 +25,7 @@ def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
         with path.open("rb") as file:
             yield from _Reader(file, str(path), what, item).items()
     except OSError as error:
-        raise Invalid(f"{path}: expected {what}, got {unreadable(error)}") from None
+        raise Invalid(None, expected=what, got=Verbatim(unreadable(error)), subject=path) from None
 
 
 class _Reader:
@@ -42,7 +42,7 @@ class _Reader:
     def items(self) -> Iterator[Any]:
         opening = self._next()
         if opening != "[":
-            raise Invalid(f"{self._where}: expected {self._what}, got {self._shown(opening)}")
+            raise Invalid(None, expected=self._what, got=Verbatim(self._shown(opening)), subject=self._where)
         self._at += 1
         mark = self._next()
         number = 0
@@ -51,7 +51,9 @@ class _Reader:
             mark = self._next()
             if mark not in (",", "]"):
                 place = f"{self._where}, after {self._item} {number}"
-                raise Invalid(f"{place}: expected a comma or the end of the list, got {self._shown(mark)}")
+                raise Invalid(
+                    None, expected="a comma or the end of the list", got=Verbatim(self._shown(mark)), subject=place
+                )
             self._at += mark == ","
             number += 1
         self._at += 1
@@ -66,10 +68,14 @@ class _Reader:
             except json.JSONDecodeError as error:
                 if self._ended or len(self._text) - self._at > LONGEST:
                     got = "the end of the file" if self._ended and error.pos >= len(self._text) else error.msg.lower()
-                    raise Invalid(f"{self._where}, {self._item} {number}: expected an object, got {got}") from None
+                    raise Invalid(
+                        None, expected="an object", got=Verbatim(got), subject=f"{self._where}, {self._item} {number}"
+                    ) from None
             except (RecursionError, ValueError):
                 place = f"{self._where}, {self._item} {number}"
-                raise Invalid(f"{place}: expected an object, got lists within lists without end") from None
+                raise Invalid(
+                    None, expected="an object", got=Verbatim("lists within lists without end"), subject=place
+                ) from None
             else:
                 # A number at the very end of the window may go on after it.
                 if end < len(self._text) or self._ended:
@@ -88,7 +94,7 @@ class _Reader:
 
     def _close(self) -> None:
         if rest := self._next():
-            raise Invalid(f"{self._where}: expected nothing after the list, got {self._shown(rest)}")
+            raise Invalid(None, expected="nothing after the list", got=Verbatim(self._shown(rest)), subject=self._where)
 
     def _read(self, size: int) -> None:
         data = self._file.read(size)
@@ -96,7 +102,9 @@ class _Reader:
         try:
             self._text = self._text[self._at :] + self._decode.decode(data, final=self._ended)
         except UnicodeDecodeError:
-            raise Invalid(f"{self._where}: expected {self._what}, got bytes that are not UTF-8") from None
+            raise Invalid(
+                None, expected=self._what, got=Verbatim("bytes that are not UTF-8"), subject=self._where
+            ) from None
         self._at = 0
 
     def _shown(self, mark: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from app.datasets.records import ExportableMatch, unpacked
-from app.errors import Invalid, shown
+from app.errors import Invalid
 from app.games.base import JSON, Event
 from app.games.negotiation.contexts import ITEMS
 from app.matches import engine
@@ -87,7 +87,7 @@ def _made(match: ExportableMatch, facts: JSON) -> PublishedGame:
     started = match.events[0]
     ended = match.events[-1]
     if not isinstance(started, Started) or started.game != "negotiation" or not isinstance(ended, Ended):
-        raise Invalid(f"match {match.index}: expected a negotiation that is over, got {shown(started)}")
+        raise Invalid("match", expected="a negotiation that is over", got=started, subject=f"match {match.index}")
     moves = _moves(started.config, match.events)
     system, notice = facts.get("system"), facts.get("notice")
     if system is None:

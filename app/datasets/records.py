@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim
 from app.games.base import JSON
 from app.matches import engine
 from app.matches.events import Ended, LogEvent
@@ -84,7 +84,7 @@ def closed(log: list[LogEvent], reason: str | None = None) -> tuple[LogEvent, ..
     if outcome is not None:
         return (*log, Ended.of(outcome))
     if reason is None:
-        raise Invalid(f"log: expected a game that is over, got one that goes on after {match.ply} moves")
+        raise Invalid("log", expected="a game that is over", got=Verbatim(f"one that goes on after {match.ply} moves"))
     return (*log, Ended(reason, None, (0, 0), dict(match.game.unfinished)))
 
 
@@ -113,9 +113,11 @@ def read_text(path: Path, what: str) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
-        raise Invalid(f"{path}: expected {what}, got {unreadable(error)}") from None
+        raise Invalid(None, expected=what, got=Verbatim(unreadable(error)), subject=path) from None
     except UnicodeDecodeError as error:
-        raise Invalid(f"{path}: expected {what}, got bytes at {error.start} that are not UTF-8") from None
+        raise Invalid(
+            None, expected=what, got=Verbatim(f"bytes at {error.start} that are not UTF-8"), subject=path
+        ) from None
 
 
 def read_json(path: Path, what: str) -> Any:
@@ -125,9 +127,9 @@ def read_json(path: Path, what: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         got = f"no JSON at line {error.lineno}, column {error.colno}" if text.strip() else "an empty file"
-        raise Invalid(f"{path}: expected {what}, got {got}") from None
+        raise Invalid(None, expected=what, got=Verbatim(got), subject=path) from None
     except (RecursionError, ValueError):  # a number of thousands of digits, too
-        raise Invalid(f"{path}: expected {what}, got lists within lists without end") from None
+        raise Invalid(None, expected=what, got=Verbatim("lists within lists without end"), subject=path) from None
 
 
 def unreadable(error: OSError) -> str:
@@ -138,5 +140,5 @@ def unreadable(error: OSError) -> str:
 def whole(raw: Any, where: str) -> int:
     """A whole number as it came from JSON. Raises Invalid."""
     if isinstance(raw, bool) or not isinstance(raw, int):
-        raise Invalid(f"{where}: expected a whole number, got {shown(raw)}")
+        raise Invalid(None, expected="a whole number", got=raw, subject=where)
     return raw

@@ -16,7 +16,7 @@ from app.datasets.importers.dialogues import Dialogues
 from app.datasets.importers.lm_selfplay import LmSelfplay
 from app.datasets.importers.spag import Spag
 from app.datasets.records import PERSON, ImportedMatch, ImportedSeat
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, Verbatim
 from app.extensions import Transact, in_turn
 from app.games.base import JSON, Event
 from app.jobs import states
@@ -82,7 +82,7 @@ def take_in(
     no games, and Conflict for a cancelled one.
     """
     if number == 0:
-        raise Invalid(f"{wanted.path}: expected games, got none")
+        raise Invalid(None, expected="games", got=Verbatim("none"), subject=wanted.path)
     for forgotten in transact(_forgotten):
         _remove(transact, forgotten)
     owner = f"import-{uuid4().hex}"
@@ -138,7 +138,12 @@ def _write(
     """Write some of the games down, and that somebody is still at it."""
     row = session.get_one(RoundRow, round_id, with_for_update=True)
     if row.status != states.RUNNING or not ranges.renew(session, round_id, (0,), owner, seconds):
-        raise Conflict(f"round {round_id}: expected to take its games in, got one that was {row.status} meanwhile")
+        raise Conflict(
+            "round",
+            expected="to take its games in",
+            got=Verbatim(f"one that was {row.status} meanwhile"),
+            subject=f"round {round_id}",
+        )
     _insert(session, round_id, batch, player, now)
     events = [event for match in batch for event in match.events]
     row.finished += len(batch)
@@ -150,7 +155,13 @@ def _write(
 def _ended(session: Session, round_id: int, path: Path) -> None:
     row = session.get_one(RoundRow, round_id, with_for_update=True)
     if row.finished != row.matches:
-        raise Invalid(f"{path}: expected {row.matches} games, as when it was checked, got {row.finished}; try again")
+        raise Invalid(
+            None,
+            expected=f"{row.matches} games, as when it was checked",
+            got=row.finished,
+            remedy="try again",
+            subject=path,
+        )
     row.status, row.ended_at = states.DONE, datetime.now(UTC)
     ranges.finish(session, round_id, (0,))
 
@@ -208,13 +219,18 @@ def games_of(session: Session, round_id: int, game: str) -> tuple[int, Iterator[
     """
     row = ROUND.get(session, round_id)
     if row.game != game:
-        raise Invalid(f"round {round_id}: expected one of {game}, got one of {row.game}")
+        raise Invalid(
+            "round", expected=f"one of {game}", got=Verbatim(f"one of {row.game}"), subject=f"round {round_id}"
+        )
     over = MatchRow.round_id == round_id, MatchRow.status == "over"
     number = session.scalar(select(func.count()).select_from(MatchRow).where(*over)) or 0
     if number < row.matches:
         raise Conflict(
-            f"round {round_id}: expected one of which all {row.matches} matches are over, got {number} that are;"
-            f" `flask round resume {round_id}` plays the rest"
+            "round",
+            expected=f"one of which all {row.matches} matches are over",
+            got=Verbatim(f"{number} that are"),
+            remedy=f"`flask round resume {round_id}` plays the rest",
+            subject=f"round {round_id}",
         )
     return number, _games(session, round_id)
 

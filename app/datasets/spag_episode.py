@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.datasets.records import ExportableMatch, unpacked
-from app.errors import Invalid, shown
+from app.errors import Invalid
 from app.games.base import JSON, Event
 from app.games.taboo.rules import TABOO
 from app.matches.events import LogEvent, Started
@@ -44,7 +44,7 @@ def facts_of(raw: JSON, events: Sequence[LogEvent]) -> JSON:
 def _made(events: Sequence[LogEvent]) -> JSON:
     started = events[0]
     if not isinstance(started, Started) or started.game != TABOO.name:
-        raise Invalid(f"match: expected one of {TABOO.name}, got {shown(started)}")
+        raise Invalid("match", expected=f"one of {TABOO.name}", got=started)
     moves = [event for event in events if isinstance(event, Event)]
     return {
         "history": [{"role": TABOO.roles[event.seat], "content": event.text} for event in moves],

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, either
 from app.games.base import JSON, whole_number
 from app.matches.filter import read_choice
 
@@ -59,11 +59,15 @@ def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
     given = {name: str(value).strip() for name, value in raw.items() if name != "rounds" and value is not None}
     rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in raw.get("rounds") or ()})
     if len(rounds) > MOST_ROUNDS:
-        raise Invalid(f"round: expected at most {MOST_ROUNDS} of them, got {len(rounds)}")
+        raise Invalid("round", expected=Phrase("at most %(most)s of them", most=MOST_ROUNDS), got=len(rounds))
     game = given.get("game") or None
     choice = read_choice({"game": game or "", **{name: given.get(name, "") for name in _MATCHES}})
     if not rounds and game is None:
-        raise Invalid("round: expected the number of a round, or a game for its matches outside rounds, got neither")
+        raise Invalid(
+            "round",
+            expected=Phrase("the number of a round, or a game for its matches outside rounds"),
+            got=Phrase("neither"),
+        )
     _known("rewards", given.get("rewards") or NO_REWARDS, REWARDS)
     return DatasetSpec(
         rounds=tuple(rounds),
@@ -80,5 +84,5 @@ def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
 
 def _known(name: str, value: str, known: Sequence[str]) -> str:
     if value not in known:
-        raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(value)}")
+        raise Invalid(name, expected=either(known), got=value)
     return value

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
 from app.datasets.spec import DatasetSpec
-from app.errors import Invalid, NotFound, shown
+from app.errors import Invalid, NotFound, Phrase, Verbatim
 from app.files import private_folder
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow
@@ -64,7 +64,11 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         raise Invalid(
-            f"{folder}: expected a folder that can be written to, got {error.strerror}; nothing was left there"
+            None,
+            expected=Phrase("a folder that can be written to"),
+            got=Verbatim(error.strerror),
+            remedy=Phrase("nothing was left there"),
+            subject=folder,
         ) from None
     except BaseException:
         draft.unlink(missing_ok=True)
@@ -151,7 +155,10 @@ def get_dataset(session: Session, dataset_id: int) -> Dataset:
     row = session.get(Dataset, dataset_id) if 0 < dataset_id < 2**31 else None
     if row is None or not row.complete:
         raise NotFound(
-            f"dataset: expected the number of one that exists, got {dataset_id}; `flask dataset list` shows them"
+            "dataset",
+            expected=Phrase("the number of one that exists"),
+            got=dataset_id,
+            remedy=Phrase("`flask dataset list` shows them"),
         )
     return row
 
@@ -167,8 +174,10 @@ def find_dataset(session: Session, called: str) -> Dataset:
         row = session.scalar(named.where(Dataset.name == name, Dataset.version == int(version)))
     if row is None:
         raise NotFound(
-            f"dataset: expected the number, name or name@version of one that exists, got {shown(called)};"
-            " `flask dataset list` shows them"
+            "dataset",
+            expected=Phrase("the number, name or name@version of one that exists"),
+            got=called,
+            remedy=Phrase("`flask dataset list` shows them"),
         )
     return row
 
@@ -194,7 +203,13 @@ def path_of(home: Path, row: Dataset) -> Path:
     """Where a dataset's file lies. Raises NotFound when it was taken away."""
     path = home / FOLDER / f"{row.sha256}.jsonl"
     if not path.is_file():
-        raise NotFound(f"dataset {row.id}: expected its file {path}, got none; build it again from its spec")
+        raise NotFound(
+            "dataset",
+            expected=Phrase("its file %(path)s", path=path),
+            got=Phrase("none"),
+            remedy=Phrase("build it again from its spec"),
+            subject=Phrase("dataset %(number)s", number=row.id),
+        )
     return path
 
 
@@ -206,7 +221,12 @@ def content(home: Path, row: Dataset) -> Iterator[bytes]:
             seen.update(piece)
             yield piece
     if seen.hexdigest() != row.sha256:
-        raise Invalid(f"dataset {row.id}: expected bytes with the hash {row.sha256}, got {seen.hexdigest()}")
+        raise Invalid(
+            "dataset",
+            expected=Phrase("bytes with the hash %(sha256)s", sha256=row.sha256),
+            got=Verbatim(seen.hexdigest()),
+            subject=Phrase("dataset %(number)s", number=row.id),
+        )
 
 
 def sample(home: Path, row: Dataset, number: int) -> list[bytes]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, either
 from app.games.base import JSON, real_number, whole_number
 
 SFT, TINY = "sft", "tiny"
@@ -33,7 +33,7 @@ def _real(least: float, most: float) -> Read:
 def _word(*known: str) -> Read:
     def read(raw: Any, name: str) -> str:
         if raw not in known:
-            raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(raw)}")
+            raise Invalid(name, expected=either(known), got=raw)
         return str(raw)
 
     return read
@@ -43,13 +43,13 @@ def _above_0(raw: Any, name: str) -> float:
     try:
         return real_number(raw, name, 5e-324, 1e300)
     except Invalid:
-        raise Invalid(f"{name}: expected a number above 0, got {shown(raw)}") from None
+        raise Invalid(name, expected=Phrase("a number above 0"), got=raw) from None
 
 
 def _below_1(raw: Any, name: str) -> float:
     number = real_number(raw, name, 0, 1)
     if number == 1:
-        raise Invalid(f"{name}: expected a number from 0 to below 1, got {shown(raw)}")
+        raise Invalid(name, expected=Phrase("a number from 0 to below 1"), got=raw)
     return number
 
 
@@ -93,7 +93,7 @@ OF_TINY: Mapping[str, Read] = {
 def read_method(method: str) -> str:
     """A known method. Raises Invalid."""
     if method not in METHODS:
-        raise Invalid(f"method: expected {' or '.join(METHODS)}, got {shown(method)}")
+        raise Invalid("method", expected=either(METHODS), got=method)
     return method
 
 
@@ -106,11 +106,15 @@ def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
     """The given fields, checked; numbers may have come as text, and null stands for the default. Raises Invalid."""
     fields = fields_of(method)
     if unknown := sorted(set(raw) - set(fields)):
-        raise Invalid(f"{unknown[0]}: expected a field of {method} ({', '.join(fields)}), got something else")
+        raise Invalid(
+            unknown[0],
+            expected=Phrase("a field of %(method)s (%(names)s)", method=method, names=", ".join(fields)),
+            got=Phrase("something else"),
+        )
     found = {name: fields[name](value, name) for name, value in raw.items() if value is not None}
     for name in ("patience", "eval_every"):
         if found.get(name) and not found.get("eval_share"):
-            raise Invalid(f"{name}: expected eval_share beside it, got none")
+            raise Invalid(name, expected=Phrase("eval_share beside it"), got=Phrase("none"))
     return found
 
 
@@ -118,6 +122,7 @@ def check_model_name(name: str) -> None:
     """Raises Invalid for a name that cannot be that of a model and of the folder with its checkpoint."""
     if not _NAME.fullmatch(name):
         raise Invalid(
-            "name: expected 1 to 80 letters, digits, dots, dashes and underscores, with a letter or digit first,"
-            f" got {shown(name)}"
+            "name",
+            expected=Phrase("1 to 80 letters, digits, dots, dashes and underscores, with a letter or digit first"),
+            got=name,
         )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import Conflict
+from app.errors import Conflict, Verbatim
 from app.files import private_folder, replace_file
 
 FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
@@ -69,8 +69,11 @@ class JobFiles:
         """Raises Conflict for a checkpoint under the model's name that this job has not made."""
         if not self._claim.is_file() or self._claim.read_text() != str(self.job_id):
             raise Conflict(
-                f"{self.output}: expected a folder that is not there yet, got a checkpoint that this job has not made;"
-                " remove it, or name the model otherwise"
+                None,
+                expected="a folder that is not there yet",
+                got=Verbatim("a checkpoint that this job has not made"),
+                remedy="remove it, or name the model otherwise",
+                subject=self.output,
             )
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, shown
+from app.errors import Conflict, Phrase, shown
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.models import LanguageModel, TrainingJob
@@ -31,8 +31,9 @@ TRAINING = TrainingKind(
     table=TrainingJob,
     queue=TRAIN,
     runner="app.finetuning.runner:run",
-    active="waiting or running",
-    works="runs",
+    numbered=lambda number: Phrase("job %(number)s", number=number),
+    active=Phrase("one that is waiting or running"),
+    idle=Phrase("one that nobody runs"),
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind another one
 )
@@ -41,9 +42,18 @@ TRAINING = TrainingKind(
 def refuse_taken(session: Session, name: str, but: int | None = None) -> None:
     """Raises Conflict for a name that a model has or another open job will give."""
     if name == PERSON or session.scalar(select(LanguageModel.id).where(LanguageModel.name == name)) is not None:
-        raise Conflict(f"name: expected one that is not taken, got {shown(name)}; `flask model list` shows them all")
+        raise Conflict(
+            "name",
+            expected=Phrase("one that is not taken"),
+            got=name,
+            remedy=Phrase("`flask model list` shows them all"),
+        )
     other = select(TrainingJob.id).where(
         TrainingJob.name == name, TrainingJob.status.in_(states.LIVE), TrainingJob.id != (but or 0)
     )
     if (number := session.scalar(other.limit(1))) is not None:
-        raise Conflict(f"name: expected one that no other job makes, got {shown(name)}, which job {number} does")
+        raise Conflict(
+            "name",
+            expected=Phrase("one that no other job makes"),
+            got=Phrase("%(name)s, which job %(number)s does", name=shown(name), number=number),
+        )

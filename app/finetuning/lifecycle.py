@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.datasets.store import find_dataset, path_of
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import Conflict, Invalid, NotFound, Phrase, either, shown
 from app.finetuning.config import BACKENDS, LOCAL, TINY, check_model_name, read_config, read_method
 from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING, refuse_taken
@@ -47,7 +47,7 @@ def create(session: Session, wish: TrainingSpec, *, queued: bool, home: Path | N
     """
     method = read_method(wish.method)
     if wish.backend not in BACKENDS:
-        raise Invalid(f"backend: expected {' or '.join(BACKENDS)}, got {shown(wish.backend)}")
+        raise Invalid("backend", expected=either(BACKENDS), got=wish.backend)
     config = read_config(method, wish.config)
     dataset = find_dataset(session, wish.dataset)
     base = _base(session, method, wish.base)
@@ -76,13 +76,21 @@ def create(session: Session, wish: TrainingSpec, *, queued: bool, home: Path | N
 def _base(session: Session, method: str, name: str | None) -> LanguageModel | None:
     if method == TINY:
         if name:
-            raise Invalid(f"base: expected none with {TINY}, which begins from nothing, got {shown(name)}")
+            raise Invalid(
+                "base", expected=Phrase("none with %(method)s, which begins from nothing", method=TINY), got=name
+            )
         return None
     if not name:
-        raise Invalid(f"base: expected the local model that {method} goes on from, got none")
+        raise Invalid(
+            "base", expected=Phrase("the local model that %(method)s goes on from", method=method), got=Phrase("none")
+        )
     base = get_model(session, name)
     if base.kind != LOCAL:
-        raise Invalid(f"base: expected a local model, which has weights to train, got {name}, which is {base.kind}")
+        raise Invalid(
+            "base",
+            expected=Phrase("a local model, which has weights to train"),
+            got=Phrase("%(name)s, which is %(kind)s", name=name, kind=base.kind),
+        )
     return base
 
 
@@ -91,14 +99,24 @@ def _look_for_files(home: Path, dataset: Dataset, base: LanguageModel | None, na
     if base is not None:
         base_folder(home, base)
     if (output := JobFiles(home, 0, name).output).exists():
-        raise Conflict(f"name: expected one without a checkpoint, got {shown(name)}, which has {output}; remove it")
+        raise Conflict(
+            "name",
+            expected=Phrase("one without a checkpoint"),
+            got=Phrase("%(name)s, which has %(output)s", name=shown(name), output=output),
+            remedy=Phrase("remove it"),
+        )
 
 
 def base_folder(home: Path, base: LanguageModel) -> Path:
     """The checkpoint of a local model. Raises NotFound when it was taken away."""
     folder = resolve(home, read_options(base.options).path)
     if not folder.is_dir():
-        raise NotFound(f"base: expected the checkpoint of {base.name} in {folder}, got none there; put it back")
+        raise NotFound(
+            "base",
+            expected=Phrase("the checkpoint of %(name)s in %(folder)s", name=base.name, folder=folder),
+            got=Phrase("none there"),
+            remedy=Phrase("put it back"),
+        )
     return folder
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from app.config import ROOT
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, NotFound, Verbatim
 from app.finetuning.files import JobFiles
 
 GRACE = 30.0  # seconds to end a step and save a checkpoint before it is killed
@@ -70,8 +70,10 @@ def refuse_if_not_installed() -> None:
     for name in ("torch", "transformers"):
         if importlib.util.find_spec(name) is None:
             raise NotFound(
-                f"{name}: expected it to be installed where the job runs, got none;"
-                " pip install -c constraints.txt -e '.[training]'"
+                name,
+                expected="it to be installed where the job runs",
+                got=Verbatim("none"),
+                remedy="pip install -c constraints.txt -e '.[training]'",
             )
 
 
@@ -85,7 +87,13 @@ def _wait_for_lock(lock: IO[str], path: Path, waiting: Callable[[], object]) -> 
             return
         except BlockingIOError:
             if time.monotonic() > deadline + GRACE:
-                raise Conflict(f"{path}: expected an earlier training to end, got one that holds it; end it") from None
+                raise Conflict(
+                    None,
+                    expected="an earlier training to end",
+                    got=Verbatim("one that holds it"),
+                    remedy="end it",
+                    subject=path,
+                ) from None
         if not killed and time.monotonic() > deadline:
             killed = True
             lock.seek(0)

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.config import Settings
 from app.datasets import store
 from app.disk import is_full, low_disk
-from app.errors import AppError, Conflict
+from app.errors import AppError
 from app.extensions import reading, writing
 from app.files import replace_file
 from app.finetuning import lifecycle
@@ -129,7 +129,7 @@ class _TrainingRunner:
         self._catch_up()
         while not self._files.output.exists():
             if deaths >= lifecycle.MOST_DEATHS:
-                raise Conflict(
+                raise AppError(
                     f"the training or its worker was killed {deaths} times without a new step between, as for want of"
                     " memory; lower batch and raise accumulation by as much"
                 )

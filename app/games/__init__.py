@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.errors import NotFound, shown
+from app.errors import NotFound, either
 from app.games.base import Game
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import TABOO
@@ -20,4 +20,4 @@ def find_game(name: str) -> Game[Any]:
     try:
         return GAMES[name]
     except KeyError:
-        raise NotFound(f"game: expected {' or '.join(GAMES)}, got {shown(name)}") from None
+        raise NotFound("game", expected=either(GAMES), got=name) from None

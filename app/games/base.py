@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, Verbatim, shown
 
 JSON = dict[str, Any]
 
@@ -154,7 +154,12 @@ def known_fields(raw: Mapping[str, Any], known: Sequence[str], game: str) -> Non
     """Refuse a config that names a field the game does not have."""
     unknown = sorted(set(raw) - set(known))
     if unknown:
-        raise Invalid(f"config of {game}: expected only {', '.join(known)}, got {', '.join(map(shown, unknown))}")
+        raise Invalid(
+            "config",
+            expected=Phrase("only %(names)s", names=", ".join(known)),
+            got=Verbatim(", ".join(map(shown, unknown))),
+            subject=Phrase("config of %(game)s", game=game),
+        )
 
 
 def whole_number(raw: Any, name: str, least: int, most: int) -> int:
@@ -164,9 +169,13 @@ def whole_number(raw: Any, name: str, least: int, most: int) -> int:
             raise ValueError
         number = int(raw)
     except (TypeError, ValueError, OverflowError):
-        raise Invalid(f"{name}: expected a whole number from {least} to {most}, got {shown(raw)}") from None
+        raise Invalid(
+            name, expected=Phrase("a whole number from %(least)s to %(most)s", least=least, most=most), got=raw
+        ) from None
     if not least <= number <= most:
-        raise Invalid(f"{name}: expected a whole number from {least} to {most}, got {shown(raw)}")
+        raise Invalid(
+            name, expected=Phrase("a whole number from %(least)s to %(most)s", least=least, most=most), got=raw
+        )
     return number
 
 
@@ -177,5 +186,7 @@ def real_number(raw: Any, name: str, least: float, most: float) -> float:
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not least <= number <= most:
-        raise Invalid(f"{name}: expected a number from {least:g} to {most:g}, got {shown(raw)}")
+        raise Invalid(
+            name, expected=Phrase("a number from %(least)s to %(most)s", least=f"{least:g}", most=f"{most:g}"), got=raw
+        )
     return number

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app import queues
 from app.config import Settings
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, NotFound, Phrase, Verbatim
 from app.jobs import leases, states
 
 LARGEST = 2**31 - 1  # of a job's number
@@ -34,8 +34,9 @@ class JobKind(Generic[R]):
     table: type[R]  # with the columns of JobMixin, and those of LeaseMixin unless the kind leases parts of its jobs
     queue: str  # of the workers that run it
     runner: str
-    active: str  # what one is that can be cancelled: "being played"
-    works: str  # what somebody does with one: "plays"
+    numbered: Callable[[int], Phrase]  # "round 3"
+    active: Phrase  # what can be cancelled: "one that is being played"
+    idle: Phrase  # what can be resumed: "one that nobody plays"
     lease_seconds: Callable[[Settings], float]
     patience: timedelta  # between two messages to workers about a job that none has taken
 
@@ -80,8 +81,10 @@ class JobKind(Generic[R]):
         row = session.get(self.table, number) if 0 < number <= LARGEST else None
         if row is None:
             raise NotFound(
-                f"{self.name}: expected the number of one that exists, got {number};"
-                f" `flask {self.name} list` shows them"
+                self.name,
+                expected=Phrase("the number of one that exists"),
+                got=number,
+                remedy=Phrase("%(command)s shows them", command=Verbatim(f"`flask {self.name} list`")),
             )
         return row
 
@@ -137,7 +140,7 @@ class JobKind(Generic[R]):
     def cancel(self, session: Session, number: int) -> R:
         """Ask whoever works on a job to stop; what was made stays. Raises NotFound, and Conflict when it is over."""
         row = self.get(session, number)
-        if leases.request_stop(session, row, f"{self.name} {number}", self.active):
+        if leases.request_stop(session, row, self.numbered(number), self.active):
             self.settle_cancelled(session, number)
             session.refresh(row)
         return row
@@ -156,17 +159,16 @@ class JobKind(Generic[R]):
         """
         row = self.get(session, number)
         session.refresh(row, with_for_update=True)
+        subject = self.numbered(number)
         if row.status == states.DONE:
-            raise Conflict(f"{self.name} {number}: expected one with something left to do, got one that is done")
+            expected = Phrase("one with something left to do")
+            raise Conflict(self.name, expected=expected, got=Phrase("one that is done"), subject=subject)
         if row.status == states.CANCELLING:
-            raise Conflict(
-                f"{self.name} {number}: expected one that nobody {self.works}, got one that is just being cancelled"
-            )
+            got = Phrase("one that is just being cancelled")
+            raise Conflict(self.name, expected=self.idle, got=got, subject=subject)
         if self.has_worker(session, row) and not self.may_be_joined(row, queued=queued):
-            raise Conflict(
-                f"{self.name} {number}: expected one that nobody {self.works}, got one that is {row.status};"
-                " cancel it first"
-            )
+            got, remedy = Phrase("one that is running"), Phrase("cancel it first")
+            raise Conflict(self.name, expected=self.idle, got=got, remedy=remedy, subject=subject)
         self.check_resumable(session, row)
         row.status, row.queued, row.ended_at, row.error = states.WAITING, queued, None, None
         row.enqueued_at = None

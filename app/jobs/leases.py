@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict
+from app.errors import Conflict, Phrase
 from app.jobs import states
 
 
@@ -44,16 +44,21 @@ def mark_enqueued(session: Session, table: Any, waits: ColumnElement[bool], now:
     return ids
 
 
-def request_stop(session: Session, row: Any, what: str, doing: str) -> bool:
+def request_stop(session: Session, row: Any, subject: Phrase, expected: Phrase) -> bool:
     """Call a row being cancelled. False if it is so already, or cancelled; raises Conflict when it is over.
 
-    `what` and `doing` name it and what it would have to be: round 7, being played.
+    `subject` and `expected` name it and what it would have to be: round 7, one that is being played.
     """
     session.refresh(row, with_for_update=True)
     if row.status in (states.CANCELLING, states.CANCELLED):
         return False
     if row.status not in states.OPEN:
-        raise Conflict(f"{what}: expected one that is {doing}, got one that is {row.status}")
+        raise Conflict(
+            None,
+            expected=expected,
+            got=Phrase("one that is %(status)s", status=Phrase(row.status)),
+            subject=subject,
+        )
     row.status = states.CANCELLING
     session.flush()
     return True

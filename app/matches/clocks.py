@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase
 
 TURN, MATCH = "turn", "match"
 IDLE = "idle"  # no clock that anybody sees: how long a match may lie open untouched (OPEN_MATCH_HOURS)
@@ -30,7 +30,9 @@ class Clocks:
         for name, seconds in asdict(self).items():
             number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
             if seconds is not None and not (number and seconds > 0):
-                raise Invalid(f"clocks.{name}: expected seconds above 0 or nothing, got {shown(seconds)}")
+                raise Invalid(
+                    None, expected=Phrase("seconds above 0 or nothing"), got=seconds, subject=f"clocks.{name}"
+                )
 
     @classmethod
     def of(cls, turn: float, match: float) -> "Clocks":
@@ -43,7 +45,7 @@ class Clocks:
         try:
             return cls(**(raw or {}))
         except TypeError:
-            raise Invalid(f"clocks: expected turn and match, got {shown(raw)}") from None
+            raise Invalid("clocks", expected=Phrase("turn and match"), got=raw) from None
 
     def to_json(self) -> dict[str, float] | None:
         """The clocks that there are, or None when there are none."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.games import find_game
 from app.games.base import JSON, Event, Game, View, Violation
 from app.matches.clocks import IDLE, NO_CLOCKS, TURN, Clocks
@@ -81,7 +81,7 @@ def replay(events: Iterable[LogEvent]) -> Match:
     log = iter(events)
     first = next(log, None)
     if not isinstance(first, Started):
-        raise Invalid(f"event log: expected it to begin with a started event, got {first!r}")
+        raise Invalid(None, expected="it to begin with a started event", got=first, subject="event log")
     game = find_game(first.game)
     # A resolved config leaves nothing to draw, so the generator given here is never used.
     state = game.initial(game.config(first.config), random.Random(0))
@@ -100,7 +100,7 @@ def applied(match: Match, events: Iterable[LogEvent]) -> Match:
 def apply(match: Match, event: LogEvent) -> Match:
     """The match after one more event. Raises Invalid for an event after the end or a second beginning."""
     if match.over or isinstance(event, Started):
-        raise Invalid(f"event log: expected nothing after the end and one beginning, got {event!r}")
+        raise Invalid(None, expected="nothing after the end and one beginning", got=event, subject="event log")
     match event:
         case Event():
             state = match.game.apply(match.state, event)
@@ -126,7 +126,7 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
 def advance(match: Match, seat: int, text: str, *, by_model: bool = False) -> tuple[list[LogEvent], Match]:
     """The events of a `step`, and the match after them."""
     if seat != match.to_move:
-        raise Invalid(f"move: expected seat {match.to_move} to move, got seat {seat}")
+        raise Invalid("move", expected=f"seat {match.to_move} to move", got=Verbatim(f"seat {seat}"))
     move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)
     if isinstance(move, Violation):
         events = _refused(match, move, readable(text), by_model)

@@ -7,7 +7,7 @@ Version 1 of each is what `from_json` reads; a later version adds a branch there
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.games.base import JSON, Event, Outcome
 from app.matches.invisible import invisible
 
@@ -112,7 +112,7 @@ def to_json(event: LogEvent) -> JSON:
 def from_json(raw: JSON) -> LogEvent:
     """The event that `to_json` wrote. Raises Invalid for a version or kind this code does not know."""
     if raw.get("v") != VERSION:
-        raise Invalid(f"event: expected version {VERSION}, got {raw.get('v')!r}; a newer Parlor wrote this log")
+        raise Invalid("event", expected=f"version {VERSION}", got=raw.get("v"), remedy="a newer Parlor wrote this log")
     fields = {name: value for name, value in raw.items() if name not in ("v", "kind", "invisible")}
     try:
         if raw["kind"] not in _KINDS:
@@ -123,4 +123,9 @@ def from_json(raw: JSON) -> LogEvent:
         event: LogEvent = _KINDS[raw["kind"]](**fields)
         return event
     except (KeyError, TypeError) as error:
-        raise Invalid(f"event {raw.get('kind')!r}: expected the fields of version {VERSION}, got {error}") from None
+        raise Invalid(
+            "event",
+            expected=f"the fields of version {VERSION}",
+            got=Verbatim(error),
+            subject=f"event {raw.get('kind')!r}",
+        ) from None

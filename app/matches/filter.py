@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import Session, aliased
 
-from app.errors import Invalid, NotFound, shown
+from app.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.games import find_game
 from app.games.base import whole_number
 from app.models import LanguageModel, MatchRow, SeatRow
@@ -47,12 +47,14 @@ def read_choice(raw: Mapping[str, str]) -> MatchFilter:
     given: dict[str, Any] = {name: text for name in NAMES if (text := raw.get(name, "").strip())}
     for name, text in given.items():
         if len(text) > _LONGEST or not text.isprintable():
-            raise Invalid(f"{name}: expected at most {_LONGEST} characters on one line, got {shown(text)}")
+            raise Invalid(
+                name, expected=Phrase("at most %(longest)s characters on one line", longest=_LONGEST), got=text
+            )
     if "game" in given:
         find_game(given["game"])
     for name, known in (("status", STATUSES), ("source", SOURCES)):
         if given.get(name, known[0]) not in known:
-            raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(given[name])}")
+            raise Invalid(name, expected=either(known), got=given[name])
     if "round" in given:
         given["round"] = whole_number(given["round"], "round", 1, 2**31 - 1)
     for name in ("since", "until"):
@@ -60,7 +62,11 @@ def read_choice(raw: Mapping[str, str]) -> MatchFilter:
             given[name] = _day(name, given[name])
     choice = MatchFilter(**given)
     if choice.since and choice.until and choice.since > choice.until:
-        raise Invalid(f"until: expected {choice.since} or later, as since is that day, got {choice.until}")
+        raise Invalid(
+            "until",
+            expected=Phrase("%(since)s or later, as since is that day", since=choice.since),
+            got=Verbatim(choice.until),
+        )
     return choice
 
 
@@ -70,7 +76,11 @@ def check_player(session: Session, choice: MatchFilter) -> None:
         select(LanguageModel.id).where(LanguageModel.name == choice.player)
     )
     if not known:
-        raise NotFound(f"player: expected {PERSON} or the name of a model in the registry, got {shown(choice.player)}")
+        raise NotFound(
+            "player",
+            expected=Phrase("%(person)s or the name of a model in the registry", person=PERSON),
+            got=choice.player,
+        )
 
 
 def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
@@ -107,7 +117,7 @@ def _day(name: str, text: str) -> date:
         if not 2000 <= day.year <= 2999:
             raise ValueError
     except ValueError:
-        raise Invalid(f"{name}: expected a day such as 2026-01-31, got {shown(text)}") from None
+        raise Invalid(name, expected=Phrase("a day such as 2026-01-31"), got=text) from None
     return day
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import Conflict, Invalid, NotAllowed, shown
+from app.errors import Invalid, NotAllowed, Phrase, TooMany, Verbatim, either
 from app.games import find_game
 from app.games.negotiation.contexts import Context, read_contexts
 from app.games.taboo.rules import target_words
@@ -45,7 +45,7 @@ def start_guest_match(session: Session, settings: Settings, wish: GuestMatchRequ
     an unknown game or opponent, Invalid for the rest.
     """
     if not settings.GUEST_PLAY:
-        raise NotAllowed("Games start by invitation here. Please use the link that you were sent.")
+        raise NotAllowed(Phrase("Games start by invitation here. Please use the link that you were sent."))
     game = find_game(wish.game)
     _check_open(session, settings.OPEN_MATCHES, wish)
     opponent = find_partner(session, game.name, wish.opponent)
@@ -70,9 +70,10 @@ def _check_open(session: Session, most: int, wish: GuestMatchRequest) -> None:
     playing = select(MatchRow.start_key).where(MatchRow.id.in_(wish.held), MatchRow.status == "playing")
     keys = session.scalars(playing).all() if most and wish.held else []
     if len(keys) >= most > 0 and (wish.start_key is None or wish.start_key not in keys):
-        raise Conflict(
-            "You have as many games open as one person may. Finish or leave one of them first, from the start page.",
-            code="too_many",
+        raise TooMany(
+            Phrase(
+                "You have as many games open as one person may. Finish or leave one of them first, from the start page."
+            )
         )
 
 
@@ -82,7 +83,7 @@ LARGEST_SEED = 2**63 - 1
 def read_seed(text: str, name: str = "seed") -> int:
     """A seed that somebody has typed. Raises Invalid, under the `name` of the field."""
     if not (text.isascii() and text.isdigit() and int(text) <= LARGEST_SEED):
-        raise Invalid(f"{name}: expected a whole number from 0 to {LARGEST_SEED}, got {text!r:.60}")
+        raise Invalid(name, expected=Phrase("a whole number from 0 to %(most)s", most=LARGEST_SEED), got=text)
     return int(text)
 
 
@@ -94,7 +95,7 @@ def new_seed() -> int:
 def person_seat(roles: tuple[str, str], role: str | None, seed: int) -> int:
     """The seat of a role; drawn from the match's seed when it is left open or both seats have the same role."""
     if role is not None and role not in roles:
-        raise Invalid(f"role: expected {' or '.join(dict.fromkeys(roles))}, got {shown(role)}")
+        raise Invalid("role", expected=either(dict.fromkeys(roles)), got=role)
     open_seats = [seat for seat in (0, 1) if role is None or roles[seat] == role]
     return random.Random(f"{seed}/person").choice(open_seats)
 
@@ -137,7 +138,12 @@ def load_contexts(path: str) -> list[Context]:
         changed = Path(path).stat().st_mtime_ns
         return _load_contexts(path, changed)
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"contexts file: expected a readable text file, got {path}: {error}") from None
+        raise Invalid(
+            "contexts",
+            expected=Phrase("a readable text file"),
+            got=Verbatim(f"{path}: {error}"),
+            subject=Phrase("contexts file"),
+        ) from None
 
 
 @lru_cache(maxsize=4)

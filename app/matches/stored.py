@@ -9,7 +9,7 @@ from typing import Any, cast
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound
+from app.errors import NotFound, Phrase
 from app.games.base import JSON, Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline
@@ -147,7 +147,7 @@ def load(session: Session, match_id: str, *, lock: bool = False) -> StoredMatch:
     """Read a match. `lock` keeps others from appending until the transaction ends. Raises NotFound."""
     rows = session.execute(_SEATS_LOCKED if lock else _SEATS, {"match": match_id}).all()
     if len(rows) != 2:
-        raise NotFound(f"match: expected one that exists, got {match_id!r}")
+        raise NotFound("match", expected=Phrase("one that exists"), got=match_id)
     seats = tuple(
         StoredSeat(MODEL, player=row.player) if row.player else StoredSeat.of(row.LanguageModel) for row in rows
     )

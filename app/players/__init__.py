@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from app.errors import Invalid
+from app.errors import Invalid, either
 from app.players.base import InstantPlayer, ModelPlayer, PlayerSpec
 from app.players.local.options import located
 
@@ -20,7 +20,7 @@ def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | M
     Raises Invalid for a kind or an option that does not exist.
     """
     if spec.kind not in _MODULES:
-        raise Invalid(f"kind of player: expected {' or '.join(_MODULES)}, got {spec.kind!r}")
+        raise Invalid(None, expected=either(_MODULES), got=spec.kind, subject="kind of player")
     if spec.kind == "local" and home is not None:
         spec = located(spec, home)
     player: InstantPlayer | ModelPlayer = importlib.import_module(_MODULES[spec.kind]).make(spec)

@@ -17,7 +17,7 @@ from string import Template
 from types import MappingProxyType
 
 from app.config import ROOT
-from app.errors import Invalid, NotFound
+from app.errors import Invalid, NotFound, Verbatim, either
 from app.games.base import JSON, TranscriptEntry, View
 from app.players.base import Refused
 
@@ -43,7 +43,7 @@ def default_prompt(game: str, style: str = USUAL_STYLE) -> JSON:
     """The newest template of a style, as a match's `started` event names it. Raises NotFound."""
     styles = templates(game)
     if style not in styles:
-        raise NotFound(f"prompt style of {game}: expected {' or '.join(styles)}, got {style!r}")
+        raise NotFound(None, expected=either(styles), got=style, subject=f"prompt style of {game}")
     return {"style": style, "template": styles[style][-1]}
 
 
@@ -120,7 +120,12 @@ def _template_of(game: str, prompt: JSON) -> str:
     style, template = prompt.get("style"), prompt.get("template")
     if template not in templates(game).get(str(style), ()):
         known = ", ".join(name for names in templates(game).values() for name in names)
-        raise Invalid(f"prompt of {game}: expected one of the templates {known}, got {style!r} with {template!r}")
+        raise Invalid(
+            None,
+            expected=f"one of the templates {known}",
+            got=Verbatim(f"{style!r} with {template!r}"),
+            subject=f"prompt of {game}",
+        )
     return str(template)
 
 
@@ -131,7 +136,12 @@ def _templates(game: str) -> Mapping[str, tuple[str, ...]]:
         if path.parent.name == game and (file := _FILE.fullmatch(path.name)):
             found.setdefault(file["style"], {})[file["template"]] = int(file["number"])
     if not found:
-        raise NotFound(f"prompts of {game}: expected files such as {FOLDER / game / 'full-1.txt'}, got none")
+        raise NotFound(
+            None,
+            expected=f"files such as {FOLDER / game / 'full-1.txt'}",
+            got=Verbatim("none"),
+            subject=f"prompts of {game}",
+        )
     return MappingProxyType({style: tuple(sorted(names, key=names.__getitem__)) for style, names in found.items()})
 
 
@@ -140,7 +150,9 @@ def _sections(game: str, template: str, role: str) -> Mapping[str, str]:
     for path in (FOLDER / game / f"{template}.{role}.txt", FOLDER / game / f"{template}.txt"):
         if path.exists():
             return _read(path)
-    raise NotFound(f"prompt {template} of {game}: expected a file for the role {role!r}, got none")
+    raise NotFound(
+        None, expected=f"a file for the role {role!r}", got=Verbatim("none"), subject=f"prompt {template} of {game}"
+    )
 
 
 def _read(path: Path) -> Mapping[str, str]:

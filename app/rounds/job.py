@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import Conflict
+from app.errors import Conflict, Phrase
 from app.jobs import leases, states
 from app.jobs.kind import JobKind
 from app.models import RoundRange, RoundRow
@@ -37,7 +37,12 @@ class RoundKind(JobKind[RoundRow]):
     def check_resumable(self, _session: Session, row: RoundRow) -> None:
         """Raises Conflict for a round whose matches were imported."""
         if row.source != SELFPLAY:
-            raise Conflict(f"round {row.id}: expected one that is played here, got one that was imported")
+            raise Conflict(
+                self.name,
+                expected=Phrase("one that is played here"),
+                got=Phrase("one that was imported"),
+                subject=self.numbered(row.id),
+            )
 
     def may_be_joined(self, row: RoundRow, *, queued: bool) -> bool:
         """Whether those who play the round are of the same sort, workers or terminals, as who resumes it."""
@@ -60,8 +65,9 @@ ROUND = RoundKind(
     table=RoundRow,
     queue=BATCH,
     runner="app.rounds.runner:run",
-    active="being played",
-    works="plays",
+    numbered=lambda number: Phrase("round %(number)s", number=number),
+    active=Phrase("one that is being played"),
+    idle=Phrase("one that nobody plays"),
     lease_seconds=lambda settings: settings.ROUND_LEASE,
     patience=timedelta(seconds=3),
 )

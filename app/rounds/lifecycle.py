@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, either
 from app.games import find_game
 from app.games.base import JSON, whole_number
 from app.jobs import states
@@ -94,9 +94,9 @@ def _new_row(wish: RoundSpec, models: Sequence[LanguageModel], queued: bool) -> 
     game = find_game(wish.game)
     matches = whole_number(wish.matches, "matches", 1, MOST_MATCHES)
     if wish.swap_seats and matches % 2:
-        raise Invalid(f"matches: expected an even number where seats are swapped, got {matches}")
+        raise Invalid("matches", expected=Phrase("an even number where seats are swapped"), got=matches)
     if wish.pick not in PICKS:
-        raise Invalid(f"pick: expected {' or '.join(PICKS)}, got {shown(wish.pick)}")
+        raise Invalid("pick", expected=either(PICKS), got=wish.pick)
     sampling = read_sampling(wish.sampling)
     for model in models:
         read_options(spec_of(model, sampling))  # refused here rather than by every worker
@@ -125,14 +125,20 @@ def _checked_config(game: Any, wish: RoundSpec) -> JSON:
     read = game.config(config).to_json()
     drawn = {"negotiation": "counts", "taboo": "word"}.get(game.name)
     if wish.material is not None and drawn in read:
-        raise Invalid(f"config: expected no {drawn} where {wish.material.source} gives each match its own, got one")
+        raise Invalid(
+            "config",
+            expected=Phrase(
+                "no %(drawn)s where %(source)s gives each match its own", drawn=drawn, source=wish.material.source
+            ),
+            got=Phrase("one"),
+        )
     return config
 
 
 def _name(wish: RoundSpec) -> str:
     name = " ".join(wish.name.split())
     if len(name) > 120 or not name.isprintable():
-        raise Invalid(f"name: expected at most 120 characters on one line, got {shown(wish.name)}")
+        raise Invalid("name", expected=Phrase("at most 120 characters on one line"), got=wish.name)
     return name or f"{wish.models[0]} and {wish.models[1]}"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, either
 from app.games import find_game
 from app.games.base import whole_number
 from app.jobs import states
@@ -88,7 +88,7 @@ def read_chosen(session: Session, raw: Mapping[str, str]) -> RoundFilter:
     if "game" in given:
         find_game(given["game"])
     if given.get("status", states.DONE) not in states.STATUSES:
-        raise Invalid(f"status: expected {' or '.join(states.STATUSES)}, got {shown(given['status'])}")
+        raise Invalid("status", expected=either(states.STATUSES), got=given["status"])
     if "model" in given:
         get_model(session, given["model"])
     return RoundFilter(**given)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from app.errors import AppError, Invalid, shown
+from app.errors import Invalid, Phrase, Verbatim, shown
 from app.games import find_game
 from app.games.negotiation.contexts import Context, read_contexts
 from app.games.taboo.rules import target_words
@@ -37,7 +37,12 @@ def words(path: str) -> Material:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"words file: expected a readable text file, got {path}: {error}") from None
+        raise Invalid(
+            "words",
+            expected=Phrase("a readable text file"),
+            got=Verbatim(f"{path}: {error}"),
+            subject=Phrase("words file"),
+        ) from None
     return words_in(text, path)
 
 
@@ -50,11 +55,18 @@ def words_in(text: str, source: str) -> Material:
             continue
         try:
             taboo.config({"word": word})
-        except AppError as error:
-            raise Invalid(f"{source}, line {number}: {error.message}") from None
+        except Invalid as error:
+            raise error.at(Phrase("%(source)s, line %(line)s", source=source, line=number)) from None
         if word in found:
-            raise Invalid(f"{source}, line {number}: expected each word once, got {shown(word)} again")
+            raise Invalid(
+                None,
+                expected=Phrase("each word once"),
+                got=Phrase("%(word)s again", word=shown(word)),
+                subject=Phrase("%(source)s, line %(line)s", source=source, line=number),
+            )
         found[word] = number
     if not 1 <= len(found) <= MOST_WORDS:
-        raise Invalid(f"{source}: expected 1 to {MOST_WORDS} words, one a line, got {len(found)}")
+        raise Invalid(
+            None, expected=Phrase("1 to %(most)s words, one a line", most=MOST_WORDS), got=len(found), subject=source
+        )
     return Material(source, list(found))

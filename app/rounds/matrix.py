@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.games import find_game
 from app.jobs import states
 from app.models import RoundRow
@@ -25,7 +25,11 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
     Raises Invalid for too few, too many or the same twice.
     """
     if not 2 <= len(models) <= MOST_MODELS or len(set(models)) < len(models):
-        raise Invalid(f"models: expected 2 to {MOST_MODELS} different ones, got {', '.join(models) or 'none'}")
+        raise Invalid(
+            "models",
+            expected=Phrase("2 to %(most)s different ones", most=MOST_MODELS),
+            got=Verbatim(", ".join(models)) if models else Phrase("none"),
+        )
     first, second = find_game(game).roles
     if first == second:
         return list(itertools.combinations_with_replacement(models, 2))
@@ -48,7 +52,7 @@ def rounds_of(session: Session, matrix_id: int) -> list[RoundRow]:
     wanted = select(RoundRow).where(RoundRow.matrix_id == matrix_id).order_by(RoundRow.id)
     rows = list(session.scalars(wanted)) if 0 < matrix_id < 2**31 else []
     if not rows:
-        raise NotFound(f"cross-play: expected the number of one that exists, got {matrix_id}")
+        raise NotFound("cross-play", expected=Phrase("the number of one that exists"), got=matrix_id)
     return rows
 
 
@@ -56,7 +60,12 @@ def matrix_of(session: Session, round_id: int) -> int:
     """The number of the cross-play that a round is part of. Raises NotFound, and Conflict if it is part of none."""
     row = ROUND.get(session, round_id)
     if row.matrix_id is None:
-        raise Conflict(f"round {round_id}: expected one of a cross-play, got one of none")
+        raise Conflict(
+            "round",
+            expected=Phrase("one of a cross-play"),
+            got=Phrase("one of none"),
+            subject=Phrase("round %(number)s", number=round_id),
+        )
     return row.matrix_id
 
 
@@ -67,7 +76,12 @@ def cancel(session: Session, matrix_id: int) -> list[RoundRow]:
     """
     rows = [row for row in rounds_of(session, matrix_id) if row.status in states.OPEN]
     if not rows:
-        raise Conflict(f"cross-play {matrix_id}: expected one that is being played, got one whose rounds are over")
+        raise Conflict(
+            "cross-play",
+            expected=Phrase("one that is being played"),
+            got=Phrase("one whose rounds are over"),
+            subject=Phrase("cross-play %(number)s", number=matrix_id),
+        )
     return [ROUND.cancel(session, row.id) for row in rows]
 
 
@@ -78,5 +92,10 @@ def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
     """
     rows = [row for row in rounds_of(session, matrix_id) if ROUND.state_of(session, row) in STOPPED]
     if not rows:
-        raise Conflict(f"cross-play {matrix_id}: expected one with rounds that were stopped, got none of them")
+        raise Conflict(
+            "cross-play",
+            expected=Phrase("one with rounds that were stopped"),
+            got=Phrase("none of them"),
+            subject=Phrase("cross-play %(number)s", number=matrix_id),
+        )
     return [ROUND.resume(session, row.id, queued=queued) for row in rows]

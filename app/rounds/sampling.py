@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase
 from app.games.base import JSON, whole_number
 from app.models import LanguageModel
 from app.players.base import PlayerSpec
@@ -16,7 +16,7 @@ _KNOWN = ("temperature", "top_k", "max_tokens")
 def read_sampling(raw: Mapping[str, Any]) -> JSON:
     """Read `temperature` (0, which is greedy, to 2), `top_k` and `max_tokens`; None is left out. Raises Invalid."""
     if unknown := sorted(set(raw) - set(_KNOWN)):
-        raise Invalid(f"sampling: expected only {', '.join(_KNOWN)}, got {shown(unknown[0])}")
+        raise Invalid("sampling", expected=Phrase("only %(names)s", names=", ".join(_KNOWN)), got=unknown[0])
     read: JSON = {}
     if raw.get("temperature") is not None:
         read["temperature"] = _temperature(raw["temperature"])
@@ -32,7 +32,7 @@ def _temperature(raw: Any) -> float:
     except (TypeError, ValueError):
         value = float("nan")
     if not 0 <= value <= 2:
-        raise Invalid(f"temperature: expected a number from 0 (greedy) to 2, got {shown(raw)}")
+        raise Invalid("temperature", expected=Phrase("a number from 0 (greedy) to 2"), got=raw)
     return value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, false, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, either
 from app.games.base import whole_number
 from app.models import MatchRow
 
@@ -38,11 +38,15 @@ def read_wanted(raw: Mapping[str, str]) -> TranscriptFilter:
     """A filter from an address. Raises Invalid."""
     given = {name: raw.get(name, "").strip() for name in NAMES}
     if len(given["reason"]) > 40 or not given["reason"].isprintable():
-        raise Invalid(f"reason: expected how a match ended, got {shown(given['reason'])}")
+        raise Invalid("reason", expected=Phrase("how a match ended"), got=given["reason"])
     if given["refused"] not in ("", "yes", "no"):
-        raise Invalid(f"refused: expected yes or no, got {shown(given['refused'])}")
+        raise Invalid("refused", expected=Phrase("yes or no"), got=given["refused"])
     if given["order"] not in ("", AS_GIVEN, SWAPPED):
-        raise Invalid(f"order: expected {AS_GIVEN} or {SWAPPED}, got {shown(given['order'])}")
+        raise Invalid(
+            "order",
+            expected=either((AS_GIVEN, SWAPPED)),
+            got=given["order"],
+        )
     return TranscriptFilter(
         reason=given["reason"] or None,
         least=_number("least", given["least"]),
@@ -115,5 +119,5 @@ def _number(name: str, text: str) -> float | None:
         if not -1000 <= value <= 1000:
             raise ValueError
     except ValueError:
-        raise Invalid(f"{name}: expected a score, such as 6 or -1.5, got {shown(text)}") from None
+        raise Invalid(name, expected=Phrase("a score, such as 6 or -1.5"), got=text) from None
     return value

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint, jsonify, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, shown
+from app.errors import AppError, Invalid, Verbatim, shown
 from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
 from app.queues import enqueue_turn
 from app.web import tickets
@@ -25,7 +25,7 @@ def create_match() -> tuple[Response, int]:
     try:
         body = request.get_json(silent=True)
     except RecursionError:
-        raise Invalid("body: expected a JSON object, got one nested too deeply") from None
+        raise Invalid("body", expected="a JSON object", got=Verbatim("one nested too deeply")) from None
     wish, chosen = _read_wish(body), settings()
     check_guest_config(wish)
     record = write(lambda session: start_guest_match(session, chosen, wish))
@@ -38,15 +38,17 @@ def create_match() -> tuple[Response, int]:
 
 def _read_wish(body: Any) -> GuestMatchRequest:
     if not isinstance(body, dict):
-        raise Invalid("body: expected a JSON object {game, config?, opponent, role?}")
+        raise AppError("body: expected a JSON object {game, config?, opponent, role?}", code=Invalid.code)
     unknown = sorted(set(body) - _FIELDS)
     if unknown:
-        raise Invalid(f"body: expected only {', '.join(sorted(_FIELDS))}, got {', '.join(map(shown, unknown))}")
+        raise Invalid(
+            "body", expected=f"only {', '.join(sorted(_FIELDS))}", got=Verbatim(", ".join(map(shown, unknown)))
+        )
     for name in ("game", "opponent", "role"):
         if not isinstance(body.get(name, ""), str | None):
-            raise Invalid(f"{name}: expected text, got {shown(body[name])}")
+            raise Invalid(name, expected="text", got=body[name])
     if not isinstance(body.get("config", {}), dict | None):
-        raise Invalid(f"config: expected an object, got {shown(body['config'])}")
+        raise Invalid("config", expected="an object", got=body["config"])
     if "game" not in body:
-        raise Invalid("game: expected the name of a game, got nothing")
+        raise Invalid("game", expected="the name of a game", got=Verbatim("nothing"))
     return GuestMatchRequest(body["game"] or "", body.get("config") or {}, body.get("opponent"), body.get("role"))

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import RETRY_AFTER, AppError, Unavailable
 from app.extensions import is_away, reason_of
+from app.web.labels import error_lang, error_text
 
 log = structlog.get_logger()
 
@@ -47,7 +48,9 @@ def register(app: Flask) -> None:
 
 
 def _refused(error: AppError) -> tuple[Response | str, int]:
-    return _answer(error.status, error.code, gettext(error.message))
+    if _is_for_programs():
+        return _answer(error.status, error.code, error.message)
+    return _answer(error.status, error.code, error_text(error), error_lang(error))
 
 
 def _stale_form(_error: CSRFError) -> tuple[Response | str, int]:
@@ -87,13 +90,17 @@ def _broken(_error: Exception) -> tuple[Response | str, int]:
     return _answer(500, "internal", str(_MESSAGES[500]))
 
 
-def _answer(status: int, code: str, message: str) -> tuple[Response | str, int]:
+def _answer(status: int, code: str, message: str, lang: str = "") -> tuple[Response | str, int]:
     if request.path == "/healthz":
         return Response(f"{message}\n", status, mimetype="text/plain"), status
-    if request.path.startswith("/api/"):
+    if _is_for_programs():
         return jsonify(error={"code": code, "message": message}), status
     page = "admin/error.html" if status < 500 and _is_for_experimenters() else "error.html"
-    return render_template(page, title=str(_TITLES.get(status, _TITLES[400])), message=message), status
+    return render_template(page, title=str(_TITLES.get(status, _TITLES[400])), message=message, lang=lang), status
+
+
+def _is_for_programs() -> bool:
+    return request.path.startswith("/api/")
 
 
 def _is_for_experimenters() -> bool:

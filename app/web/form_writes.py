@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
-from app.errors import Unavailable
+from app.errors import Phrase, Unavailable
 from app.extensions import came_second, db, is_locked, writing
 
 PATIENCE = 2.0  # seconds
@@ -122,4 +122,4 @@ class _Thread:
 
 
 def _busy() -> Unavailable:
-    return Unavailable("The database is busy just now, and nothing was changed. Please try again in a moment.")
+    return Unavailable(Phrase("The database is busy just now, and nothing was changed. Please try again in a moment."))

@@ -10,6 +10,7 @@ from flask_babel import get_locale, gettext
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.config import ENGLISH
+from app.web.labels import error_lang, error_text
 from app.web.seats import settings
 from app.web.translations import PageTranslations, script_words
 
@@ -24,6 +25,8 @@ def register(app: Flask) -> None:
     app.register_blueprint(blueprint)
     app.context_processor(_in_templates)
     app.add_template_filter(_translated, "translated")
+    app.add_template_filter(error_text)
+    app.add_template_filter(error_lang)
     app.after_request(_varies)
 
 

@@ -8,14 +8,13 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from flask_babel import gettext
 from gevent import get_hub, sleep
 from gevent.hub import Hub
 from gevent.threadpool import ThreadPool
 from limits import parse
 from redis.exceptions import RedisError
 
-from app.errors import Unavailable
+from app.errors import Phrase, Unavailable
 from app.web.extensions import limiter
 
 BY_ADDRESS, BY_NAME = "30 per 5 minutes", "10 per 5 minutes"  # BY_NAME: from one address, for one name
@@ -36,7 +35,7 @@ def hashing(work: Callable[..., T], *arguments: object) -> T:
     wait for it already.
     """
     if len(_waiting) >= _MOST_WAITING:
-        raise Unavailable(gettext("Too many people are signing in just now. Please try again in a moment."))
+        raise Unavailable(Phrase("Too many people are signing in just now. Please try again in a moment."))
     hub, mark = get_hub(), object()
     if hub not in _threads:
         _threads[hub] = ThreadPool(1)

@@ -3,10 +3,9 @@
 from typing import cast
 
 from flask import current_app, session
-from flask_babel import gettext
 
 from app.config import Settings
-from app.errors import NotAllowed
+from app.errors import NotAllowed, Phrase
 
 _MOST = 20  # a cookie holds about 4 kB
 
@@ -35,4 +34,4 @@ def seat_in(match_id: str) -> int:
     try:
         return held()[match_id]
     except KeyError:
-        raise NotAllowed(gettext("This game belongs to another browser. Open it where you began it.")) from None
+        raise NotAllowed(Phrase("This game belongs to another browser. Open it where you began it.")) from None

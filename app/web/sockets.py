@@ -19,7 +19,7 @@ from socketio.exceptions import ConnectionRefusedError as Refused
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import Settings
-from app.errors import AppError, Invalid, Unavailable, shown
+from app.errors import AppError, Invalid, Unavailable, Verbatim, shown
 from app.extensions import db, is_away, reason_of
 from app.games.base import JSON
 from app.matches import live
@@ -105,11 +105,13 @@ class PlayNamespace:
         """Commit a move, show everybody what it changed, and acknowledge it."""
         text, move_id, ply = data.get("text"), data.get("move_id"), data.get("ply")
         if not isinstance(text, str):
-            raise Invalid(f"text: expected text, got {_kind(text)}")
+            raise Invalid("text", expected="text", got=Verbatim(_kind(text)))
         if not isinstance(move_id, str) or not 1 <= len(move_id) <= LONGEST_MOVE_ID or not move_id.isprintable():
-            raise Invalid(f"move_id: expected 1 to {LONGEST_MOVE_ID} printable characters, got {_kind(move_id)}")
+            raise Invalid(
+                "move_id", expected=f"1 to {LONGEST_MOVE_ID} printable characters", got=Verbatim(_kind(move_id))
+            )
         if not isinstance(ply, int) or isinstance(ply, bool):
-            raise Invalid(f"ply: expected the whole number of your view, got {_kind(ply)}")
+            raise Invalid("ply", expected="the whole number of your view", got=Verbatim(_kind(ply)))
         self._slow_down(place)
         longest = self._settings.MOVE_CHARACTERS
         if len(text) > longest:
@@ -131,13 +133,13 @@ class PlayNamespace:
 
     def typing(self, place: SeatConnection, _sid: str, data: JSON) -> JSON:
         if not isinstance(data.get("on"), bool):
-            raise Invalid(f"on: expected true or false, got {_kind(data.get('on'))}")
+            raise Invalid("on", expected="true or false", got=Verbatim(_kind(data.get("on"))))
         self._rooms.typing(place.match_id, place.seat, data["on"])
         return {"ok": True, "ply": self._rooms.ply(place.match_id)}
 
     def _submit(self, submission: live.Submission) -> JSON:
         if self._writer is None:
-            raise Invalid("match: expected a connected socket, got none; connect again")
+            raise Invalid("match", expected="a connected socket", got=Verbatim("none"), remedy="connect again")
         receipt = self._writer.submit(submission)
         # What the move itself changed goes out before its acknowledgement, and what was answered to it behind: a
         # client then never holds an acknowledgement and a view that contradict each other.
@@ -163,7 +165,7 @@ class PlayNamespace:
                 return _refused("not_allowed", "This connection has no seat. Open the game again.")
             try:
                 if not isinstance(data, dict | None):
-                    raise Invalid(f"expected an object, got {_kind(data)}")
+                    raise Invalid(None, expected="an object", got=Verbatim(_kind(data)))
                 return handler(place, sid, data or {})
             except AppError as error:
                 return _refused(error.code, error.message)

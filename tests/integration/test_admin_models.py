@@ -28,7 +28,7 @@ from app.players import prompts
 from app.queues import TEST_MODEL, TURNS
 from app.registry import ensure_baselines
 from app.web.admin import models as pages
-from app.web.admin.labels import LABELS
+from app.web.labels import LABELS
 from tests.campaigns import add_local
 from tests.experimenter import labelled, signed_in
 from tests.stack import PATIENCE, wait_until

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.datasets.lm_folder import LOGS, RESULTS, SCORES, TEXTS, number, record_of
 from app.datasets.records import ExportableMatch, unreadable
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.files import temporary_beside
 
 
@@ -21,14 +21,16 @@ def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) ->
     try:
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             got = "a folder with something in it" if place.is_dir() else "a file"
-            raise Invalid(f"{place}: expected a new or an empty folder, got {got}")
+            raise Invalid(None, expected="a new or an empty folder", got=Verbatim(got), subject=place)
         target = place.resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary_beside(target) as draft:
             draft.mkdir()
             written = _write(matches, draft)
     except OSError as error:
-        raise Invalid(f"{place}: expected a folder that can be written, got {unreadable(error)}") from None
+        raise Invalid(
+            None, expected="a folder that can be written", got=Verbatim(unreadable(error)), subject=place
+        ) from None
     return written
 
 
@@ -39,7 +41,12 @@ def _write(matches: Iterable[ExportableMatch], folder: Path) -> int:
     with (folder / SCORES[0]).open("w") as scores_0, (folder / SCORES[1]).open("w") as scores_1:
         for match in matches:
             if match.index <= before:
-                raise Invalid(f"match {match.index}: expected an index above that of the match before, {before}")
+                raise Invalid(
+                    "match",
+                    expected=f"an index above that of the match before, {before}",
+                    got=match.index,
+                    subject=f"match {match.index}",
+                )
             before = match.index
             record = record_of(match)
             stem = number(match.index)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.datasets.records import ExportableMatch, unreadable
 from app.datasets.spag_episode import episode_of
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.files import temporary_beside
 
 
@@ -19,7 +19,7 @@ def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:
     """
     target = Path(file).resolve()  # what a link points at is replaced, not the link
     if target.is_dir():
-        raise Invalid(f"{file}: expected a file, got a folder")
+        raise Invalid(None, expected="a file", got=Verbatim("a folder"), subject=file)
     try:
         with temporary_beside(target) as draft, draft.open("x", encoding="ascii") as into:
             written = 0
@@ -31,5 +31,7 @@ def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:
             into.flush()
             os.fsync(into.fileno())
     except OSError as error:
-        raise Invalid(f"{file}: expected a file that can be written, got {unreadable(error)}") from None
+        raise Invalid(
+            None, expected="a file that can be written", got=Verbatim(unreadable(error)), subject=file
+        ) from None
     return written

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line
 from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, unreadable
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim
 from app.games.base import Event
 from app.games.negotiation.contexts import Counts, three
 from app.games.negotiation.rules import MOST_MOVES, NEGOTIATION
@@ -50,7 +50,7 @@ class Dialogues:
         if waiting is not None:
             yield _match(index, [waiting])
         elif index == 0:
-            raise Invalid(f"{self.file}: expected a dialogue a line, got an empty file")
+            raise Invalid(None, expected="a dialogue a line", got=Verbatim("an empty file"), subject=self.file)
 
     def _lines(self) -> Iterator[_Numbered]:
         try:
@@ -60,11 +60,15 @@ class Dialogues:
                     try:
                         line = raw.decode("utf-8").strip()
                     except UnicodeDecodeError:
-                        raise Invalid(f"{where}: expected a dialogue, got bytes that are not UTF-8") from None
+                        raise Invalid(
+                            None, expected="a dialogue", got=Verbatim("bytes that are not UTF-8"), subject=where
+                        ) from None
                     if line:
                         yield number, read_line(line, where)
         except OSError as error:
-            raise Invalid(f"{self.file}: expected a file of dialogues, got {unreadable(error)}") from None
+            raise Invalid(
+                None, expected="a file of dialogues", got=Verbatim(unreadable(error)), subject=self.file
+            ) from None
 
 
 def _match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:

@@ -37,7 +37,7 @@ from app.datasets.records import (
     unreadable,
     whole,
 )
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim
 from app.games.base import JSON, Event, Violation
 from app.games.negotiation.contexts import ITEMS
 from app.games.negotiation.rules import NEGOTIATION
@@ -71,7 +71,12 @@ class LmSelfplay:
         self._numbers, self._unusual = _list(self.folder)
         if not self._numbers:
             wanted = f"{self.folder / RESULTS / '000.json'} and what belongs to it"
-            raise Invalid(f"{self.folder}: expected a folder of self-play games with {wanted}, got no game")
+            raise Invalid(
+                None,
+                expected=f"a folder of self-play games with {wanted}",
+                got=Verbatim("no game"),
+                subject=self.folder,
+            )
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -93,10 +98,10 @@ class LmSelfplay:
         if lines[-1] == "":
             lines.pop()
         if len(lines) != len(self._numbers):
-            raise Invalid(f"{path}: expected {len(self._numbers)} lines, one score a game, got {len(lines)}")
+            raise Invalid(None, expected=f"{len(self._numbers)} lines, one score a game", got=len(lines), subject=path)
         for at, line in enumerate(lines, 1):
             if not _SCORE.fullmatch(line.strip()):
-                raise Invalid(f"{path}, line {at}: expected a score, got {shown(line)}")
+                raise Invalid(None, expected="a score", got=line, subject=f"{path}, line {at}")
         return [float(line) if "." in line else int(line) for line in lines]
 
     def _path(self, name: str) -> Path:
@@ -140,7 +145,7 @@ class LmSelfplay:
         try:
             config = NEGOTIATION.config(raw)
         except Invalid as error:
-            raise Invalid(f"{path}: {error.message}") from None
+            raise error.at(path) from None
         return Started(NEGOTIATION.name, NEGOTIATION.version, config.to_json())
 
 
@@ -163,7 +168,10 @@ def _list(folder: Path) -> tuple[list[int], dict[str, str]]:
                             _note_unusual(folder / part, f"{part}/{ours}", file.name, unusual)
         except OSError as error:
             raise Invalid(
-                f"{folder / part}: expected the folder {part} of self-play games, got {unreadable(error)}"
+                None,
+                expected=f"the folder {part} of self-play games",
+                got=Verbatim(unreadable(error)),
+                subject=folder / part,
             ) from None
     return sorted(numbers), unusual
 
@@ -171,44 +179,51 @@ def _list(folder: Path) -> tuple[list[int], dict[str, str]]:
 def _note_unusual(folder: Path, ours: str, name: str, unusual: dict[str, str]) -> None:
     other = unusual.get(ours, ours)
     if other != ours or (folder.parent / ours).exists():
-        raise Invalid(f"{folder / name}: expected one such file of a game, got {other}, too")
+        raise Invalid(None, expected="one such file of a game", got=Verbatim(f"{other}, too"), subject=folder / name)
     unusual[ours] = f"{folder.name}/{name}"
 
 
 def _log(path: Path) -> list[Message]:
     raw = read_json(path, "a list of messages")
     if not isinstance(raw, list):
-        raise Invalid(f"{path}: expected a list of messages, got {shown(raw)}")
+        raise Invalid(None, expected="a list of messages", got=raw, subject=path)
     for at, message in enumerate(raw):
         good = isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
         if not good or message["role"] not in ("system", "user", "assistant"):
             wanted = "role (system, user, assistant) and content"
-            raise Invalid(f"{path}, message {at}: expected an object with {wanted}, got {shown(message)}")
+            raise Invalid(None, expected=f"an object with {wanted}", got=message, subject=f"{path}, message {at}")
         if message["role"] == "system" and at > 0:
-            raise Invalid(f"{path}, message {at}: expected a move, got another system prompt")
+            raise Invalid(
+                None, expected="a move", got=Verbatim("another system prompt"), subject=f"{path}, message {at}"
+            )
     return raw
 
 
 def _result(path: Path) -> JSON:
     raw = read_json(path, "the result of a game")
     if not isinstance(raw, dict):
-        raise Invalid(f"{path}: expected an object with {', '.join(_RESULT_FIELDS)}, got {shown(raw)}")
+        raise Invalid(None, expected=f"an object with {', '.join(_RESULT_FIELDS)}", got=raw, subject=path)
     for name in _RESULT_FIELDS:
         if name not in raw:
-            raise Invalid(f"{path}: expected {name} in it, got only {', '.join(map(str, raw)) or 'nothing'}")
+            raise Invalid(
+                None,
+                expected=f"{name} in it",
+                got=Verbatim(f"only {', '.join(map(str, raw)) or 'nothing'}"),
+                subject=path,
+            )
     for seat in range(2):
         if raw[f"p{seat}_allocation"] is not None:
             _by_item(raw[f"p{seat}_allocation"], f"{path}, p{seat}_allocation")
         score = raw[f"p{seat}_score"]
         if isinstance(score, bool) or not isinstance(score, int | float):
-            raise Invalid(f"{path}, p{seat}_score: expected a number, got {shown(score)}")
+            raise Invalid(None, expected="a number", got=score, subject=f"{path}, p{seat}_score")
     whole(raw["message_count"], f"{path}, message_count")
     return raw
 
 
 def _by_item(raw: Any, where: str) -> list[int]:
     if not isinstance(raw, dict) or set(raw) != set(ITEMS):
-        raise Invalid(f"{where}: expected numbers of {', '.join(ITEMS)}, got {shown(raw)}")
+        raise Invalid(None, expected=f"numbers of {', '.join(ITEMS)}", got=raw, subject=where)
     return [whole(raw[item], f"{where}, {item}") for item in ITEMS]
 
 
@@ -239,15 +254,20 @@ def _merge(logs: Sequence[Sequence[Message]], paths: Sequence[Path]) -> _Turns:
         own.append(messages)
         attempts.update({at: [Attempt(seat, *each) for each in some] for at, some in corrected.items()})
     if len(own[0]) != len(own[1]):
-        raise Invalid(f"{paths[1]}: expected the {len(own[0])} moves of {paths[0].name}, got {len(own[1])}")
+        raise Invalid(None, expected=f"the {len(own[0])} moves of {paths[0].name}", got=len(own[1]), subject=paths[1])
     if not own[0]:
-        raise Invalid(f"{paths[0]}: expected at least one move, got none")
+        raise Invalid(None, expected="at least one move", got=Verbatim("none"), subject=paths[0])
     moves: list[tuple[int, str]] = []
     notice = None
     for at, (zero, one) in enumerate(zip(*own, strict=True)):
         seat = 0 if zero["role"] == "assistant" else 1
         if one["role"] == zero["role"]:
-            raise Invalid(f"{paths[1]}, move {at}: expected the move to be of one seat in both logs, got it of both")
+            raise Invalid(
+                None,
+                expected="the move to be of one seat in both logs",
+                got=Verbatim("it of both"),
+                subject=f"{paths[1]}, move {at}",
+            )
         text, heard = (zero["content"], one["content"]) if seat == 0 else (one["content"], zero["content"])
         if notice is None and _is_proposal(text):
             notice = heard
@@ -267,11 +287,16 @@ def _events(
     for at, (seat, text) in enumerate(turns.moves):
         where = f"{paths[seat]}, move {at}"
         if match.to_move is None:
-            raise Invalid(f"{where}: expected the game to be over after {at} moves, got {shown(text)}")
+            raise Invalid(None, expected=f"the game to be over after {at} moves", got=text, subject=where)
         log += [_violated(match, attempt) for attempt in before.get(at, ())]
         if text.strip() == ABORT:
             if at + 1 != len(turns.moves):
-                raise Invalid(f"{where}: expected nothing after {ABORT}, got {len(turns.moves) - at - 1} moves")
+                raise Invalid(
+                    None,
+                    expected=f"nothing after {ABORT}",
+                    got=Verbatim(f"{len(turns.moves) - at - 1} moves"),
+                    subject=where,
+                )
             detail = f"the source says {ABORT}: refused attempts at one turn"
             return (*log, *engine.abort(match, engine.MODEL_FAULT, seat, detail))
         event = _event(match, seat, text, where)
@@ -280,7 +305,12 @@ def _events(
     if match.to_move is not None:
         limit = started.config["limit"]
         wanted = f"two proposals, {ABORT} or {limit} moves"
-        raise Invalid(f"{paths[0]}: expected a game that ends with {wanted}, got one that stops after {match.ply}")
+        raise Invalid(
+            None,
+            expected=f"a game that ends with {wanted}",
+            got=Verbatim(f"one that stops after {match.ply}"),
+            subject=paths[0],
+        )
     return closed(log)
 
 
@@ -292,7 +322,7 @@ def _event(match: Match, seat: int, text: str, where: str) -> Event:
         return Event(move.kind, seat, readable(text), move.data)
     numbers = _DIGITS.findall(text)
     if len(numbers) < 3:
-        raise Invalid(f"{where}: expected three counts in a proposal, got {shown(text)}")
+        raise Invalid(None, expected="three counts in a proposal", got=text, subject=where)
     return Event("proposal", seat, readable(text), {"allocation": [int(count) for count in numbers[:3]]})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from app.datasets.json_list import read_list
 from app.datasets.records import MODEL, ImportedMatch, ImportedSeat, closed, packed
 from app.datasets.spag_episode import facts_of
-from app.errors import Invalid
+from app.errors import Invalid, either
 from app.games.base import JSON, Event
 from app.games.taboo.episodes import Episode, read_episode
 from app.games.taboo.judges import RULES, judge
@@ -30,7 +30,7 @@ class Spag:
 
     def __init__(self, file: Path | str, rule: str = "strict") -> None:
         if rule not in RULES:
-            raise Invalid(f"rule: expected {' or '.join(RULES)}, got {rule!r}")
+            raise Invalid("rule", expected=either(RULES), got=rule)
         self.file = Path(file)
         self.rule = rule
 
@@ -44,7 +44,7 @@ def _match(index: int, raw: Any, rule: str, where: str) -> ImportedMatch:
     try:
         config = TABOO.config({"word": episode.target, "max_turns": episode.max_turns, "rule": rule}).to_json()
     except Invalid as error:
-        raise Invalid(f"{where}: {error.message}") from None
+        raise error.at(where) from None
     moves = _up_to_the_verdict(episode, rule)
     events = closed([Started(TABOO.name, TABOO.version, config), *moves], TIED)
     facts = packed(facts_of(raw, events))

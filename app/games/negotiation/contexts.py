@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, Verbatim, shown
 
 ITEMS = ("book", "hat", "ball")
 POINTS = 10  # what all items together are worth to each seat
@@ -49,7 +49,7 @@ def read_contexts(lines: Iterable[str], source: str = "contexts file") -> list[C
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        where = f"{source}, line {number}"
+        where = Phrase("%(source)s, line %(line)s", source=source, line=number)
         counts, values = _read_line(line, where)
         if opening is None:
             opening = number, counts, values
@@ -57,36 +57,63 @@ def read_contexts(lines: Iterable[str], source: str = "contexts file") -> list[C
         first_line, first_counts, first_values = opening
         if counts != first_counts:
             raise Invalid(
-                f"{where}: expected the counts of line {first_line}, {_spaced(first_counts)}, got {_spaced(counts)};"
-                " both lines of a context describe the same table"
+                None,
+                expected=Phrase(
+                    "the counts of line %(line)s, %(counts)s", line=first_line, counts=_spaced(first_counts)
+                ),
+                got=Verbatim(_spaced(counts)),
+                remedy=Phrase("both lines of a context describe the same table"),
+                subject=where,
             )
         contexts.append(_checked(Context(counts, (first_values, values)), where))
         opening = None
     if opening is not None:
-        raise Invalid(f"{source}, line {opening[0]}: expected a second line for seat 1, got the end of the file")
+        raise Invalid(
+            None,
+            expected=Phrase("a second line for seat 1"),
+            got=Phrase("the end of the file"),
+            subject=Phrase("%(source)s, line %(line)s", source=source, line=opening[0]),
+        )
     if not contexts:
-        raise Invalid(f"{source}: expected two lines a context, got an empty file")
+        raise Invalid(None, expected=Phrase("two lines a context"), got=Phrase("an empty file"), subject=source)
     return contexts
 
 
-def _read_line(line: str, where: str) -> tuple[Counts, Counts]:
+def _read_line(line: str, where: Phrase | Verbatim) -> tuple[Counts, Counts]:
     words = line.split()
     if len(words) != 6:
-        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {len(words)}")
+        raise Invalid(
+            None, expected=Phrase("six whole numbers, count and value three times"), got=len(words), subject=where
+        )
     if not all(word.isascii() and word.isdigit() for word in words):
-        raise Invalid(f"{where}: expected six whole numbers, count and value three times, got {line.strip()[:60]!r}")
+        raise Invalid(
+            None,
+            expected=Phrase("six whole numbers, count and value three times"),
+            got=line.strip()[:60],
+            subject=where,
+        )
     numbers = [int(word) for word in words]
     return three(numbers[0::2]), three(numbers[1::2])
 
 
-def _checked(context: Context, where: str) -> Context:
+def _checked(context: Context, where: Phrase | Verbatim) -> Context:
     if min(context.counts) < 1 or max(context.counts) > POINTS:
-        raise Invalid(f"{where}: expected 1 to {POINTS} of each item, got {_spaced(context.counts)}")
+        raise Invalid(
+            None,
+            expected=Phrase("1 to %(points)s of each item", points=POINTS),
+            got=Verbatim(_spaced(context.counts)),
+            subject=where,
+        )
     for seat, values in enumerate(context.values):
         worth = sum(count * value for count, value in zip(context.counts, values, strict=True))
         if min(values) < 0 or worth != POINTS:
             raise Invalid(
-                f"{where}: expected values of seat {seat} that make {POINTS} points over all items, got {worth}"
+                None,
+                expected=Phrase(
+                    "values of seat %(seat)s that make %(points)s points over all items", seat=seat, points=POINTS
+                ),
+                got=worth,
+                subject=where,
             )
     return context
 
@@ -113,6 +140,7 @@ def _worth_talking_about(values: tuple[Counts, Counts]) -> bool:
 
 def context_of(counts: Any, values: Any) -> Context:
     """The context that a config names by its counts and values. Raises Invalid."""
+    where = Verbatim("counts, values")
     try:
         context = Context(three(counts), (three(values[0]), three(values[1])))
         numbers = [*context.counts, *context.values[0], *context.values[1]]
@@ -120,10 +148,12 @@ def context_of(counts: Any, values: Any) -> Context:
             raise ValueError
     except (TypeError, ValueError, KeyError, IndexError):
         raise Invalid(
-            "counts, values: expected three whole counts and two lists of three whole values,"
-            f" got {shown(counts)} and {shown(values)}"
+            None,
+            expected=Phrase("three whole counts and two lists of three whole values"),
+            got=Phrase("%(counts)s and %(values)s", counts=shown(counts), values=shown(values)),
+            subject=where,
         ) from None
-    return _checked(context, "counts, values")
+    return _checked(context, where)
 
 
 def three(numbers: Sequence[int]) -> Counts:

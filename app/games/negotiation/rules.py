@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase
 from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
 from app.games.negotiation.contexts import ITEMS, Context, Counts, context_of, generate_context, three
 
@@ -85,7 +85,12 @@ class Negotiation:
         """Read `objective`, `limit`, `counts` with `values`, and `first`; all of them may be left out."""
         known_fields(raw, ("objective", "limit", "counts", "values", "first"), self.name)
         if ("counts" in raw) != ("values" in raw):
-            raise Invalid("config of negotiation: expected counts and values together, got only one of them")
+            raise Invalid(
+                "config",
+                expected=Phrase("counts and values together"),
+                got=Phrase("only one of them"),
+                subject=Phrase("config of %(game)s", game="negotiation"),
+            )
         return Config(
             objective=_objective(raw.get("objective", "self")),
             limit=whole_number(raw.get("limit", MOST_MOVES), "limit", 1, 1000),
@@ -305,7 +310,7 @@ def _objective(raw: Any) -> str | int | float:
     except (TypeError, ValueError):
         lam = float("nan")
     if not -1 <= lam <= 1:
-        raise Invalid(f"objective: expected self, coop, comp or a number from -1 to 1, got {shown(raw)}")
+        raise Invalid("objective", expected=Phrase("self, coop, comp or a number from -1 to 1"), got=raw)
     return int(lam) if lam.is_integer() else lam
 
 

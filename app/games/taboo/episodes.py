@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import Invalid
+from app.errors import Invalid, Verbatim, either
 from app.games.taboo.judges import RULES, judge
 from app.games.taboo.rules import ROLES, TIED, decision
 
@@ -35,7 +35,7 @@ def judge_episodes(raw: Any, rule: str = "released") -> list[Judged]:
     Raises Invalid, which names the episode (from 0), the field, what was expected and what came.
     """
     if rule not in RULES:
-        raise Invalid(f"rule: expected {' or '.join(RULES)}, got {rule!r}")
+        raise Invalid("rule", expected=either(RULES), got=rule)
     return [judge_episode(episode, rule) for episode in read_episodes(raw)]
 
 
@@ -53,7 +53,7 @@ def judge_episode(episode: Episode, rule: str) -> Judged:
 def read_episodes(raw: Any) -> list[Episode]:
     """Check a list of episodes as read from JSON. Fields that are not needed are ignored. Raises Invalid."""
     if not isinstance(raw, Sequence) or isinstance(raw, str):
-        raise Invalid(f"episodes: expected a list, got {_short(raw)}")
+        raise Invalid("episodes", expected="a list", got=Verbatim(_short(raw)))
     return [read_episode(episode, f"episode {index}") for index, episode in enumerate(raw)]
 
 
@@ -63,11 +63,13 @@ def read_episode(raw: Any, where: str) -> Episode:
     target = _field(raw, "target_word", where)
     max_turns = _field(raw, "max_turns", where)
     if not isinstance(history, Sequence) or isinstance(history, str):
-        raise Invalid(f"{where}, history: expected a list of moves, got {_short(history)}")
+        raise Invalid(None, expected="a list of moves", got=Verbatim(_short(history)), subject=f"{where}, history")
     if not isinstance(target, str) or not target.strip():
-        raise Invalid(f"{where}, target_word: expected a word, got {_short(target)}")
+        raise Invalid(None, expected="a word", got=Verbatim(_short(target)), subject=f"{where}, target_word")
     if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
-        raise Invalid(f"{where}, max_turns: expected a whole number from 1, got {_short(max_turns)}")
+        raise Invalid(
+            None, expected="a whole number from 1", got=Verbatim(_short(max_turns)), subject=f"{where}, max_turns"
+        )
     moves = tuple(_read_move(move, f"{where}, history[{n}]") for n, move in enumerate(history))
     return Episode(moves, target, max_turns)
 
@@ -76,17 +78,19 @@ def _read_move(raw: Any, where: str) -> tuple[int, str]:
     role = _field(raw, "role", where)
     content = _field(raw, "content", where)
     if role not in ROLES:
-        raise Invalid(f"{where}, role: expected {' or '.join(ROLES)}, got {_short(role)}")
+        raise Invalid(None, expected=either(ROLES), got=Verbatim(_short(role)), subject=f"{where}, role")
     if not isinstance(content, str):
-        raise Invalid(f"{where}, content: expected text, got {_short(content)}")
+        raise Invalid(None, expected="text", got=Verbatim(_short(content)), subject=f"{where}, content")
     return ROLES.index(role), content
 
 
 def _field(raw: Any, name: str, where: str) -> Any:
     if not isinstance(raw, Mapping):
-        raise Invalid(f"{where}: expected an object with {name}, got {_short(raw)}")
+        raise Invalid(None, expected=f"an object with {name}", got=Verbatim(_short(raw)), subject=where)
     if name not in raw:
-        raise Invalid(f"{where}, {name}: expected it to be there, got {_short(sorted(map(str, raw)))}")
+        raise Invalid(
+            None, expected="it to be there", got=Verbatim(_short(sorted(map(str, raw)))), subject=f"{where}, {name}"
+        )
     return raw[name]
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.errors import Invalid
+from app.errors import Invalid, Phrase, either
 from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
 from app.games.taboo.judges import RULES, judge
 from app.games.taboo.spelling import fold, is_blank
@@ -85,7 +85,7 @@ class Taboo:
         known_fields(raw, ("word", "max_turns", "rule"), self.name)
         rule = raw.get("rule", "strict")
         if rule not in RULES:
-            raise Invalid(f"rule: expected {' or '.join(RULES)}, got {rule!r}")
+            raise Invalid("rule", expected=either(RULES), got=rule)
         return Config(
             word=None if raw.get("word") is None else _one_word(raw["word"]),
             max_turns=whole_number(raw.get("max_turns", 5), "max_turns", 1, MOST_TURNS),
@@ -181,8 +181,9 @@ def _one_word(raw: Any) -> str:
         if _ONE_WORD.fullmatch(word) and _ENGLISH.fullmatch(fold(word)):
             return word
     raise Invalid(
-        f"word: expected one English word of at most {LONGEST_WORD} letters, possibly with hyphens,"
-        f" got {str(raw)[:60]!r}"
+        "word",
+        expected=Phrase("one English word of at most %(longest)s letters, possibly with hyphens", longest=LONGEST_WORD),
+        got=str(raw)[:60],
     )
 
 

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, Verbatim, shown
 
 _NETWORKS = tuple(
     map(
@@ -54,11 +54,20 @@ def check_host(base_url: str, hosts: Sequence[str] = ()) -> None:
     """Raises Invalid for an address where no model may be. `hosts` are the only ones allowed; none: any."""
     host = host_of(base_url)
     if host in _NAMES or _is_forbidden(_literal(host)):
-        raise Invalid(f"base_url: expected the address of a model's server, got {shown(host)}, {NEVER}")
+        raise Invalid(
+            "base_url",
+            expected=Phrase("the address of a model's server"),
+            got=Phrase(
+                "%(host)s, an address of a link or of a cloud's metadata service, which no model is at",
+                host=shown(host),
+            ),
+        )
     if hosts and host not in hosts:
         raise Invalid(
-            f"base_url: expected a host that API_HOSTS allows ({', '.join(hosts)}), got {shown(host)};"
-            " whoever runs Parlor can add it to that setting"
+            "base_url",
+            expected=Phrase("a host that API_HOSTS allows (%(names)s)", names=", ".join(hosts)),
+            got=host,
+            remedy=Phrase("whoever runs Parlor can add it to that setting"),
         )
 
 
@@ -66,8 +75,10 @@ def check_key_variable(variable: str, patterns: Sequence[str]) -> None:
     """Raises Invalid for a variable that may hold no key of a model; `*` in a pattern is anything."""
     if variable and not any(fnmatchcase(variable, pattern) for pattern in patterns):
         raise Invalid(
-            f"key_env: expected a variable that KEY_VARIABLES allows ({', '.join(patterns)}), got {variable};"
-            " give the key such a name where the workers run, or add its own to that setting"
+            "key_env",
+            expected=Phrase("a variable that KEY_VARIABLES allows (%(names)s)", names=", ".join(patterns)),
+            got=Verbatim(variable),
+            remedy=Phrase("give the key such a name where the workers run, or add its own to that setting"),
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.errors import Invalid
+from app.errors import FieldName, Invalid, Phrase, Verbatim, either
 from app.games.base import JSON, real_number, whole_number
 
 VENDOR_URL = "https://api.openai.com/v1"
@@ -52,10 +52,15 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
     unknown = sorted(set(raw) - set(_OPTIONS))
     if unknown:
         # Only the names: whoever stores the key itself by mistake must not find it in a log.
-        raise Invalid(f"option of an API model: expected {', '.join(_OPTIONS)}, got {', '.join(map(repr, unknown))}")
+        raise Invalid(
+            "option",
+            expected=Verbatim(", ".join(_OPTIONS)),
+            got=Verbatim(", ".join(map(repr, unknown))),
+            subject=Phrase("option of an API model"),
+        )
     token_field = raw.get("token_field", TOKEN_FIELDS[0])
     if token_field not in TOKEN_FIELDS:
-        raise Invalid(f"token_field: expected {' or '.join(TOKEN_FIELDS)}, got {token_field!r}")
+        raise Invalid("token_field", expected=either(TOKEN_FIELDS), got=token_field)
     seed, max_tokens, a_minute = raw.get("seed"), raw.get("max_tokens"), raw.get("tokens_per_minute")
     return ApiOptions(
         model=_name(raw.get("model"), "model"),
@@ -80,7 +85,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
 
 def _name(raw: object, option: str) -> str:
     if not isinstance(raw, str) or not raw.strip() or len(raw) > 200 or not raw.isprintable():
-        raise Invalid(f"{option}: expected a name of 1 to 200 characters, got {raw!r:.60}")
+        raise Invalid(option, expected=Phrase("a name of 1 to 200 characters"), got=raw)
     return raw.strip()
 
 
@@ -98,9 +103,12 @@ def _url(raw: object) -> str:
         sound = False
     if not sound:
         raise Invalid(
-            "base_url: expected an address such as https://host/v1, http or https, without user, password, query or"
-            f" spaces, got {'one with a user or a password' if '@' in address else 'something else'};"
-            " a key belongs into the variable that key_env names"
+            "base_url",
+            expected=Phrase(
+                "an address such as https://host/v1, http or https, without user, password, query or spaces"
+            ),
+            got=Phrase("one with a user or a password") if "@" in address else Phrase("something else"),
+            remedy=Phrase("a key belongs into the variable that %(field)s names", field=FieldName("key_env")),
         )
     return address.rstrip("/")
 
@@ -108,8 +116,12 @@ def _url(raw: object) -> str:
 def _variable(raw: object) -> str:
     if raw != "" and not (isinstance(raw, str) and _VARIABLE.fullmatch(raw)):
         raise Invalid(
-            "key_env: expected the NAME of an environment variable, in capitals such as OPENAI_API_KEY, or nothing for"
-            " a server without keys, got something else (not shown, as it may be the key)"
+            "key_env",
+            expected=Phrase(
+                "the NAME of an environment variable, in capitals such as OPENAI_API_KEY, or nothing for a server"
+                " without keys"
+            ),
+            got=Phrase("something else (not shown, as it may be the key)"),
         )
     return str(raw)
 
@@ -128,13 +140,18 @@ def _extra(raw: object) -> JSON:
     if raw is None:
         return {}
     if not isinstance(raw, Mapping):
-        raise Invalid(f"extra: expected a mapping of further fields of the request, got {type(raw).__name__}")
+        raise Invalid(
+            "extra", expected=Phrase("a mapping of further fields of the request"), got=Verbatim(type(raw).__name__)
+        )
     own = sorted(_OWN_FIELDS & set(raw))
     if own:
-        raise Invalid(f"extra: expected fields that have no option of their own, got {', '.join(own)}")
+        raise Invalid("extra", expected=Phrase("fields that have no option of their own"), got=Verbatim(", ".join(own)))
     if not _can_be_kept(raw):
         raise Invalid(
-            f"extra: expected at most {_MOST_EXTRA} characters of JSON, without NaN, Infinity, half characters and"
-            " NUL, got something else"
+            "extra",
+            expected=Phrase(
+                "at most %(most)s characters of JSON, without NaN, Infinity, half characters and NUL", most=_MOST_EXTRA
+            ),
+            got=Phrase("something else"),
         )
     return dict(raw)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.config import ROOT
-from app.errors import Invalid, shown
+from app.errors import Invalid, Phrase, Verbatim, either
 from app.games.base import real_number, whole_number
 from app.players.base import PlayerSpec
 
@@ -40,10 +40,12 @@ class LocalOptions:
 def read_options(raw: Mapping[str, Any]) -> LocalOptions:
     """Validate a row's options; numbers may have come as text. Raises Invalid."""
     if unknown := sorted(set(raw) - set(_OPTIONS)):
-        raise Invalid(f"option of a local model: expected {', '.join(_OPTIONS)}, got {shown(unknown[0])}")
+        raise Invalid(
+            None, expected=Verbatim(", ".join(_OPTIONS)), got=unknown[0], subject=Phrase("option of a local model")
+        )
     sha256 = raw.get("sha256")
     if not (isinstance(sha256, str) and _HASH.fullmatch(sha256)):
-        raise Invalid(f"sha256: expected the checkpoint's hash in 64 hexadecimal digits, got {shown(sha256)}")
+        raise Invalid("sha256", expected=Phrase("the checkpoint's hash in 64 hexadecimal digits"), got=sha256)
     top_k, top_p, most = raw.get("top_k"), raw.get("top_p"), raw.get("max_tokens")
     return LocalOptions(
         path=_path(raw.get("path")),
@@ -88,11 +90,13 @@ def parameters(folder: Path) -> int | None:
 
 def _path(raw: object) -> str:
     if not isinstance(raw, str) or not raw.strip() or len(raw) > _MOST_PATH or not raw.isprintable():
-        raise Invalid(f"path: expected a checkpoint folder in at most {_MOST_PATH} characters, got {shown(raw)}")
+        raise Invalid(
+            "path", expected=Phrase("a checkpoint folder in at most %(most)s characters", most=_MOST_PATH), got=raw
+        )
     return raw
 
 
 def _one_of(raw: object, option: str, known: tuple[str, ...]) -> str:
     if raw not in known:
-        raise Invalid(f"{option}: expected {' or '.join(known)}, got {shown(raw)}")
+        raise Invalid(option, expected=either(known), got=raw)
     return str(raw)

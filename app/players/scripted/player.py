@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from app.errors import Invalid, shown
+from app.errors import Invalid, Verbatim, either
 from app.games.base import View
 from app.players.base import PlayerSpec
 from app.players.scripted.negotiation import careless, casual_phrases, negotiator
@@ -39,7 +39,9 @@ class ScriptedPlayer:
         chooser = self._choosers.get((view.game, view.role))
         if chooser is None:
             known = ", ".join(f"{role} of {game}" for game, role in _CHOOSERS)
-            raise Invalid(f"scripted player: expected {known}, got {view.role} of {view.game}")
+            raise Invalid(
+                None, expected=f"{known}", got=Verbatim(f"{view.role} of {view.game}"), subject="scripted player"
+            )
         return chooser(view, rng)
 
 
@@ -48,7 +50,12 @@ def make(spec: PlayerSpec) -> ScriptedPlayer:
     options = dict(spec.options)
     manner = options.pop("manner", PLAIN)
     if options:
-        raise Invalid(f"option of scripted player {spec.name}: expected manner, got {', '.join(sorted(options))}")
+        raise Invalid(
+            None,
+            expected="manner",
+            got=Verbatim(", ".join(sorted(options))),
+            subject=f"option of scripted player {spec.name}",
+        )
     if manner not in MANNERS:
-        raise Invalid(f"manner: expected {' or '.join(MANNERS)}, got {shown(manner)}")
+        raise Invalid("manner", expected=either(MANNERS), got=manner)
     return ScriptedPlayer(manner)

@@ -13,7 +13,7 @@ from app.campaigns import listing
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import IterationResult
 from app.campaigns.spec import spec_of
-from app.errors import Conflict, Invalid, NotFound, shown
+from app.errors import AppError, Conflict, Invalid, NotFound, Phrase
 from app.extensions import reading
 from app.games.base import whole_number
 from app.jobs import states
@@ -39,7 +39,7 @@ def campaigns() -> ResponseReturnValue:
         text = request.args.get("before", "")
         before = whole_number(text, "before", 1, 2**31 - 1) if text else None
     except Invalid as error:
-        return render_template("admin/campaigns.html", campaigns=[], refused=error.message), 400
+        return render_template("admin/campaigns.html", campaigns=[], refused=error), 400
     with reading() as session:
         found, older = listing.chosen_campaigns(session, before)
         return render_template(
@@ -69,7 +69,11 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
     with reading() as session:
         chart = listing.figure_of(session, campaign_id)
     if chart is None:
-        raise NotFound(f"figure: expected one of campaign {campaign_id}, got none before its base was evaluated")
+        raise NotFound(
+            "figure",
+            expected=Phrase("one of campaign %(number)s", number=campaign_id),
+            got=Phrase("none before its base was evaluated"),
+        )
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
@@ -83,15 +87,15 @@ def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
         elif action == "resume":
             write(lambda session: CAMPAIGN.resume(session, campaign_id, queued=True))
         else:
-            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
     except (Invalid, Conflict) as error:
-        return _page(campaign_id, error.message), error.status
+        return _page(campaign_id, error), error.status
     if action == "resume":
         CAMPAIGN.enqueue(settings().broker_url, campaign_id)
     return redirect(url_for("admin.campaign_page", campaign_id=campaign_id), 303)
 
 
-def _page(campaign_id: int, refused: str | None = None) -> str:
+def _page(campaign_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = CAMPAIGN.get(session, campaign_id)
         line, results = listing.list_items(session, [row])[0], listing.results(session, campaign_id)

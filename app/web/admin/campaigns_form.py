@@ -8,7 +8,7 @@ from flask import Request
 
 from app.campaigns.spec import GREEDY, METHODS, MOST_ITERATIONS, PARTNER, STARTS, TRAINING, CampaignSpec, read_spec
 from app.datasets.filters import ABOVE_AVG
-from app.errors import AppError, Invalid
+from app.errors import AppError, Invalid, Phrase
 from app.finetuning.config import LOCAL, read_config
 from app.games import find_game
 from app.games.base import JSON, whole_number
@@ -33,7 +33,7 @@ from app.web.admin.rounds_form import (
 WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
 FIELDS = ("epochs", "learning_rate", "batch")
 _AS_THEY_ARE = ("base", "matches", "evaluation", "filter", "start", "evaluation_temperature", "partner")
-_CALLED = {"config": "objective", "model": "base", "option of a local model": "base"}
+_CALLED = {"config": "objective", "model": "base", "option": "base"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,16 @@ def typed(request: Request, game: str) -> JSON:
 
 
 def read(form: Mapping[str, Any], contexts_file: str) -> CampaignForm:
-    """What a form asks for. Raises Refused with the field at fault."""
+    """What a form asks for. Raises RefusedField."""
     try:
         return _read(form, contexts_file)
     except AppError as error:
-        raise RefusedField(field_of(error.message, form["game"]), error.message) from None
+        raise RefusedField(field_of(error, form["game"]), error) from None
 
 
-def field_of(message: str, game: str) -> str:
-    """The field that a refusal of a layer below is about: it begins with its name, or with that of the material."""
-    name = message.partition(":")[0]
+def field_of(error: AppError, game: str) -> str:
+    """The field of the form that an error of a layer below is about; that of the material where it names no other."""
+    name = error.field or ""
     name = _CALLED.get(name, name)
     return name if name in defaults(game, ()) else "words" if game == "taboo" else "contexts"
 
@@ -122,7 +122,12 @@ def _material(game: str, form: Mapping[str, Any], contexts_file: str) -> Materia
     chosen = one_of("contexts", form, (GENERATED, SERVER, UPLOAD))
     if chosen == SERVER:
         if not contexts_file:
-            raise Invalid("contexts: expected a file in the setting CONTEXTS_FILE, got none; upload one instead")
+            raise Invalid(
+                "contexts",
+                expected=Phrase("a file in the setting CONTEXTS_FILE"),
+                got=Phrase("none"),
+                remedy=Phrase("upload one instead"),
+            )
         served: Material = about("contexts", lambda: material.contexts(contexts_file))
         return served
     return uploaded("contexts", form, material.contexts_in) if chosen == UPLOAD else None

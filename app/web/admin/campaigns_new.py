@@ -49,10 +49,11 @@ def start_campaign() -> ResponseReturnValue:
         material = in_thread(db.engine, lambda _own: parted(spec.game, asked.material, spec.evaluation, spec.seed))
         number = write(lambda session: lifecycle.create(session, spec, asked.name, material, queued=True).id)
     except (RefusedField, AppError) as error:
-        field = error.field if isinstance(error, RefusedField) else campaigns_form.field_of(error.message, game)
         status = error.status if isinstance(error, AppError) else 400
+        if isinstance(error, AppError):
+            error = RefusedField(campaigns_form.field_of(error, game), error)
         with reading() as session:
-            return _form(session, form, RefusedField(field, error.message)), status
+            return _form(session, form, error), status
     CAMPAIGN.enqueue(settings().broker_url, number)
     return redirect(url_for("admin.campaign_page", campaign_id=number), 303)
 

@@ -16,7 +16,7 @@ from app.analysis.distributions import bins_of
 from app.analysis.histogram import histogram
 from app.analysis.themes import Palette
 from app.datasets import store
-from app.errors import Invalid, NotFound
+from app.errors import AppError, Invalid, NotFound
 from app.extensions import reading
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON, whole_number
@@ -55,12 +55,12 @@ def dataset_page(dataset_id: int) -> str:
         )
 
 
-def _samples(session: Session, row: Dataset) -> tuple[list[JSON], str | None]:
+def _samples(session: Session, row: Dataset) -> tuple[list[JSON], AppError | None]:
     """Some rows as a page shows them, or why there are none."""
     try:
         lines = store.sample(settings().home, row, SAMPLES)
     except NotFound as error:
-        return [], error.message
+        return [], error
     found = []
     for line in lines:
         told = json.loads(line)
@@ -87,7 +87,7 @@ def dataset_rows(dataset_id: int) -> ResponseReturnValue:
         try:
             first = whole_number(request.args.get("from") or 0, "from", 0, max(0, row.rows - 1))
         except Invalid as error:
-            first, refused = 0, error.message
+            first, refused = 0, error
         page = render_template(
             "admin/dataset-rows.html",
             dataset=row,

@@ -11,13 +11,14 @@ from sqlalchemy import Engine
 from app.datasets import build, register, store
 from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
 from app.datasets.spec import DatasetSpec, read_spec
-from app.errors import AppError, Invalid, check_name
+from app.errors import AppError, Invalid, Phrase, check_name
 from app.extensions import db, reading
 from app.games import GAMES
 from app.matches.overview import reasons
 from app.players.prompts import styles
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_form import RefusedField
 from app.web.admin.rounds_scores import in_thread
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -28,7 +29,7 @@ _DEFAULTS = {
     "rounds": "", "game": "", "filter": ABOVE_AVG, "source": BOTH, "model": "", "reason": "", "since": "", "until": "",
     "style": "", "name": "",
 }  # fmt: skip
-_FIELDS = {"round": "rounds"}  # where a refusal calls a field otherwise
+_FIELDS = {"round": "rounds"}  # where an error calls a field otherwise
 
 
 @blueprint.get("/datasets/new")
@@ -50,7 +51,7 @@ def make_dataset() -> ResponseReturnValue:
         draft = in_thread(db.engine, lambda own: _cut(own, home, wanted))
         number = register.save(write, draft, name)
     except AppError as error:
-        return _form(form, error.message), error.status
+        return _form(form, error), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
@@ -59,8 +60,10 @@ def _cut(engine: Engine, home: Path, wanted: DatasetSpec) -> store.UnregisteredD
         found = build.prepare(session, wanted)
         if found.matches > MOST:
             raise Invalid(
-                f"matches: expected at most {MOST} to be read while a page waits, got {found.matches};"
-                f" `{_command(wanted)}` has no such limit"
+                "matches",
+                expected=Phrase("at most %(most)s to be read while a page waits", most=MOST),
+                got=found.matches,
+                remedy=Phrase("`%(command)s` has no such limit", command=_command(wanted)),
             )
         return store.write(home, found, build.training_rows(session, found))
 
@@ -70,14 +73,18 @@ def _command(wanted: DatasetSpec) -> str:
     return f"flask dataset build{rounds}{f' --game {wanted.game}' if wanted.game else ''} --filter {wanted.filter}"
 
 
-def _form(form: Mapping[str, Any], refused: str | None = None) -> str:
-    field = (refused or "").partition(":")[0].partition(" ")[0]
+def _field_of(error: AppError) -> str:
+    """The field of the form that an error is about; empty if it is about none."""
+    name = error.field or ""
+    return _FIELDS.get(name, name)
+
+
+def _form(form: Mapping[str, Any], error: AppError | None = None) -> str:
     with reading() as session:
         return render_template(
             "admin/dataset-new.html",
             form=form,
-            refused=refused,
-            field=_FIELDS.get(field, field),
+            refused=None if error is None else RefusedField(_field_of(error), error),
             filters=FILTERS,
             sources=SOURCES,
             models=[model.name for model in list_models(session)],

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from app.analysis.codebook import codebook
 from app.csv_tables import to_csv
 from app.disk import low_disk
-from app.errors import NotFound
+from app.errors import NotFound, Phrase
 from app.extensions import db, reading
 from app.matches import export
 from app.matches.failures import last_failures
@@ -62,7 +62,7 @@ def download(name: str) -> Response:
             check_player(session, choice)
         pieces = _pieces(db.engine, export.TABLES[name], choice, options)
     else:
-        raise NotFound(f"export: expected {', '.join(export.TABLES)} or codebook, got {name!r}")
+        raise NotFound("export", expected=Phrase("%(names)s or codebook", names=", ".join(export.TABLES)), got=name)
     response = Response(pieces, mimetype="text/csv")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response

@@ -9,7 +9,7 @@ from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
-from app.errors import Conflict, Invalid, shown
+from app.errors import AppError, Conflict, Invalid, Phrase
 from app.extensions import reading
 from app.finetuning import listing
 from app.finetuning.job import TRAINING
@@ -28,7 +28,7 @@ def jobs() -> ResponseReturnValue:
         text = request.args.get("before", "")
         before = whole_number(text, "before", 1, 2**31 - 1) if text else None
     except Invalid as error:
-        return render_template("admin/jobs.html", jobs=[], older=None, first=True, refused=error.message), 400
+        return render_template("admin/jobs.html", jobs=[], older=None, first=True, refused=error), 400
     with reading() as session:
         found, older = listing.chosen_jobs(session, before)
         return render_template("admin/jobs.html", jobs=found, older=older, first=before is None, refused=None)
@@ -59,15 +59,15 @@ def act_on_job(job_id: int) -> ResponseReturnValue:
         elif action == "resume":
             write(lambda session: TRAINING.resume(session, job_id, queued=True))
         else:
-            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
     except (Invalid, Conflict) as error:
-        return _page(job_id, error.message), error.status
+        return _page(job_id, error), error.status
     if action == "resume":
         TRAINING.enqueue(settings().broker_url, job_id)
     return redirect(url_for("admin.job_page", job_id=job_id), 303)
 
 
-def _page(job_id: int, refused: str | None = None) -> str:
+def _page(job_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = TRAINING.get(session, job_id)
         line = listing.list_item(session, row)

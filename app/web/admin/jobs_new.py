@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.datasets import store
-from app.errors import AppError, Invalid, shown
+from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning.config import COMMON, LOCAL, METHODS, OF_TINY, SFT, TINY
@@ -52,7 +52,7 @@ def start_job() -> ResponseReturnValue:
         number = write(lambda session: life.create(session, wish, queued=True, home=home).id)
     except AppError as error:
         with reading() as session:
-            return _form(session, form, error.message), error.status
+            return _form(session, form, error), error.status
     TRAINING.enqueue(settings().broker_url, number)
     return redirect(url_for("admin.job_page", job_id=number), 303)
 
@@ -63,7 +63,7 @@ def _further(text: str) -> dict[str, str]:
     for line in filter(None, (each.strip() for each in text.splitlines())):
         name, mark, value = (each.strip() for each in line.partition("="))
         if not mark or name in _OWN or name in found:
-            raise Invalid(f"further: expected a line such as width = 64, once for each field, got {shown(line)}")
+            raise Invalid("further", expected=Phrase("a line such as width = 64, once for each field"), got=line)
         found[name] = value
     return found
 
@@ -106,21 +106,22 @@ def _free_name(session: Session, stem: str) -> str:
     return next(name for place in range(1, len(taken) + 2) if (name := f"{stem[:70]}-{place}") not in taken)
 
 
-def _field_of(message: str) -> str:
-    """The field of the form that a refusal is about."""
-    field = message.partition(":")[0]
-    return "base" if field == "model" else field if field in _FIELDS else "further"
+def _field_of(error: AppError) -> str:
+    """The field of the form that an error is about."""
+    if error.field == "model":
+        return "base"
+    return error.field if error.field in _FIELDS else "further"
 
 
 def _bases(session: Session) -> list[LanguageModel]:
     return [model for model in list_models(session) if model.kind == LOCAL]
 
 
-def _form(session: Session, form: Mapping[str, Any], refused: str | None = None) -> str:
+def _form(session: Session, form: Mapping[str, Any], error: AppError | None = None) -> str:
     return render_template(
         "admin/job-new.html",
         form=form,
-        refused=None if refused is None else RefusedField(_field_of(refused), refused),
+        refused=None if error is None else RefusedField(_field_of(error), error),
         datasets=store.list_datasets(session),
         bases=_bases(session),
         methods=METHODS,

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.datasets.store import datasets_of_match
-from app.errors import Invalid, NotFound, shown
+from app.errors import AppError, Invalid, NotFound, Phrase
 from app.extensions import reading
 from app.games.base import JSON, Event
 from app.matches.events import Violated
@@ -42,10 +42,12 @@ def matches() -> ResponseReturnValue:
     try:
         return _list(given, read_choice(given), _read_place(request.args.get("before", "")), None)
     except (Invalid, NotFound) as error:
-        return _list(given, None, None, error.message), 400
+        return _list(given, None, None, error), 400
 
 
-def _list(given: dict[str, str], choice: MatchFilter | None, before: PageCursor | None, refused: str | None) -> str:
+def _list(
+    given: dict[str, str], choice: MatchFilter | None, before: PageCursor | None, refused: AppError | None
+) -> str:
     now = datetime.now(UTC)
     with reading() as session:
         if choice is not None:
@@ -77,7 +79,7 @@ def _read_place(text: str) -> PageCursor | None:
             raise ValueError
         at = at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Invalid(f"before: expected what the link to older matches holds, got {shown(text)}") from None
+        raise Invalid("before", expected=Phrase("what the link to older matches holds"), got=text) from None
     return PageCursor(at, match)
 
 
@@ -88,7 +90,7 @@ def _read_place(text: str) -> PageCursor | None:
 def match(match_id: str) -> str:
     """One match as it stood after the event `at`, from 1; without it after the last one."""
     if not _MATCH.fullmatch(match_id):
-        raise NotFound(f"match: expected one that exists, got {shown(match_id)}")
+        raise NotFound("match", expected=Phrase("one that exists"), got=match_id)
     with reading() as session:
         record = load(session, match_id)
         told = steps(session, record)
@@ -131,7 +133,7 @@ def _read_event(text: str, events: int) -> int:
     if not text:
         return events
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= events):
-        raise Invalid(f"at: expected the number of an event, from 1 to {events}, got {shown(text)}")
+        raise Invalid("at", expected=Phrase("the number of an event, from 1 to %(events)s", events=events), got=text)
     return int(text)
 
 

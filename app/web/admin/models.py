@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Conflict, Invalid, NotFound, shown
+from app.errors import AppError, Conflict, Invalid, NotFound, Phrase
 from app.extensions import reading
 from app.games import GAMES
 from app.matches.test_call import waits_for_test
@@ -33,6 +33,7 @@ from app.registry import (
     set_usable_in_rounds,
 )
 from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_form import RefusedField
 from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -81,10 +82,10 @@ def add_model() -> ResponseReturnValue:
     games = [game for game in GAMES if game in form.getlist("games")]
     try:
         if not games:
-            raise Invalid("games: expected at least one that the model plays, got none")
+            raise Invalid("games", expected=Phrase("at least one that the model plays"), got=Phrase("none"))
         number = _add(form, games)
     except AppError as error:
-        return _form(form, games, error.message), error.status
+        return _form(form, games, error), error.status
     enqueue_test_call(settings().broker_url, number)
     return redirect(url_for("admin.model", number=number), 303)
 
@@ -126,7 +127,7 @@ def change_model(number: int) -> ResponseReturnValue:
         write(lambda session: _change(session, _find(session, number), action, label))
     except (Invalid, Conflict) as error:
         typed = label if action == "label" else None
-        return _page(number, error.message, typed), error.status
+        return _page(number, error, typed), error.status
     if action == "test":
         enqueue_test_call(settings().broker_url, number)
     if request.form.get("from") == "list":
@@ -142,24 +143,26 @@ def _told(row: LanguageModel) -> str:
 def _change(session: Session, row: LanguageModel, action: str, label: str) -> None:
     if action == "test":
         if row.kind == "scripted":
-            raise Conflict("model: expected one that is called, got a scripted one, which needs no test")
+            raise Conflict(
+                "model", expected=Phrase("one that is called"), got=Phrase("a scripted one, which needs no test")
+            )
         row.test_asked_at = datetime.now(UTC)
     elif action in _SWITCHES:
         _SWITCHES[action](session, row.name)
     elif action == "label":
         set_label(session, row.name, label.strip())
     else:
-        raise Invalid(f"action: expected test, label, {', '.join(_SWITCHES)}, got {shown(action)}")
+        raise Invalid("action", expected=Phrase("test, label, %(names)s", names=", ".join(_SWITCHES)), got=action)
 
 
 def _find(session: Session, number: int) -> LanguageModel:
     row = session.get(LanguageModel, number) if number <= _GREATEST else None
     if row is None:
-        raise NotFound(f"model: expected the number of one that is registered, got {number}")
+        raise NotFound("model", expected=Phrase("the number of one that is registered"), got=number)
     return row
 
 
-def _page(number: int, refused: str | None = None, typed_label: str | None = None) -> str:
+def _page(number: int, refused: AppError | None = None, typed_label: str | None = None) -> str:
     with reading() as session:
         row = _find(session, number)
         return render_template(
@@ -201,11 +204,11 @@ def _played(session: Session) -> dict[int | None, int]:
     return {row[0]: row[1] for row in session.execute(counted)}
 
 
-def _form(values: Mapping[str, Any], games: list[str], refused: str | None) -> str:
-    field = refused.partition(":")[0] if refused else None
+def _form(values: Mapping[str, Any], games: list[str], error: AppError | None) -> str:
+    refused = None if error is None else RefusedField(error.field or "", error)
     return render_template(
         "admin/model-new.html",
-        values=values, chosen=games, refused=refused, failed=field, titles=game_titles(), token_fields=TOKEN_FIELDS,
+        values=values, chosen=games, refused=refused, titles=game_titles(), token_fields=TOKEN_FIELDS,
         hosts=settings().api_hosts, variables=settings().key_variables, styles=styles(GAMES),
     )  # fmt: skip
 
@@ -221,7 +224,9 @@ def _options(form: Mapping[str, str]) -> dict[str, Any]:
         try:
             found["extra"] = json.loads(extra)
         except (ValueError, RecursionError):
-            raise Invalid('extra: expected a JSON object such as {"top_k": 40}, got something else') from None
+            raise Invalid(
+                "extra", expected=Phrase('a JSON object such as {"top_k": 40}'), got=Phrase("something else")
+            ) from None
     return found
 
 

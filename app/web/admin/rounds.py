@@ -12,7 +12,7 @@ from app.analysis.charts import charts_of
 from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.datasets.store import datasets_of_round
-from app.errors import AppError, Conflict, Invalid, NotFound, shown
+from app.errors import AppError, Conflict, Invalid, NotFound, Phrase, Verbatim, either
 from app.extensions import db, reading
 from app.jobs import states
 from app.models import MatchRow, RoundMaterial, RoundRow
@@ -47,10 +47,10 @@ def rounds() -> ResponseReturnValue:
     try:
         return _list(given, None)
     except (Invalid, NotFound) as error:
-        return _list(given, error.message), 400
+        return _list(given, error), 400
 
 
-def _list(given: dict[str, str], refused: str | None) -> str:
+def _list(given: dict[str, str], refused: AppError | None) -> str:
     with reading() as session:
         found: list[RoundListItem] = []
         before = older = None
@@ -95,7 +95,7 @@ def round_page(round_id: int) -> ResponseReturnValue:
     """One round, in the part that `tab` names: what it has shown, its charts, its matches, its settings, or its log."""
     tab = request.args.get("tab", TABS[0])
     if tab not in TABS:
-        raise Invalid(f"tab: expected {' or '.join(TABS)}, got {shown(tab)}")
+        raise Invalid("tab", expected=either(TABS), got=tab)
     return _page(round_id, tab)
 
 
@@ -114,7 +114,7 @@ def round_chart(round_id: int, name: str) -> ResponseReturnValue:
         row = ROUND.get(session, round_id)
         found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id])}
     if name not in found:
-        raise NotFound(f"chart: expected {', '.join(found) or 'none yet'}, got {shown(name)}")
+        raise NotFound("chart", expected=Verbatim(", ".join(found)) if found else Phrase("none yet"), got=name)
     return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
 
 
@@ -128,15 +128,15 @@ def act_on_round(round_id: int) -> ResponseReturnValue:
         elif action == "resume":
             write(lambda session: ROUND.resume(session, round_id, queued=True))
         else:
-            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
     except (Invalid, Conflict) as error:
-        return _page(round_id, TABS[0], error.message)[0], error.status
+        return _page(round_id, TABS[0], error)[0], error.status
     if action == "resume":
         ROUND.enqueue(settings().broker_url, round_id, WORKERS_CALLED)
     return redirect(url_for("admin.round_page", round_id=round_id), 303)
 
 
-def _page(round_id: int, tab: str, refused: str | None = None) -> tuple[str, int]:
+def _page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str, int]:
     now = datetime.now(UTC)
     with reading() as session:
         row = ROUND.get(session, round_id)
@@ -222,7 +222,7 @@ def _transcripts(session: Session, row: RoundRow) -> dict[str, Any]:
         wanted = transcripts.read_wanted(given)
         after = transcripts.read_after(request.args.get("after", ""))
     except AppError as error:
-        return {**page, "filter_refused": error.message}
+        return {**page, "filter_refused": error}
     found, later = transcripts.wanted_matches(session, row.id, wanted, row.swap_seats, after)
     return {
         **page,

@@ -11,7 +11,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
-from app.errors import AppError, Conflict, Invalid, shown
+from app.errors import AppError, Conflict, Invalid, Phrase, Verbatim
 from app.extensions import reading
 from app.games.base import whole_number
 from app.jobs import states
@@ -53,7 +53,7 @@ def compare_rounds() -> ResponseReturnValue:
             found = analysis_of(rows)
             return _compared(session, rows, [found[row.id] for row in rows])
     except AppError as error:
-        page = render_template("admin/rounds-compare.html", rounds=[], charts=[], table=[], refused=error.message)
+        page = render_template("admin/rounds-compare.html", rounds=[], charts=[], table=[], refused=error)
         return page, error.status
 
 
@@ -61,12 +61,15 @@ def _wanted(session: Session, given: Sequence[str]) -> list[RoundRow]:
     numbers = dict.fromkeys(whole_number(text, "round", 1, 2**31 - 1) for text in given[: MOST + 1])
     if not 2 <= len(numbers) <= MOST:
         raise Invalid(
-            f"round: expected 2 to {MOST} different ones to compare, got {len(numbers)}; tick them in the list"
+            "round",
+            expected=Phrase("2 to %(most)s different ones to compare", most=MOST),
+            got=len(numbers),
+            remedy=Phrase("tick them in the list"),
         )
     rows = [ROUND.get(session, number) for number in numbers]
     games = sorted({row.game for row in rows})
     if len(games) > 1:
-        raise Invalid(f"round: expected rounds of one game, got {' and '.join(games)}")
+        raise Invalid("round", expected=Phrase("rounds of one game"), got=Verbatim(" and ".join(games)))
     return rows
 
 
@@ -118,15 +121,15 @@ def act_on_matrix(round_id: int) -> ResponseReturnValue:
         elif action == "resume":
             numbers = write(lambda session: [row.id for row in matrix.resume(session, round_id, queued=True)])
         else:
-            raise Invalid(f"action: expected cancel or resume, got {shown(action)}")
+            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
     except (Invalid, Conflict) as error:
-        return _matrix_page(round_id, error.message), error.status
+        return _matrix_page(round_id, error), error.status
     for number in numbers:
         ROUND.enqueue(settings().broker_url, number, WORKERS_CALLED)
     return redirect(url_for("admin.round_matrix", round_id=round_id), 303)
 
 
-def _matrix_page(round_id: int, refused: str | None = None) -> str:
+def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         rows = matrix.rounds_of(session, round_id)
         found = matrix_of(round_id, rows)

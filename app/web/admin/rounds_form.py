@@ -7,7 +7,7 @@ from typing import Any
 from flask import Request
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid, shown
+from app.errors import AppError, Invalid, Phrase, either
 from app.games import find_game
 from app.games.base import JSON, whole_number
 from app.games.negotiation.rules import MOST_MOVES, PRESETS
@@ -38,12 +38,12 @@ class RoundForm:
 
 
 class RefusedField(Exception):
-    """A field that cannot be, and why, in one line."""
+    """The field of a form that an error is about, by its name there, and the error."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, field: str, error: AppError) -> None:
+        super().__init__(error.message)
         self.field = field
-        self.message = message
+        self.error = error
 
 
 # ---- Filling in --------------------------------------------------------------
@@ -108,17 +108,17 @@ def files_of(request: Request) -> JSON:
 
 
 def read(session: Session, form: Mapping[str, Any], contexts_file: str) -> RoundForm:
-    """What a form asks for. Raises Refused with the field at fault."""
+    """What a form asks for. Raises RefusedField."""
     try:
         return _read(session, form, contexts_file)
     except AppError as error:
-        raise RefusedField(field_of(error.message), error.message) from None
+        raise RefusedField(field_of(error), error) from None
 
 
-def field_of(message: str) -> str:
-    """The field that a refusal of a layer below is about: it begins with its name."""
-    name = message.partition(":")[0]
-    return {"model": "model_0", "option of an API model": "model_0", "config": "contexts"}.get(name, name)
+def field_of(error: AppError) -> str:
+    """The field of the form that an error of a layer below is about; empty if it is about none."""
+    name = error.field or ""
+    return {"model": "model_0", "option": "model_0", "config": "contexts"}.get(name, name)
 
 
 def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> RoundForm:
@@ -152,7 +152,7 @@ def _models(form: Mapping[str, Any], cross: bool) -> list[str]:
     if not cross:
         for name in ("model_0", "model_1"):
             if not form[name]:
-                raise RefusedField(name, f"{name}: expected a model, got none")
+                raise RefusedField(name, Invalid(name, expected=Phrase("a model"), got=Phrase("none")))
         return [form["model_0"], form["model_1"]]
     return list(form["models"])
 
@@ -175,7 +175,7 @@ def read_lam(text: str) -> float:
     except ValueError:
         value = float("nan")
     if not -1 <= value <= 1:
-        raise Invalid(f"lam: expected a number from -1 to 1, got {shown(text)}")
+        raise Invalid("lam", expected=Phrase("a number from -1 to 1"), got=text)
     return value
 
 
@@ -197,7 +197,12 @@ def _material(session: Session, game: str, form: Mapping[str, Any], contexts_fil
         source = one_of("contexts", form, (GENERATED, SERVER, UPLOAD, AGAIN))
         if source == SERVER:
             if not contexts_file:
-                raise Invalid("contexts: expected a file in the setting CONTEXTS_FILE, got none; upload one instead")
+                raise Invalid(
+                    "contexts",
+                    expected=Phrase("a file in the setting CONTEXTS_FILE"),
+                    got=Phrase("none"),
+                    remedy=Phrase("upload one instead"),
+                )
             served: lifecycle.Material = about("contexts", lambda: material.contexts(contexts_file))
             return served
         if source == UPLOAD:
@@ -212,14 +217,16 @@ def _material(session: Session, game: str, form: Mapping[str, Any], contexts_fil
 
 
 def uploaded(name: str, form: Mapping[str, Any], read_text: Any) -> lifecycle.Material:
-    """Material that was uploaded or typed, read by `read_text`. Raises Invalid and Refused."""
+    """Material that was uploaded or typed, read by `read_text`. Raises Invalid and RefusedField."""
     text = form[f"{name}_text"]
     if not text.strip():
-        raise Invalid(f"{name}: expected a file or lines of text, got nothing")
+        raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
     if len(text) > MOST_UPLOADED:
         raise Invalid(
-            f"{name}: expected at most {MOST_UPLOADED} characters here, got {len(text)};"
-            f" the command line takes longer files by --{name} FILE"
+            name,
+            expected=Phrase("at most %(most)s characters here", most=MOST_UPLOADED),
+            got=len(text),
+            remedy=Phrase("the command line takes longer files by --%(name)s FILE", name=name),
         )
     source = form.get(f"{name}_name") or f"the {name} of the form"
     found: lifecycle.Material = about(name, lambda: read_text(text, source))
@@ -231,14 +238,18 @@ def about(name: str, work: Any) -> Any:
     try:
         return work()
     except AppError as error:
-        raise RefusedField(name, error.message) from None
+        raise RefusedField(name, error) from None
 
 
 def _again(session: Session, form: Mapping[str, Any], game: str) -> lifecycle.Material:
     row = ROUND.get(session, whole_number(form["like"], "like", 1, 2**31 - 1))
     kept = session.get(RoundMaterial, row.id)
     if kept is None or row.game != game:
-        raise Invalid(f"like: expected a round of {game} with contexts or words of its own, got round {row.id}")
+        raise Invalid(
+            "like",
+            expected=Phrase("a round of %(game)s with contexts or words of its own", game=game),
+            got=Phrase("round %(number)s", number=row.id),
+        )
     return lifecycle.Material(kept.source, kept.items)
 
 
@@ -246,5 +257,5 @@ def one_of(name: str, form: Mapping[str, Any], known: Sequence[str]) -> str:
     """What was chosen of what is known. Raises Invalid."""
     value: str = form[name]
     if value not in known:
-        raise Invalid(f"{name}: expected {' or '.join(known)}, got {shown(value)}")
+        raise Invalid(name, expected=either(known), got=value)
     return value

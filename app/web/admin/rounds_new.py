@@ -7,7 +7,7 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, shown
+from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.games import find_game
 from app.games.taboo.rules import target_words
@@ -61,7 +61,7 @@ def launch_round() -> ResponseReturnValue:
     try:
         numbers, matrix_id = write(lambda session: _create(session, asked))
     except AppError as error:
-        refused = RefusedField(rounds_form.field_of(error.message), error.message)
+        refused = RefusedField(rounds_form.field_of(error), error)
         with reading() as session:
             return _form(session, round_models(session, game), form, refused=refused), error.status
     for number in numbers:
@@ -110,12 +110,13 @@ def _create(session: Session, asked: RoundForm) -> tuple[list[int], int | None]:
 
 
 def _estimated(models: Sequence[LanguageModel], asked: RoundForm) -> estimate.Estimate:
-    """What the rounds will take. Raises Refused for a model that cannot play."""
+    """What the rounds will take. Raises RefusedField for a model that cannot play."""
     playing = {name for pair in asked.pairs for name in pair}
     rows = {model.name: model for model in models if model.name in playing}
     if missing := sorted(playing - set(rows)):
-        message = f"model: expected one that plays {asked.wish.game} and is usable in rounds, got {shown(missing[0])}"
-        raise RefusedField("models" if asked.cross else "model_0", message)
+        expected = Phrase("one that plays %(game)s and is usable in rounds", game=asked.wish.game)
+        error = Invalid("model", expected=expected, got=missing[0])
+        raise RefusedField("models" if asked.cross else "model_0", error)
     with reading() as session:
         config = dict(asked.wish.config)
         habits = {name: estimate.habit_of(session, row, asked.wish.game, config) for name, row in rows.items()}

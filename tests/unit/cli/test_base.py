@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli.base import Command, RepeatableOption, is_pair, read_pairs
-from app.errors import Conflict, Invalid
+from app.errors import AppError, Invalid
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_refusal_of_a_hidden_pair_does_not_repeat_it() -> None:
 @click.option("--fail")
 def command(name: str, config: tuple[str, ...], flag: bool, fail: str | None) -> None:
     if fail == "refused":
-        raise Conflict("one\nline")
+        raise AppError("one\nline")
     if fail == "interrupted":
         raise KeyboardInterrupt
     click.echo(f"{name} {' '.join(config)} {flag}")

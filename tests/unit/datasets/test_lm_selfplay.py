@@ -306,7 +306,7 @@ def test_an_export_leaves_nothing_half_done(tmp_path):
     def broken():
         yield one
         yield two
-        raise Invalid("the database went away")
+        raise Invalid("database", expected="an answer", got="it went away")
 
     with pytest.raises(Invalid, match="went away"):
         write_lm_selfplay(broken(), tmp_path / "out")

@@ -1,11 +1,15 @@
-"""What a form's page calls its fields, where the layers below refuse one under the name that the command line knows."""
+"""The texts of errors on pages: in the page's language, and with the label that a form has for the field.
 
-import re
+The layers below name a field as the command line does, and know no languages.
+"""
+
 from collections.abc import Mapping
 
-from flask_babel import gettext
+from flask_babel import get_locale, gettext
+from markupsafe import Markup
 
-from app.web.admin.blueprint import blueprint
+from app.config import ENGLISH
+from app.errors import AppError
 from app.web.translations import N_
 
 LABELS: Mapping[str, str] = {
@@ -26,14 +30,22 @@ LABELS: Mapping[str, str] = {
     "tokens_per_minute": N_("Tokens a minute"), "top_k": N_("Top-k"), "top_p": N_("Top-p"),
     "words": N_("Target words"),
 }  # fmt: skip
-_INSIDE = re.compile(r"\b(base_url|key_env)\b")  # fields that refusals of others name
+_ENGLISH = Markup(' lang="en"')  # for the element that holds the text
 
 
-@blueprint.app_template_filter("with_labels")
-def with_labels(message: str) -> str:
-    """A refusal that begins with the name of a field, with the label that the page has for it."""
-    field, mark, rest = message.partition(": ")
-    if not mark or field not in LABELS:
-        return message
-    rest = _INSIDE.sub(lambda found: f"“{gettext(LABELS[found[0]])}”", rest)
-    return f"{gettext(LABELS[field])}: {rest}"
+def error_text(error: AppError, *, labels: bool = False) -> str:
+    """An error in one line, in the page's language or else whole in English; with `labels`, as a form calls fields."""
+    return error.line(str if _is_english(error) else gettext, _label if labels else str)
+
+
+def error_lang(error: AppError) -> str:
+    """The attribute of the element that shows `error_text`: it says so where the text is English."""
+    return _ENGLISH if _is_english(error) else ""
+
+
+def _is_english(error: AppError) -> bool:
+    return str(get_locale() or ENGLISH) == ENGLISH or not error.is_translatable()
+
+
+def _label(field: str) -> str:
+    return gettext(LABELS[field]) if field in LABELS else field
