@@ -1,6 +1,7 @@
 """What a training is told: one YAML or JSON file, checked before anything heavy is loaded."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -8,6 +9,16 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from training.errors import TrainingRefused, shown
+
+RENAMED = {"clip": "max_grad_norm"}  # fields under their names of before 0.2, which files and checkpoints still have
+
+
+def with_new_names(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields under their names of today. Raises ValueError where one is given under both."""
+    for old, new in RENAMED.items():
+        if old in raw and new in raw:
+            raise ValueError(f"{old}: expected {new} alone, which is its new name, got both; leave {old} out")
+    return {RENAMED.get(name, name): value for name, value in raw.items()}
 
 
 class Config(BaseModel):
@@ -30,7 +41,7 @@ class Config(BaseModel):
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup: float = Field(default=0.03, ge=0, lt=1)
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    clip: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    max_grad_norm: float = Field(default=1.0, ge=0, allow_inf_nan=False)
 
     eval_data: Path | None = None
     eval_share: float = Field(default=0.0, ge=0, lt=1)
@@ -44,6 +55,11 @@ class Config(BaseModel):
     precision: Literal["float32", "bfloat16"] = "float32"
     threads: int | None = Field(default=None, ge=1)
     resume: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_names_are_read(cls, raw: Any) -> Any:
+        return with_new_names(raw) if isinstance(raw, Mapping) else raw
 
     @model_validator(mode="after")
     def _fields_fit_together(self) -> Self:

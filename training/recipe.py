@@ -15,7 +15,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
 from training.callbacks import ProgressCallback
-from training.config import Config
+from training.config import Config, with_new_names
 from training.data import Conversation, TokenRows, file_hash, read_conversations, render_rows, split
 from training.errors import TrainingRefused
 from training.progress import Progress, StopRequest
@@ -143,10 +143,11 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
         return None
     checkpoints.check(found[-1])
     then = checkpoints.read_provenance(found[-1])
+    then = {**then, "config": with_new_names(then.get("config", {}))}
     for name, value in provenance.items():
         if then.get(name) != value:
             other = (
-                next((each for each, new in value.items() if then[name].get(each) != new), "")
+                next((each for each, new in value.items() if then["config"].get(each) != new), "")
                 if name == "config"
                 else name
             )

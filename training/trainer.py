@@ -233,7 +233,7 @@ def _arguments(config: Config) -> TrainingArguments:
         lr_scheduler_type="constant_with_warmup" if config.schedule == "constant" else config.schedule,
         warmup_steps=config.warmup,
         weight_decay=config.weight_decay,
-        max_grad_norm=config.clip,
+        max_grad_norm=config.max_grad_norm,
         bf16=config.precision == "bfloat16",
         use_cpu=config.device == "cpu",
         seed=config.seed,

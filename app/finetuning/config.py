@@ -69,7 +69,7 @@ COMMON: Mapping[str, Read] = {
     "schedule": _word("cosine", "linear", "constant"),
     "warmup": _below_1,
     "weight_decay": _real(0, 1e300),
-    "clip": _real(0, 1e300),
+    "max_grad_norm": _real(0, 1e300),
     "eval_share": _below_1,
     "eval_every": _whole(1),
     "patience": _whole(0),
@@ -90,6 +90,9 @@ OF_TINY: Mapping[str, Read] = {
 }
 
 
+RENAMED = {"clip": "max_grad_norm"}  # as in jobs that were written down before 0.2
+
+
 def read_method(method: str) -> str:
     """A known method. Raises Invalid."""
     if method not in METHODS:
@@ -105,6 +108,10 @@ def fields_of(method: str) -> Mapping[str, Read]:
 def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
     """The given fields, checked; numbers may have come as text, and null stands for the default. Raises Invalid."""
     fields = fields_of(method)
+    for old, new in RENAMED.items():
+        if old in raw and new in raw:
+            raise Invalid(f"{old}: expected {new} alone, which is its new name, got both; leave {old} out")
+    raw = {RENAMED.get(name, name): value for name, value in raw.items()}
     if unknown := sorted(set(raw) - set(fields)):
         raise Invalid(f"{unknown[0]}: expected a field of {method} ({', '.join(fields)}), got something else")
     found = {name: fields[name](value, name) for name, value in raw.items() if value is not None}

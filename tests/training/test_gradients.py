@@ -27,7 +27,7 @@ def gradients(config_file: Callable[..., Path]) -> Callable[[int, int], torch.Te
     """The gradients of a step of so many rows, accumulated so often."""
 
     def first_step(batch: int, accumulation: int) -> torch.Tensor:
-        sizes = {"batch": batch, "accumulation": accumulation, "max_steps": 1, "clip": 0}
+        sizes = {"batch": batch, "accumulation": accumulation, "max_steps": 1, "max_grad_norm": 0}
         config = read_config(SftConfig, config_file(f"{batch}x{accumulation}", **sizes))
         prepare(config)
         model, tokenizer = checkpoints.load(config.base)

@@ -23,6 +23,10 @@ def test_numbers_may_come_as_text_and_null_is_the_default() -> None:
     assert read_config("sft", raw) == expected
 
 
+def test_a_field_may_be_given_under_its_old_name() -> None:
+    assert read_config("sft", {"clip": "0.5"}) == {"max_grad_norm": 0.5}
+
+
 @pytest.mark.parametrize(
     ("method", "fields", "complaint"),
     [
@@ -36,6 +40,7 @@ def test_numbers_may_come_as_text_and_null_is_the_default() -> None:
         ("sft", {"warmup": 1}, "warmup: expected a number from 0 to below 1, got 1"),
         ("sft", {"schedule": ["steep"]}, "schedule: expected cosine or linear or constant, got ['steep']"),
         ("sft", {"log_every": "often"}, "log_every: expected a whole number from 1 to 1000000000, got 'often'"),
+        ("sft", {"clip": 1, "max_grad_norm": 1}, "clip: expected max_grad_norm alone, which is its new name, got both"),
         ("sft", {"patience": 2}, "patience: expected eval_share beside it, got none"),
     ],
 )
