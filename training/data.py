@@ -17,6 +17,7 @@ import torch
 from torch.utils.data import Sampler
 
 from training.errors import TrainingRefused, shown
+from training.methods.base import Config
 from training.rendering import MarkedTokens, Renderer
 
 IGNORED = -100  # the label of a token that is not to be learnt
@@ -143,6 +144,15 @@ def split(conversations: Sequence[Conversation], share: float, seed: int) -> tup
         )
     kept = [each for each in conversations if _match(each.group) not in aside]
     return kept, [each for each in conversations if _match(each.group) in aside]
+
+
+def read_rows(config: Config) -> tuple[list[Conversation], list[Conversation]]:
+    """The conversations to train on and those to evaluate on. Raises Refused."""
+    conversations = read_conversations(config.data)
+    if config.eval_data is not None:
+        return conversations, read_conversations(config.eval_data)
+    train, aside = split(conversations, config.eval_share, config.seed)
+    return train, aside
 
 
 def _match(group: str) -> str:

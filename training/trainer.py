@@ -21,9 +21,9 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 
 from training.checkpoints import unfinished, write_provenance, written
-from training.config import Config
 from training.data import IGNORED, Collator, EpochOrder, TokenRows
 from training.errors import TrainingFailed
+from training.methods.base import Config
 
 PREFIX = "checkpoint-"
 MOST_LOGGED = 300  # steps that are told of where it is left to us

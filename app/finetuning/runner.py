@@ -24,7 +24,7 @@ from app.errors import AppError, Conflict
 from app.extensions import reading, writing
 from app.files import replace_file
 from app.finetuning import lifecycle
-from app.finetuning.config import AUTO
+from app.finetuning.config import JOB_DEFAULTS
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import FileTail, JobFiles
 from app.finetuning.process import GRACE, TrainingProcess, refuse_if_not_installed
@@ -209,7 +209,7 @@ def _write_config(session: Session, files: JobFiles) -> None:
     dataset = session.get_one(Dataset, row.dataset_id)
     for _ in store.content(home, dataset):  # its hash is looked at by the way
         pass
-    told: dict[str, Any] = {"log_every": AUTO, **row.config, "data": str(store.path_of(home, dataset))}
+    told: dict[str, Any] = {**JOB_DEFAULTS, **row.config, "data": str(store.path_of(home, dataset))}
     if row.base_id is not None:
         base = session.get_one(LanguageModel, row.base_id)
         told |= {"base": str(lifecycle.base_folder(home, base)), "base_sha256": read_options(base.options).sha256}

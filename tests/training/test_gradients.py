@@ -9,8 +9,9 @@ import torch
 from transformers import TrainerCallback
 
 from training import checkpoints
-from training.config import SftConfig, read_config
+from training.config import read_config
 from training.data import read_conversations, render_rows
+from training.methods.sft import SftConfig
 from training.recipe import prepare, renderer
 from training.trainer import TokenTrainer
 
