@@ -103,7 +103,14 @@ def train(
     last = _last_checkpoint(config, provenance)
     follower = ProgressCallback(progress, stop)
     trainer = TokenTrainer(
-        config, model, tokenizer, rows, aside, provenance=provenance, callbacks=_callbacks(config, follower, last)
+        config,
+        model,
+        tokenizer,
+        rows,
+        aside,
+        loss=method.loss,
+        provenance=provenance,
+        callbacks=_callbacks(config, follower, last),
     )
     follower.trainer = trainer
     counts = {"rows": len(train_rows), "sequences": len(rows), "eval_rows": len(aside_rows), "targets": rows.targets}

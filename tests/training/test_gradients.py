@@ -37,7 +37,7 @@ def gradients(config_file: Callable[..., Path]) -> Callable[[int, int], torch.Te
             layer.self_attn.attention_dropout = 0.0
         rows = render_rows(read_conversations(config.data), renderer(config, model, tokenizer))
         keep = Keep()
-        TokenTrainer(config, model, tokenizer, rows, None, provenance={}, callbacks=[keep]).train()
+        TokenTrainer(config, model, tokenizer, rows, None, loss="sft", provenance={}, callbacks=[keep]).train()
         torch.use_deterministic_algorithms(False)
         return keep.gradients
 
