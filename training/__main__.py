@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TextIO
 
 from training.config import read_config
-from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
+from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line, shown
 from training.methods import all_methods
 from training.progress import Progress, StopRequest
 
@@ -40,6 +40,11 @@ def main(arguments: list[str] | None = None) -> int:
     # end, takes a third of the time.
     gc.set_threshold(50_000, 20, 20)
     atexit.register(gc.freeze)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    known = (*all_methods(), CHECK)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
+        print(f"error: method: expected {' or '.join(known)}, got {shown(arguments[0])}", file=sys.stderr)
+        return 2
     options = _parser().parse_args(arguments)
     if options.method == CHECK:
         return _check(options.folder)
