@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import Invalid, shown
+from app.finetuning.backends import backend_names
 from app.finetuning.fields import read_value
 from app.games.base import JSON
 from training.methods import all_methods
@@ -16,7 +17,7 @@ from training.methods.base import Method, with_new_names
 
 TINY = "tiny"
 LOCAL = "local"
-BACKENDS = (LOCAL,)
+BACKENDS = backend_names()
 JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
