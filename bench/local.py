@@ -77,8 +77,8 @@ def scripted(seed: int) -> Iterator[tuple[list[dict[str, str]], int, str]]:
 
 def fresh_model(folder: Path, talks: Sequence[Sequence[tuple[Any, int, str]]]) -> Path:
     """A model with the words of the talks and random weights."""
-    from training.config import TinyConfig
     from training.data import Conversation
+    from training.methods.tiny import TinyConfig
     from training.tiny import make_model, make_tokenizer, words_of
 
     chats = [(*talk[-1][0], {"role": "assistant", "content": talk[-1][2]}) for talk in talks]

@@ -16,6 +16,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
+from training.methods import all_methods
 
 # Where strings are, and by which function names they are known; static/js/words.js has t and tn.
 SOURCES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
@@ -40,7 +41,17 @@ def extracted() -> Catalog:
             ROOT / folder, [(pattern, method)], {pattern: options}, KEYWORDS, ("Translators:",), strip_comment_tags=True
         ):
             found.add(text, None, [(f"{folder}/{path}", 0)], auto_comments=comments, context=context)
+    for text in training_texts():
+        found.add(text, None, [("training/methods", 0)])
     return found
+
+
+def training_texts() -> Iterator[str]:
+    """What forms show of the methods of training."""
+    for method in all_methods().values():
+        yield from (method.title, method.summary)
+        for field in method.job_fields.values():
+            yield from (field[name] for name in ("title", "description", "unset") if name in field)
 
 
 def unfinished(catalog: Catalog) -> Iterator[Message]:

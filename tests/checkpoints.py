@@ -14,7 +14,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForC
 from app.extensions import writing
 from app.registry import add_local_model
 from training.checkpoints import write_provenance
-from training.config import TinyConfig
+from training.methods.tiny import TinyConfig
 from training.tiny import make_model, make_tokenizer
 
 WORDS = (

@@ -20,12 +20,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TextIO
 
-from training.config import Config, SftConfig, TinyConfig, read_config
-from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
+from training.config import read_config
+from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line, shown
+from training.methods import all_methods
 from training.progress import Progress, StopRequest
 
-METHODS: dict[str, type[Config]] = {"sft": SftConfig, "tiny": TinyConfig}
-HELP = {"sft": "goes on from a checkpoint", "tiny": "begins from nothing"}
 CHECK = "check"
 PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is still there
 # Nothing is ever asked of a server, and the libraries keep their warnings to themselves: stdout is for progress.
@@ -41,6 +40,11 @@ def main(arguments: list[str] | None = None) -> int:
     # end, takes a third of the time.
     gc.set_threshold(50_000, 20, 20)
     atexit.register(gc.freeze)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    known = (*all_methods(), CHECK)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
+        print(f"error: method: expected {' or '.join(known)}, got {shown(arguments[0])}", file=sys.stderr)
+        return 2
     options = _parser().parse_args(arguments)
     if options.method == CHECK:
         return _check(options.folder)
@@ -80,10 +84,11 @@ def _prepare_libraries() -> None:
 
 def _run(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
     try:
-        config = read_config(METHODS[method], path)
+        chosen = all_methods()[method]
+        config = read_config(chosen.config, path)
         _prepare_libraries()
         # torch takes seconds to load: a config that cannot be used is refused before.
-        import_module(f"training.{method}").run(config, progress, stop)
+        import_module("training.recipe").run(chosen, config, progress, stop)
         return 0
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
@@ -148,8 +153,8 @@ def _stream(path: Path | None) -> Iterator[TextIO]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training", description="Train a model on what was played.")
     commands = parser.add_subparsers(dest="method", required=True, metavar="METHOD")
-    for name in METHODS:
-        method = commands.add_parser(name, help=HELP[name], description=HELP[name])
+    for name, each in all_methods().items():
+        method = commands.add_parser(name, help=each.title, description=f"{each.title}. {each.summary}")
         method.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML or JSON; docs/training.md")
         method.add_argument("--parent", type=int, metavar="PID", help="stop, as by SIGTERM, when that process is gone")
         method.add_argument("--progress", type=Path, metavar="FILE", help="events as JSON lines; stdout if left out")

@@ -7,6 +7,7 @@ hash `tokenizer` made the assistant's moves, each of them has the `ids` that it 
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ import torch
 from torch.utils.data import Sampler
 
 from training.errors import TrainingRefused, shown
+from training.losses.base import IGNORED
+from training.methods.base import Config
 from training.rendering import MarkedTokens, Renderer
 
-IGNORED = -100  # the label of a token that is not to be learnt
 ROLES = ("system", "user", "assistant")
 _BUCKET = 50  # batches whose rows are sorted by length together
 
@@ -95,6 +97,11 @@ def _conversation(place: str, raw: Any) -> Conversation:
             raise TrainingRefused(
                 f"{place}, message {number}: expected a role ({', '.join(ROLES)}) and a content, got {shown(each)}"
             )
+        weight = each.get("weight", 1)
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise TrainingRefused(
+                f"{place}, message {number}: weight: expected a number from 0 on, got {shown(weight)}; 0 is not learnt"
+            )
     if messages[0]["role"] == "assistant":
         raise TrainingRefused(f"{place}: expected a first message of the user or the system, got the assistant's")
     if not any(each["role"] == "assistant" and each.get("weight", 1) for each in messages):
@@ -145,6 +152,15 @@ def split(conversations: Sequence[Conversation], share: float, seed: int) -> tup
     return kept, [each for each in conversations if _match(each.group) in aside]
 
 
+def read_rows(config: Config) -> tuple[list[Conversation], list[Conversation]]:
+    """The conversations to train on and those to evaluate on. Raises Refused."""
+    conversations = read_conversations(config.data)
+    if config.eval_data is not None:
+        return conversations, read_conversations(config.eval_data)
+    train, aside = split(conversations, config.eval_share, config.seed)
+    return train, aside
+
+
 def _match(group: str) -> str:
     return group.rpartition(":")[0] or group
 
@@ -162,15 +178,18 @@ class Collator:
         self._padding = padding
 
     def __call__(self, rows: Sequence[tuple[int, MarkedTokens]]) -> dict[str, torch.Tensor]:
-        """`input_ids` and `labels` (B, T), and `rows` (B,), the rows' numbers."""
+        """`input_ids`, `labels` and `weights` (B, T), and `rows` (B,), the rows' numbers."""
         longest = max(len(each.ids) for _, each in rows)
         ids = torch.full((len(rows), longest), self._padding)
         labels = torch.full((len(rows), longest), IGNORED)
+        weights = torch.zeros((len(rows), longest))
         for at, (_, each) in enumerate(rows):
             tokens = torch.tensor(each.ids)
             ids[at, : len(tokens)] = tokens
-            labels[at, : len(tokens)] = torch.where(torch.tensor(each.learnt), tokens, IGNORED)
-        return {"input_ids": ids, "labels": labels, "rows": torch.tensor([number for number, _ in rows])}
+            weights[at, : len(tokens)] = torch.tensor(each.weights)
+            labels[at, : len(tokens)] = torch.where(weights[at, : len(tokens)] > 0, tokens, IGNORED)
+        numbers = torch.tensor([number for number, _ in rows])
+        return {"input_ids": ids, "labels": labels, "weights": weights, "rows": numbers}
 
 
 class EpochOrder(Sampler[int]):

@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
 from training.callbacks import ProgressCallback
-from training.config import Config
-from training.data import Conversation, TokenRows, file_hash, read_conversations, render_rows, split
+from training.data import TokenRows, file_hash, read_rows, render_rows
 from training.errors import TrainingRefused
+from training.methods.base import Config, FromCheckpoint, Method, with_new_names
 from training.progress import Progress, StopRequest
 from training.rendering import Renderer
 from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
@@ -50,15 +51,6 @@ def prepare(config: Config) -> None:
         torch.use_deterministic_algorithms(True)
 
 
-def read_rows(config: Config) -> tuple[list[Conversation], list[Conversation]]:
-    """The conversations to train on and those to evaluate on. Raises Refused."""
-    conversations = read_conversations(config.data)
-    if config.eval_data is not None:
-        return conversations, read_conversations(config.eval_data)
-    train, aside = split(conversations, config.eval_share, config.seed)
-    return train, aside
-
-
 def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
     """How rows become tokens for this model. Raises Refused where the chat template that is named cannot be read."""
     if config.chat_template is not None:
@@ -72,9 +64,27 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
     return Renderer(tokenizer, min(longest, config.max_length or longest))
 
 
+def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -> None:
+    """Makes or loads the first model, trains it and writes `output`. Raises as `train`."""
+    prepare(config)
+    model, tokenizer, base = _first_model(method, config)
+    train(config, method, model, tokenizer, base, progress, stop)
+
+
+def _first_model(method: Method, config: Config) -> tuple[Any, Any, dict[str, Any]]:
+    """Model and tokenizer that the training starts from, and what the provenance says of them."""
+    if isinstance(config, FromCheckpoint):
+        return *checkpoints.load(config.base, config.base_sha256), {
+            "base_sha256": checkpoints.checkpoint_hash(config.base)
+        }
+    if method.new_model is None:
+        raise ValueError(f"{method.name}: expected a config with a base or a module that makes a model, got neither")
+    return *import_module(method.new_model).make(config), {}
+
+
 def train(
     config: Config,
-    method: str,
+    method: Method,
     model: Any,
     tokenizer: Any,
     base: Mapping[str, Any],
@@ -89,16 +99,23 @@ def train(
     train_rows, aside_rows = read_rows(config)
     rows = render_rows(train_rows, render)
     aside = render_rows(aside_rows, render) if aside_rows else None
-    provenance = _provenance(config, method, base, rows)
+    provenance = _provenance(config, method.name, base, rows)
     last = _last_checkpoint(config, provenance)
     follower = ProgressCallback(progress, stop)
     trainer = TokenTrainer(
-        config, model, tokenizer, rows, aside, provenance=provenance, callbacks=_callbacks(config, follower, last)
+        config,
+        model,
+        tokenizer,
+        rows,
+        aside,
+        loss=method.loss,
+        provenance=provenance,
+        callbacks=_callbacks(config, follower, last),
     )
     follower.trainer = trainer
     counts = {"rows": len(train_rows), "sequences": len(rows), "eval_rows": len(aside_rows), "targets": rows.targets}
     progress.tell(
-        "started", method=method, device=_device(trainer.args.device), parameters=model.num_parameters(), **counts,
+        "started", method=method.name, device=_device(trainer.args.device), parameters=model.num_parameters(), **counts,
         shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
         config={**_settings(config), "threads": torch.get_num_threads(), "max_length": render.longest},
     )  # fmt: skip
@@ -143,10 +160,11 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
         return None
     checkpoints.check(found[-1])
     then = checkpoints.read_provenance(found[-1])
+    then = {**then, "config": with_new_names(then.get("config", {}))}
     for name, value in provenance.items():
         if then.get(name) != value:
             other = (
-                next((each for each, new in value.items() if then[name].get(each) != new), "")
+                next((each for each, new in value.items() if then["config"].get(each) != new), "")
                 if name == "config"
                 else name
             )

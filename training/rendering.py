@@ -28,17 +28,49 @@ PLAIN = (
 _ROOM = 8  # the part of a model's length that a prompt leaves for the answer is one of so many
 
 
+@dataclass(frozen=True, slots=True)
+class TargetSpan:
+    """The tokens `begin` to `end` (exclusive) of a sequence, one move to be learnt.
+
+    `weight` is that of each token. `role` (the player's in the game) and `reward` are for methods that need them.
+    """
+
+    begin: int
+    end: int
+    role: str | None = None
+    reward: float | None = None
+    weight: float = 1.0
+
+
 @dataclass(slots=True)
 class MarkedTokens:
-    """A token sequence: `ids`, and for each whether it is to be learnt. The first token never is."""
+    """A token sequence: `ids`, the spans to be learnt, and places in them that are not. The first token never is."""
 
     ids: list[int] = field(default_factory=list)
-    learnt: list[bool] = field(default_factory=list)
+    spans: list[TargetSpan] = field(default_factory=list)
+    left_out: frozenset[int] = frozenset()
 
-    def extend(self, prompt: Sequence[int], target: Sequence[int]) -> None:
-        """Goes on with a turn: what was said to the model since the last one, and what it is to say."""
-        self.learnt += [False] * len(prompt) + [True] * len(target)
+    def extend(self, prompt: Sequence[int], target: Sequence[int], move: Message) -> None:
+        """Goes on with a turn: what was said to the model since the last one, and the tokens of its move."""
+        begin = len(self.ids) + len(prompt)
         self.ids += [*prompt, *target]
+        weight = float(move.get("weight", 1))
+        self.spans.append(TargetSpan(begin, len(self.ids), move.get("player_role"), move.get("reward"), weight))
+
+    @property
+    def weights(self) -> list[float]:
+        """The weight of each token; 0 for one that is not to be learnt."""
+        found = [0.0] * len(self.ids)
+        for span in self.spans:
+            found[span.begin : span.end] = [span.weight] * (span.end - span.begin)
+        for at in self.left_out:
+            found[at] = 0.0
+        return found
+
+    @property
+    def learnt(self) -> list[bool]:
+        """Whether each token is to be learnt."""
+        return [weight > 0 for weight in self.weights]
 
 
 class Renderer:
@@ -84,14 +116,12 @@ class Renderer:
                 sequences.append(MarkedTokens())
                 rendered = []
             ids = list(said.get(at, ()))
-            sequences[-1].extend(prompt[len(rendered) :], ids if ids[-1:] == target[-1:] else target)
+            sequences[-1].extend(prompt[len(rendered) :], ids if ids[-1:] == target[-1:] else target, messages[at])
             rendered = prompt + target
         if said and any(len(each.ids) > self.longest for each in sequences):
             return self.render(messages)
         for each in sequences:
-            each.learnt = [
-                learnt and token != self._unknown for token, learnt in zip(each.ids, each.learnt, strict=True)
-            ]
+            each.left_out = frozenset(at for at, token in enumerate(each.ids) if token == self._unknown)
         return [each for each in sequences if any(each.learnt)], shortened
 
     def prompt(self, messages: Sequence[Message], most: int) -> list[int]:

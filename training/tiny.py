@@ -12,11 +12,9 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from training.config import TinyConfig
-from training.data import Conversation
+from training.data import Conversation, read_rows
 from training.errors import TrainingRefused
-from training.progress import Progress, StopRequest
-from training.recipe import prepare, read_rows, train
+from training.methods.tiny import TinyConfig
 from training.rendering import without_control
 
 PAD, UNKNOWN, END = "<pad>", "<unk>", "<|end|>"
@@ -38,12 +36,11 @@ _QUOTED = (
 )
 
 
-def run(config: TinyConfig, progress: Progress, stop: StopRequest) -> None:
-    """Makes tokenizer and model from the rows and writes `output`. Raises as `recipe.train`."""
-    prepare(config)
+def make(config: TinyConfig) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
+    """A model with fresh weights and its tokenizer, made from the rows to train on. Raises TrainingRefused."""
     conversations, _ = read_rows(config)
     tokenizer = make_tokenizer(words_of(conversations, config.min_count, config.max_words), config.length)
-    train(config, "tiny", make_model(config, tokenizer), tokenizer, {}, progress, stop)
+    return make_model(config, tokenizer), tokenizer
 
 
 def words_of(conversations: Sequence[Conversation], min_count: int, max_words: int) -> list[str]:

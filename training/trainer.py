@@ -1,7 +1,7 @@
 """transformers' Trainer as Parlor uses it: exact accumulation, exact resume, a stop at a loss that is no number.
 
 How it departs from the library's defaults:
-- the loss is the sum over the tokens to be learnt, divided by their number in the whole optimizer step, so the same
+- the loss is a sum over the tokens to be learnt, divided by their weights in the whole optimizer step, so the same
   rows give the same gradients however they are accumulated; the loss of an evaluation is a mean over tokens as well;
 - the order of rows is a function of seed and epoch (`data.EpochOrder`);
 - a checkpoint gets its name when it is whole, so a kill leaves nothing that looks like one;
@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 
 from training.checkpoints import unfinished, write_provenance, written
-from training.config import Config
-from training.data import IGNORED, Collator, EpochOrder, TokenRows
+from training.data import Collator, EpochOrder, TokenRows
 from training.errors import TrainingFailed
+from training.losses.base import IGNORED, find_loss, token_losses
+from training.methods.base import Config
 
 PREFIX = "checkpoint-"
 MOST_LOGGED = 300  # steps that are told of where it is left to us
@@ -41,31 +41,14 @@ def is_over(checkpoint: Path) -> bool:
     return stopped or state.global_step >= state.max_steps
 
 
-def losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """The negative log-likelihood of each token to be learnt, 0 elsewhere.
-
-    Shapes: logits (B, T, V), labels (B, T), IGNORED where nothing is learnt → (B, T − 1).
-    """
-    wanted = labels[:, 1:]
-    flat = functional.cross_entropy(
-        logits[:, :-1].float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORED, reduction="none"
-    )
-    return flat.view(wanted.shape)
-
-
-def _step_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
-    """One micro-batch's part of the mean over all tokens that the optimizer step learns."""
-    total = losses(outputs["logits"], labels).sum()
-    return total / (num_items_in_batch if num_items_in_batch is not None else labels[:, 1:].ne(IGNORED).sum())
-
-
 class TokenTrainer(Trainer):
-    """Trains on marked tokens. `provenance` is what every checkpoint says of itself beside its step and metrics.
+    """Trains on marked tokens by the loss of that name.
 
-    Raises Failed at a loss or gradient that is not finite, before it changes the weights, and when the disk is full.
+    `provenance` is what every checkpoint says of itself beside its step and metrics. Raises TrainingFailed at a loss or
+    gradient that is not finite, before it changes the weights, and when the disk is full.
     """
 
-    # _step_loss has divided by the tokens of all micro-batches; the Trainer must not divide by their number again.
+    # The loss has divided by the weights of all micro-batches; the Trainer must not divide by their number again.
     loss_is_scaled_for_ga = True
     control: Any
 
@@ -77,10 +60,13 @@ class TokenTrainer(Trainer):
         rows: TokenRows,
         aside: TokenRows | None,
         *,
+        loss: str,
         provenance: Mapping[str, Any],
         callbacks: Sequence[TrainerCallback] = (),
     ) -> None:
         self._config = config
+        self._loss = find_loss(loss)
+        self._weights: Tensor | None = None  # of the micro-batch that is in its forward pass
         self._rows = rows
         self._provenance = provenance
         self._part = config.run_folder
@@ -95,7 +81,7 @@ class TokenTrainer(Trainer):
             train_dataset=rows,
             eval_dataset=aside,
             processing_class=tokenizer,
-            compute_loss_func=_step_loss,
+            compute_loss_func=self._loss_of_batch,
             callbacks=list(callbacks),
         )
         self.remove_callback(PrinterCallback)
@@ -112,6 +98,22 @@ class TokenTrainer(Trainer):
         loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
         self.losses_of_step.append(loss)
         return loss
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *given: Any, **named: Any) -> Any:
+        """The loss of one micro-batch; its weights are for the loss alone, not for the model."""
+        self._weights = inputs.pop("weights")
+        return super().compute_loss(model, inputs, *given, **named)
+
+    def _loss_of_batch(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
+        assert self._weights is not None  # noqa: S101 - compute_loss has set them
+        return self._loss(outputs["logits"], labels, self._weights, num_items_in_batch)
+
+    def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Any:
+        """The sum of the weights of all tokens of an optimizer step, on all devices."""
+        if not batch_samples:
+            return None
+        total = torch.stack([batch["weights"][:, 1:].sum() for batch in batch_samples]).sum().to(device)
+        return self.accelerator.gather(total).sum() if self.args.world_size > 1 else total
 
     def check_step(self) -> None:
         """Looks at losses and gradients before the optimizer does. Raises Failed, naming step and rows."""
@@ -135,19 +137,22 @@ class TokenTrainer(Trainer):
         return groups if len(groups) <= 8 else [*groups[:8], f"{len(groups) - 8} more"]
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """The mean loss of a token to be learnt over the rows kept aside, as `eval_loss`. Raises Failed if NaN."""
+        """The weighted mean loss of a token over the rows kept aside, as `eval_loss`. Raises Failed if NaN."""
         self.model_wrapped.eval()
         total = torch.zeros((), dtype=torch.float64)
-        tokens = 0
+        weight, tokens = 0.0, 0
         # An evaluation draws nothing from the generators that training draws from.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             for batch in self.get_eval_dataloader():
-                ids, labels = batch["input_ids"], batch["labels"]
-                each = losses(self.model_wrapped(input_ids=ids, use_cache=False)["logits"], labels)
+                ids, labels, weights = batch["input_ids"], batch["labels"], batch["weights"]
+                each = (
+                    token_losses(self.model_wrapped(input_ids=ids, use_cache=False)["logits"], labels) * weights[:, 1:]
+                )
                 sums = self.accelerator.gather_for_metrics(each.sum(dim=1))
                 tokens += int(self.accelerator.gather_for_metrics(labels[:, 1:].ne(IGNORED).sum(dim=1)).sum())
+                weight += float(self.accelerator.gather_for_metrics(weights[:, 1:].sum(dim=1)).double().sum())
                 total += sums.double().sum().cpu()
-        loss = float(total / tokens)
+        loss = float(total / weight)
         if not math.isfinite(loss):
             raise TrainingFailed(
                 f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}"
@@ -233,7 +238,7 @@ def _arguments(config: Config) -> TrainingArguments:
         lr_scheduler_type="constant_with_warmup" if config.schedule == "constant" else config.schedule,
         warmup_steps=config.warmup,
         weight_decay=config.weight_decay,
-        max_grad_norm=config.clip,
+        max_grad_norm=config.max_grad_norm,
         bf16=config.precision == "bfloat16",
         use_cpu=config.device == "cpu",
         seed=config.seed,

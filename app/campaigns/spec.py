@@ -9,8 +9,9 @@ from app.errors import Invalid, NotFound, Phrase, either
 from app.games import find_game
 from app.games.base import JSON, whole_number
 from app.rounds.sampling import read_sampling
+from training.methods import all_methods
 
-METHODS = ("sft",)
+METHODS = tuple(name for name, method in all_methods().items() if method.goes_on_from_base and not method.needs)
 PREVIOUS, BASE = "previous", "base"
 STARTS = (PREVIOUS, BASE)
 TRAINING: Mapping[str, Any] = {"epochs": 12, "learning_rate": 1e-3}  # what the small models need; large ones want less

@@ -17,7 +17,7 @@ from app.campaigns import lifecycle, steps
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import evaluated, figure_of, results
 from app.campaigns.material import parted
-from app.campaigns.spec import METHODS, PARTNER, STARTS, read_spec
+from app.campaigns.spec import METHODS, PARTNER, STARTS, TRAINING, read_spec
 from app.cli.base import (
     CommandFailed,
     Group,
@@ -80,7 +80,7 @@ campaign = Group("campaign", help="Have a model learn from its own matches, agai
     cls=RepeatableOption,
     belongs=is_pair,
     metavar="K=V",
-    help="Of the training. [epochs=12 learning_rate=0.001]",
+    help="A field of the training, as of `flask train`. [" + " ".join(f"{k}={v:g}" for k, v in TRAINING.items()) + "]",
 )
 @click.option("--contexts", metavar="FILE", help="Negotiation: contexts, of which a tenth is held out. [generated]")
 @click.option("--words", metavar="FILE", help="Taboo: target words, of which a tenth is held out, or all. [all]")

@@ -24,6 +24,7 @@ from app.cli.base import (
     settings,
 )
 from app.cli.progress_bar import TrainingBar
+from app.cli.training_help import training_help
 from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
@@ -32,16 +33,17 @@ from app.finetuning.job import TRAINING
 from app.finetuning.runner import TrainingContext, run_job
 from app.jobs import states
 from app.models import TrainingJob
+from training.methods import all_methods
 
 job = Group("job", help="List, show, cancel and resume training jobs; `flask train` makes them.")
 
 
-@click.command(cls=Command)
-@click.argument("method")
+@click.command(cls=Command, epilog=training_help())
+@click.argument("method", metavar="|".join(all_methods()))
 @click.option(
     "--dataset", required=True, metavar="D", help="Its number, its name (the latest version), or name@version."
 )
-@click.option("--base", metavar="MODEL", help="The local model that sft goes on from.")
+@click.option("--base", metavar="MODEL", help="The local model to go on from.")
 @click.option("--name", required=True, metavar="NAME", help="What the new model is called.")
 @click.option("--backend", type=click.Choice(BACKENDS), default=LOCAL, show_default=True, help="Where it is trained.")
 @click.option(
@@ -52,8 +54,6 @@ job = Group("job", help="List, show, cancel and resume training jobs; `flask tra
 @with_appcontext
 def train(method: str, config: tuple[str, ...], queue: bool, as_json: bool, **given: Any) -> None:
     """Train a model on a dataset, and register it.
-
-    sft goes on from a local model, tiny begins from nothing. docs/training.md lists what --config takes.
 
     Exit code 0: the model is registered; 1: the training failed; 130: interrupted, and a line says how to resume.
     """

@@ -1,121 +1,69 @@
 """What may be said of a training job: its method, and the fields of `python -m training` that it may give. Pure.
 
-docs/training.md says what each field means. Names and numbers are checked here, where nothing that trains is loaded;
-what only the data or the base can tell is said by the training itself.
+The methods in `training/methods/` describe their fields. Names and numbers are checked here, where nothing that trains
+is loaded; what only the data or the base can tell is said by the training itself.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from app.errors import Invalid, Phrase, either
-from app.games.base import JSON, real_number, whole_number
+from app.errors import Invalid, Phrase, Verbatim, either
+from app.finetuning.backends import backend_names
+from app.finetuning.fields import read_value
+from app.games.base import JSON
+from training.methods import all_methods
+from training.methods.base import Method, with_new_names
 
-SFT, TINY = "sft", "tiny"
-METHODS = (SFT, TINY)
+TINY = "tiny"
 LOCAL = "local"
-BACKENDS = (LOCAL,)
-AUTO = "auto"
-_MOST = 10**9
+BACKENDS = backend_names()
+JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
-Read = Callable[[Any, str], Any]
 
-
-def _whole(least: int, most: int = _MOST) -> Read:
-    return lambda raw, name: whole_number(raw, name, least, most)
-
-
-def _real(least: float, most: float) -> Read:
-    return lambda raw, name: real_number(raw, name, least, most)
-
-
-def _word(*known: str) -> Read:
-    def read(raw: Any, name: str) -> str:
-        if raw not in known:
-            raise Invalid(name, expected=either(known), got=raw)
-        return str(raw)
-
-    return read
-
-
-def _above_0(raw: Any, name: str) -> float:
-    try:
-        return real_number(raw, name, 5e-324, 1e300)
-    except Invalid:
-        raise Invalid(name, expected=Phrase("a number above 0"), got=raw) from None
-
-
-def _below_1(raw: Any, name: str) -> float:
-    number = real_number(raw, name, 0, 1)
-    if number == 1:
-        raise Invalid(name, expected=Phrase("a number from 0 to below 1"), got=raw)
-    return number
-
-
-def _every(raw: Any, name: str) -> int | str:
-    return AUTO if raw == AUTO else whole_number(raw, name, 1, _MOST)
-
-
-# Files and folders are the job's own: its data, its base, its run folder and its output.
-COMMON: Mapping[str, Read] = {
-    "max_length": _whole(8),
-    "seed": _whole(0, 2**32 - 1),
-    "epochs": _above_0,
-    "max_steps": _whole(1),
-    "batch": _whole(1),
-    "accumulation": _whole(1),
-    "learning_rate": _above_0,
-    "schedule": _word("cosine", "linear", "constant"),
-    "warmup": _below_1,
-    "weight_decay": _real(0, 1e300),
-    "clip": _real(0, 1e300),
-    "eval_share": _below_1,
-    "eval_every": _whole(1),
-    "patience": _whole(0),
-    "save_every": _whole(1),
-    "keep": _whole(1),
-    "log_every": _every,
-    "device": _word("auto", "cpu"),
-    "precision": _word("float32", "bfloat16"),
-    "threads": _whole(1),
-}
-OF_TINY: Mapping[str, Read] = {
-    "width": _whole(8),
-    "layers": _whole(1),
-    "heads": _whole(1),
-    "length": _whole(8),
-    "min_count": _whole(1),
-    "max_words": _whole(1),
-}
+def find_method(name: str) -> Method:
+    """The method of that name. Raises Invalid."""
+    methods = all_methods()
+    if name not in methods:
+        raise Invalid("method", expected=either(methods), got=name)
+    return methods[name]
 
 
 def read_method(method: str) -> str:
-    """A known method. Raises Invalid."""
-    if method not in METHODS:
-        raise Invalid("method", expected=either(METHODS), got=method)
-    return method
-
-
-def fields_of(method: str) -> Mapping[str, Read]:
-    """The fields that a job of this method may give, each with what reads it."""
-    return {**COMMON, **OF_TINY} if read_method(method) == TINY else COMMON
+    """The name of a known method. Raises Invalid."""
+    return find_method(method).name
 
 
 def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
     """The given fields, checked; numbers may have come as text, and null stands for the default. Raises Invalid."""
-    fields = fields_of(method)
-    if unknown := sorted(set(raw) - set(fields)):
+    known = find_method(method)
+    fields = known.job_fields
+    try:
+        given = with_new_names(raw)
+    except ValueError as error:
+        raise _fault(str(error)) from None
+    if unknown := sorted(set(given) - set(fields)):
         raise Invalid(
             unknown[0],
             expected=Phrase("a field of %(method)s (%(names)s)", method=method, names=", ".join(fields)),
             got=Phrase("something else"),
         )
-    found = {name: fields[name](value, name) for name, value in raw.items() if value is not None}
-    for name in ("patience", "eval_every"):
-        if found.get(name) and not found.get("eval_share"):
-            raise Invalid(name, expected=Phrase("eval_share beside it"), got=Phrase("none"))
+    found = {name: read_value(fields[name], value, name) for name, value in given.items() if value is not None}
+    for name in found:
+        others = [other for other in fields[name].get("needs", ()) if other in fields]
+        if others and found[name] and not any(found.get(other) for other in others):
+            raise Invalid(name, expected=Phrase("%(fields)s beside it", fields=either(others)), got=Phrase("none"))
+    if fault := known.fault(found):
+        raise _fault(fault)
     return found
+
+
+def _fault(line: str) -> Invalid:
+    """The error that a method's own check has put in one line: field, what was expected, what came."""
+    field, _, rest = line.partition(": expected ")
+    expected, _, got = rest.rpartition(", got ")
+    return Invalid(field, expected=expected, got=Verbatim(got))
 
 
 def check_model_name(name: str) -> None:

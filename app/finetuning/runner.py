@@ -23,11 +23,11 @@ from app.errors import AppError
 from app.extensions import reading, writing
 from app.files import replace_file
 from app.finetuning import lifecycle
-from app.finetuning.config import AUTO
+from app.finetuning.backends import GRACE, RunningTraining, find_backend
+from app.finetuning.config import JOB_DEFAULTS
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import FileTail, JobFiles
 from app.finetuning.job import TRAINING
-from app.finetuning.process import GRACE, TrainingProcess, refuse_if_not_installed
 from app.games.base import JSON
 from app.jobs import states
 from app.matches.turns import WorkerContext
@@ -119,15 +119,16 @@ class _TrainingRunner:
             self._files = JobFiles(self._place.settings.home, row.id, row.name)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
-            if self._files.output.exists():
+            self._backend = find_backend(row.backend)
+            if self._backend.collect(self._files):
                 self._files.refuse_foreign_output()
                 return True
-            refuse_if_not_installed()
+            self._backend.check()
             _write_config(session, self._files)
         self._events = FileTail(self._files.progress, whole=True)
         self._count = 0
         self._catch_up()
-        while not self._files.output.exists():
+        while not self._backend.collect(self._files):
             if deaths >= lifecycle.MOST_DEATHS:
                 raise AppError(
                     f"the training or its worker was killed {deaths} times without a new step between, as for want of"
@@ -145,15 +146,15 @@ class _TrainingRunner:
         """Run the training once. False if it was killed; raises _Failed if it has ended without its checkpoint."""
         self._printed = FileTail(self._files.log, whole=False)
         self._reason, self._last = None, ""
-        child = TrainingProcess(method, self._files, self._record.keep)
+        training = self._backend.start(method, self._files, self._record.keep)
         try:
-            while (code := child.code(TICK)) is None:
+            while (code := training.poll(TICK)) is None:
                 self._read()
-                self._look_after(child)
+                self._look_after(training)
         finally:
-            child.kill()
+            training.kill()
         self._read()
-        if self._files.output.exists() or self._stopping_since is not None:
+        if self._backend.collect(self._files) or self._stopping_since is not None:
             return True
         if code < 0 or code == _INTERRUPTED:
             return False
@@ -165,14 +166,14 @@ class _TrainingRunner:
             return f"the disk of {self._place.settings.home} is full; make room and resume the job"
         return f"the training ended with exit code {code} and said nothing"
 
-    def _look_after(self, child: TrainingProcess) -> None:
+    def _look_after(self, training: RunningTraining) -> None:
         """Write down what is new, and end the training when that is wished for."""
         wanted = self._record.keep() == states.CANCELLING or self._place.stop.is_set()
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()
-            child.ask_to_stop()
+            training.cancel()
         if self._stopping_since is not None and time.monotonic() - self._stopping_since > GRACE:
-            child.kill()
+            training.kill()
 
     # ---- What it tells ---------------------------------------------------------
 
@@ -216,7 +217,7 @@ def _write_config(session: Session, files: JobFiles) -> None:
     dataset = session.get_one(Dataset, row.dataset_id)
     for _ in store.content(home, dataset):  # its hash is looked at by the way
         pass
-    told: dict[str, Any] = {"log_every": AUTO, **row.config, "data": str(store.path_of(home, dataset))}
+    told: dict[str, Any] = {**JOB_DEFAULTS, **row.config, "data": str(store.path_of(home, dataset))}
     if row.base_id is not None:
         base = session.get_one(LanguageModel, row.base_id)
         told |= {"base": str(lifecycle.base_folder(home, base)), "base_sha256": read_options(base.options).sha256}

@@ -11,14 +11,22 @@ from markupsafe import Markup
 from app.config import ENGLISH
 from app.errors import AppError
 from app.web.translations import N_
+from training.methods import all_methods
 
+_OF_TRAININGS = {
+    name: schema["title"]
+    for method in all_methods().values()
+    for name, schema in method.job_fields.items()
+    if "rank" in schema
+}
 LABELS: Mapping[str, str] = {
-    "base": N_("Base"), "base_url": N_("Address"), "batch": N_("Batch"), "contexts": N_("Contexts"),
-    "dataset": N_("Dataset"), "epochs": N_("Epochs"), "eval_share": N_("Held out"),
+    **_OF_TRAININGS,
+    "base": N_("Base"), "base_url": N_("Address"), "contexts": N_("Contexts"),
+    "dataset": N_("Dataset"),
     "evaluation": N_("Matches of an evaluation"), "extra": N_("Further fields"), "filter": N_("Kept transcripts"),
     "further": N_("Further fields"), "game": N_("Game"), "games": N_("Plays"), "in_flight": N_("Requests at once"),
     "iterations": N_("Iterations"), "key_env": N_("Variable of the key"), "label": N_("Label"), "lam": N_("λ"),
-    "learning_rate": N_("Learning rate"), "limit": N_("Most moves of a match"), "matches": N_("Matches"),
+    "limit": N_("Most moves of a match"), "matches": N_("Matches"),
     "max_tokens": N_("Most tokens of a move"), "max_turns": N_("Turns of each side"), "method": N_("Method"),
     "model": N_("Model"), "model_0": N_("First seat"), "model_1": N_("Second seat"),
     "models": N_("Models of the cross-play"), "name": N_("Name"), "objective": N_("Objective"),

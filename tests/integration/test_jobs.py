@@ -15,8 +15,9 @@ from sqlalchemy import Engine, update
 from app.config import Settings
 from app.errors import AppError, Conflict
 from app.extensions import reading, writing
+from app.finetuning import backends, listing, runner
 from app.finetuning import lifecycle as jobs
-from app.finetuning import listing, process, runner
+from app.finetuning.backends import local
 from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING
 from app.jobs import states
@@ -224,7 +225,7 @@ def test_a_checkpoint_of_somebody_else_is_left_alone(engine: Engine, settings: S
 def test_a_training_that_is_killed_again_and_again_is_given_up(
     engine: Engine, settings: Settings, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "PROGRAM", ("/bin/sh", "-c", "echo here; kill -9 $$"))
+    monkeypatch.setattr(local, "PROGRAM", ("/bin/sh", "-c", "echo here; kill -9 $$"))
     monkeypatch.setattr(runner, "PAUSE", 0.0)
     monkeypatch.setattr(runner, "TICK", 0.05)
     job_id = make_job(engine, dataset)
@@ -255,7 +256,7 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
     with writing(engine) as session:
         TRAINING.resume(session, job_id, queued=False)
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "TrainingProcess", killed)
+        patch.setattr(local, "TrainingProcess", killed)
         assert run(engine, settings, job_id)
         assert not run(engine, settings, job_id)
     row, model = row_of(engine, job_id), model_of(engine, "small")
@@ -346,7 +347,7 @@ def test_a_training_that_fails_is_one_line_on_its_job_and_registers_nothing(
         with writing(engine) as session:
             base = add_local_model(session, "base", None, [], {"path": "checkpoints/base", "sha256": HASH}).name
     if name == "small-disk":
-        monkeypatch.setattr(process, "PROGRAM", SMALL_DISK)
+        monkeypatch.setattr(local, "PROGRAM", SMALL_DISK)
     before = models(engine)
     job_id = make_job(engine, dataset, name, base=base, **config)
     run(engine, settings, job_id)
@@ -360,3 +361,59 @@ def test_a_training_that_fails_is_one_line_on_its_job_and_registers_nothing(
     if name == "no-number":
         assert [path.name for path in files.run.glob("checkpoint-*")] == ["checkpoint-1"]
         assert "the last good checkpoint is" in row.error
+
+
+# ---- Backends ---------------------------------------------------------------------
+
+TOY = """
+import json
+
+
+class Training:
+    def __init__(self, files):
+        self.files = files
+
+    def poll(self, seconds):
+        files = self.files
+        files.output.mkdir(parents=True)
+        (files.output / "parlor.json").write_text(json.dumps({"checkpoint_sha256": "0" * 64, "step": 1}))
+        step = {"event": "step", "at": 1.0, "step": 1, "steps": 1, "epoch": 1.0, "loss": 0.5, "lr": 0.1}
+        step |= {"gradient_norm": 1.0, "tokens_per_second": 9.0}
+        files.progress.write_text(json.dumps(step) + "\\n")
+        return 0
+
+    def cancel(self):
+        pass
+
+    kill = cancel
+
+
+class Toy:
+    def check(self):
+        pass
+
+    def start(self, method, files, waiting):
+        return Training(files)
+
+    def collect(self, files):
+        return files.output.exists()
+
+
+BACKEND = Toy()
+"""
+
+
+@on_sqlite
+def test_a_backend_is_added_by_one_module(
+    engine: Engine, settings: Settings, dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "toy.py").write_text(TOY)
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
+    assert backends.backend_names() == ("local", "toy")
+    job_id = make_job(engine, dataset)
+    with writing(engine) as session:
+        session.execute(update(TrainingJob).where(TrainingJob.id == job_id).values(backend="toy"))
+    assert run(engine, settings, job_id)
+    row = row_of(engine, job_id)
+    assert (row.status, row.step, row.loss, row.error) == (states.DONE, 1, 0.5, None)
+    assert model_of(engine, "small").options["sha256"] == HASH

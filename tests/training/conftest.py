@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from training.__main__ import main
-from training.config import TinyConfig
+from training.methods.tiny import TinyConfig
 from training.tiny import make_model, make_tokenizer, words_of
 
 Row = dict[str, Any]

@@ -9,8 +9,9 @@ import torch
 from transformers import TrainerCallback
 
 from training import checkpoints
-from training.config import SftConfig, read_config
+from training.config import read_config
 from training.data import read_conversations, render_rows
+from training.methods.sft import SftConfig
 from training.recipe import prepare, renderer
 from training.trainer import TokenTrainer
 
@@ -27,7 +28,7 @@ def gradients(config_file: Callable[..., Path]) -> Callable[[int, int], torch.Te
     """The gradients of a step of so many rows, accumulated so often."""
 
     def first_step(batch: int, accumulation: int) -> torch.Tensor:
-        sizes = {"batch": batch, "accumulation": accumulation, "max_steps": 1, "clip": 0}
+        sizes = {"batch": batch, "accumulation": accumulation, "max_steps": 1, "max_grad_norm": 0}
         config = read_config(SftConfig, config_file(f"{batch}x{accumulation}", **sizes))
         prepare(config)
         model, tokenizer = checkpoints.load(config.base)
@@ -36,7 +37,7 @@ def gradients(config_file: Callable[..., Path]) -> Callable[[int, int], torch.Te
             layer.self_attn.attention_dropout = 0.0
         rows = render_rows(read_conversations(config.data), renderer(config, model, tokenizer))
         keep = Keep()
-        TokenTrainer(config, model, tokenizer, rows, None, provenance={}, callbacks=[keep]).train()
+        TokenTrainer(config, model, tokenizer, rows, None, loss="sft", provenance={}, callbacks=[keep]).train()
         torch.use_deterministic_algorithms(False)
         return keep.gradients
 

@@ -1,5 +1,6 @@
 """A training that was killed goes on as if nothing had happened: the weights are the same, bit by bit."""
 
+import json
 import os
 import signal
 import subprocess
@@ -149,3 +150,20 @@ def test_another_training_is_not_gone_on_with_unless_it_begins_anew(
     assert train("sft", config_file(**(steps | change))) == 2
     assert f"got another {next(iter(change))}; name another run folder" in capsys.readouterr().err
     assert train("sft", config_file(**(steps | {"learning_rate": 1e-3, "resume": False}))) == 0
+
+
+def test_a_run_that_was_begun_with_clip_is_gone_on_with(
+    config_file: Callable[..., Path], train: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A config file and a run folder of before `clip` was renamed to `max_grad_norm`."""
+    config, events = config_file(max_steps=2, clip=0.5), tmp_path / "events.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr("training.recipe._finish", lambda *_: (_ for _ in ()).throw(TrainingFailed("killed")))
+        assert train("sft", config, events) == 1
+    [kept] = (tmp_path / "config" / "model.run").glob("checkpoint-*/parlor.json")
+    provenance = json.loads(kept.read_text())
+    assert provenance["config"]["max_grad_norm"] == 0.5
+    provenance["config"]["clip"] = provenance["config"].pop("max_grad_norm")
+    kept.write_text(json.dumps(provenance))
+    assert train("sft", config, events) == 0
+    assert [each["resumed_from"] for each in events_in(events) if each["event"] == "started"] == [None, "checkpoint-2"]

@@ -10,10 +10,11 @@ from sqlalchemy.orm import Session
 from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import parted
-from app.campaigns.spec import STARTS
+from app.campaigns.spec import METHODS, STARTS, TRAINING
 from app.datasets.filters import FILTERS
 from app.errors import AppError
 from app.extensions import db, reading
+from app.finetuning.config import find_method
 from app.games import find_game
 from app.games.taboo.rules import target_words
 from app.registry import round_models
@@ -21,6 +22,7 @@ from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_form import RefusedField
 from app.web.admin.rounds_scores import in_thread
+from app.web.admin.training_fields import training_fields
 from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -60,6 +62,7 @@ def start_campaign() -> ResponseReturnValue:
 
 def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | None = None) -> str:
     models = round_models(session, form["game"])
+    fields = training_fields([find_method(METHODS[0])], TRAINING)
     return render_template(
         "admin/campaign-new.html",
         form=form,
@@ -68,6 +71,7 @@ def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | Non
         partners=campaigns_form.partners(models),
         filters=FILTERS,
         starts=STARTS,
+        training_fields=[fields[name] for name in campaigns_form.FIELDS],
         titles=game_titles(),
         words_listed=len(target_words()),
         contexts_file=settings().CONTEXTS_FILE,

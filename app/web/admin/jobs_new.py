@@ -12,17 +12,19 @@ from app.datasets import store
 from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.finetuning import lifecycle as life
-from app.finetuning.config import COMMON, LOCAL, METHODS, OF_TINY, SFT, TINY
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, find_method
 from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_form import RefusedField
+from app.web.admin.training_fields import training_fields
 from app.web.form_writes import write
 from app.web.seats import settings
+from training.methods import all_methods
+from training.methods.base import with_new_names
 
-_OWN = ("epochs", "learning_rate", "batch", "seed", "eval_share")  # fields with a box of their own
-_FIELDS = ("dataset", "method", "base", "name", *_OWN, "further")
+_OF_JOB = ("dataset", "method", "base", "name")
 _LIKELY = {"epochs": "3", "eval_share": "0.1"}  # what a first try is well off with; all else has good defaults
 
 
@@ -39,14 +41,14 @@ def new_job() -> str:
 @blueprint.post("/jobs/new")
 def start_job() -> ResponseReturnValue:
     """Write the job down, call a worker, and show it; or say why it cannot be."""
-    form = {name: request.form.get(name, "").strip() for name in _FIELDS}
+    form = {name: request.form.get(name, "").strip() for name in _names()}
     try:
         wish = life.TrainingSpec(
             method=form["method"],
             dataset=form["dataset"],
             name=form["name"],
-            base=form["base"] if form["method"] != TINY else None,
-            config={**{name: form[name] for name in _OWN if form[name]}, **_further(form["further"])},
+            base=form["base"] if find_method(form["method"]).goes_on_from_base else None,
+            config={**{name: form[name] for name in _first() if form[name]}, **_further(form["further"])},
         )
         home = settings().home
         number = write(lambda session: life.create(session, wish, queued=True, home=home).id)
@@ -57,12 +59,23 @@ def start_job() -> ResponseReturnValue:
     return redirect(url_for("admin.job_page", job_id=number), 303)
 
 
+def _first() -> list[str]:
+    """The fields of trainings that have a box of their own, in their order."""
+    schemas = {name: schema for method in all_methods().values() for name, schema in method.job_fields.items()}
+    return sorted((name for name in schemas if "rank" in schemas[name]), key=lambda name: schemas[name]["rank"])
+
+
+def _names() -> list[str]:
+    """The fields of the form."""
+    return [*_OF_JOB, *_first(), "further"]
+
+
 def _further(text: str) -> dict[str, str]:
     """The fields that were typed in lines of their own. Raises Invalid."""
     found: dict[str, str] = {}
     for line in filter(None, (each.strip() for each in text.splitlines())):
         name, mark, value = (each.strip() for each in line.partition("="))
-        if not mark or name in _OWN or name in found:
+        if not mark or name in _first() or name in found:
             raise Invalid("further", expected=Phrase("a line such as width = 64, once for each field"), got=line)
         found[name] = value
     return found
@@ -72,29 +85,29 @@ def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
     """The form for a first try: on the latest dataset and model, if none was named."""
     datasets, bases = store.list_datasets(session), _bases(session)
     base = base or (bases[-1].name if bases else "")
-    method = SFT if base else TINY
+    method = next(each.name for each in all_methods().values() if each.goes_on_from_base == bool(base))
     return {
-        **dict.fromkeys(_FIELDS, ""),
+        **dict.fromkeys(_names(), ""),
         **_LIKELY,
         "dataset": dataset or (str(datasets[0].id) if datasets else ""),
         "method": method,
         "base": base,
-        "name": _free_name(session, base or TINY),
+        "name": _free_name(session, base or method),
     }
 
 
 def _like(session: Session, row: TrainingJob) -> dict[str, str]:
     """The form as it was for a job."""
     base = None if row.base_id is None else session.get_one(LanguageModel, row.base_id)
-    own = {name: str(row.config[name]) for name in _OWN if name in row.config}
+    config, first = with_new_names(row.config), _first()
     return {
-        **dict.fromkeys(_FIELDS, ""),
-        **own,
+        **dict.fromkeys(_names(), ""),
+        **{name: str(config[name]) for name in first if name in config},
         "dataset": str(row.dataset_id),
         "method": row.method,
         "base": "" if base is None else base.name,
         "name": _free_name(session, row.name) if row.model_id is not None else row.name,
-        "further": "\n".join(f"{name} = {value}" for name, value in sorted(row.config.items()) if name not in _OWN),
+        "further": "\n".join(f"{name} = {value}" for name, value in sorted(config.items()) if name not in first),
     }
 
 
@@ -110,7 +123,7 @@ def _field_of(error: AppError) -> str:
     """The field of the form that an error is about."""
     if error.field == "model":
         return "base"
-    return error.field if error.field in _FIELDS else "further"
+    return error.field if error.field in _names() else "further"
 
 
 def _bases(session: Session) -> list[LanguageModel]:
@@ -118,13 +131,14 @@ def _bases(session: Session) -> list[LanguageModel]:
 
 
 def _form(session: Session, form: Mapping[str, Any], error: AppError | None = None) -> str:
+    fields, first = training_fields(all_methods().values(), JOB_DEFAULTS), _first()
     return render_template(
         "admin/job-new.html",
         form=form,
         refused=None if error is None else RefusedField(_field_of(error), error),
         datasets=store.list_datasets(session),
         bases=_bases(session),
-        methods=METHODS,
-        common=[name for name in COMMON if name not in _OWN],
-        of_tiny=list(OF_TINY),
+        methods=all_methods().values(),
+        first=[fields[name] for name in first],
+        others=[field for name, field in fields.items() if name not in first],
     )

@@ -5,22 +5,34 @@ from typing import Any
 import pytest
 
 from app.errors import Invalid
-from app.finetuning.config import METHODS, check_model_name, fields_of, read_config
-from training.__main__ import METHODS as TRAINED
+from app.finetuning.config import check_model_name, find_method, read_config
+from training.methods import all_methods
 
 ITS_OWN = {"data", "output", "run", "resume", "base", "base_sha256", "eval_data", "chat_template"}
 
 
 def test_every_field_of_a_training_may_be_given_but_for_its_files() -> None:
-    assert set(METHODS) <= set(TRAINED)
-    for method in METHODS:
-        assert set(fields_of(method)) == set(TRAINED[method].model_fields) - ITS_OWN
+    assert list(all_methods()) == ["sft", "tiny"]
+    for name, method in all_methods().items():
+        assert set(find_method(name).job_fields) == set(method.config.model_fields) - ITS_OWN
+
+
+def test_every_field_has_a_title_a_sentence_of_help_and_a_default_or_what_holds_without_one() -> None:
+    for method in all_methods().values():
+        for name, field in method.fields.items():
+            assert field["title"], name
+            assert field["description"].endswith("."), name
+            assert field.get("default") is not None or field.get("unset") or name in ("data", "output", "base"), name
 
 
 def test_numbers_may_come_as_text_and_null_is_the_default() -> None:
     raw = {"epochs": "2.5", "batch": "4", "max_steps": None, "log_every": "auto", "eval_share": "0.1", "patience": "2"}
     expected = {"epochs": 2.5, "batch": 4, "log_every": "auto", "eval_share": 0.1, "patience": 2}
     assert read_config("sft", raw) == expected
+
+
+def test_a_field_may_be_given_under_its_old_name() -> None:
+    assert read_config("sft", {"clip": "0.5"}) == {"max_grad_norm": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -30,12 +42,14 @@ def test_numbers_may_come_as_text_and_null_is_the_default() -> None:
         ("sft", {"lr": 1}, "lr: expected a field of sft (max_length, seed, epochs, "),
         ("sft", {"width": 64}, "width: expected a field of sft "),
         ("sft", {"output": "elsewhere"}, "output: expected a field of sft "),
+        ("tiny", {"width": 30}, "width: expected a multiple of twice the heads (8), got 30"),
         ("tiny", {"width": 4}, "width: expected a whole number from 8 to 1000000000, got 4"),
         ("sft", {"learning_rate": "fast"}, "learning_rate: expected a number above 0, got 'fast'"),
         ("sft", {"epochs": 0}, "epochs: expected a number above 0, got 0"),
         ("sft", {"warmup": 1}, "warmup: expected a number from 0 to below 1, got 1"),
         ("sft", {"schedule": ["steep"]}, "schedule: expected cosine or linear or constant, got ['steep']"),
         ("sft", {"log_every": "often"}, "log_every: expected a whole number from 1 to 1000000000, got 'often'"),
+        ("sft", {"clip": 1, "max_grad_norm": 1}, "clip: expected max_grad_norm alone, which is its new name, got both"),
         ("sft", {"patience": 2}, "patience: expected eval_share beside it, got none"),
     ],
 )

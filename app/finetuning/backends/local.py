@@ -18,9 +18,9 @@ from typing import IO
 
 from app.config import ROOT
 from app.errors import Conflict, NotFound, Verbatim
+from app.finetuning.backends import GRACE
 from app.finetuning.files import JobFiles
 
-GRACE = 30.0  # seconds to end a step and save a checkpoint before it is killed
 PROGRAM = (sys.executable, "-m", "training")
 _LOOK = 0.1
 
@@ -46,14 +46,14 @@ class TrainingProcess:
             lock.truncate(0)
             lock.write(str(self._process.pid))
 
-    def code(self, seconds: float) -> int | None:
+    def poll(self, seconds: float) -> int | None:
         """Its exit code as soon as it is over; None if it still runs after so many seconds."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
-    def ask_to_stop(self) -> None:
+    def cancel(self) -> None:
         """Have it end its step, save a checkpoint, and go."""
         self._process.terminate()
 
@@ -65,16 +65,30 @@ class TrainingProcess:
             self._process.wait()
 
 
-def refuse_if_not_installed() -> None:
-    """Raises NotFound where the packages are missing that a training needs; none of them is loaded."""
-    for name in ("torch", "transformers"):
-        if importlib.util.find_spec(name) is None:
-            raise NotFound(
-                name,
-                expected="it to be installed where the job runs",
-                got=Verbatim("none"),
-                remedy="pip install -c constraints.txt -e '.[training]'",
-            )
+class LocalBackend:
+    """Trains on this machine, in a child process of the worker, which writes the checkpoint itself."""
+
+    def check(self) -> None:
+        """Raises NotFound where the packages are missing that a training needs; none of them is loaded."""
+        for name in ("torch", "transformers"):
+            if importlib.util.find_spec(name) is None:
+                raise NotFound(
+                    name,
+                    expected="it to be installed where the job runs",
+                    got=Verbatim("none"),
+                    remedy="pip install -c constraints.txt -e '.[training]'",
+                )
+
+    def start(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> TrainingProcess:
+        """Raises Conflict when another process of the job cannot be ended."""
+        return TrainingProcess(method, files, waiting)
+
+    def collect(self, files: JobFiles) -> bool:
+        """Whether the process has written the checkpoint."""
+        return files.output.exists()
+
+
+BACKEND = LocalBackend()
 
 
 def _wait_for_lock(lock: IO[str], path: Path, waiting: Callable[[], object]) -> None:

@@ -1,0 +1,66 @@
+"""Reads the value of a field by its JSON Schema; numbers may have come as text. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.errors import Invalid, Phrase, either
+from app.games.base import real_number, whole_number
+
+_MOST = 10**9  # of a whole number without a bound
+_LARGEST = 1e300  # of a number without a bound
+
+Schema = Mapping[str, Any]
+
+
+def read_value(schema: Schema, raw: Any, name: str) -> Any:
+    """The value of a field. Raises Invalid, naming the field, what was expected and what came."""
+    kinds = kinds_of(schema)
+    if words := words_of(schema):
+        if raw in words:
+            return str(raw)
+        if len(kinds) == 1:
+            raise Invalid(name, expected=either(words), got=raw)
+    number = next(kind for kind in kinds if kind["type"] in ("integer", "number"))
+    return _whole(number, raw, name) if number["type"] == "integer" else _real(number, raw, name)
+
+
+def kinds_of(schema: Schema) -> Sequence[Schema]:
+    """The kinds of values that a field may have, but for null."""
+    return [kind for kind in schema.get("anyOf", [schema]) if kind["type"] != "null"]
+
+
+def words_of(schema: Schema) -> Sequence[str]:
+    """The words that a field may be."""
+    return [word for kind in kinds_of(schema) for word in kind.get("enum", [kind["const"]] if "const" in kind else [])]
+
+
+def _whole(kind: Schema, raw: Any, name: str) -> int:
+    least = kind.get("minimum", kind.get("exclusiveMinimum", -_MOST - 1) + ("exclusiveMinimum" in kind))
+    most = kind.get("maximum", kind.get("exclusiveMaximum", _MOST + 1) - 1)
+    return whole_number(raw, name, least, most)
+
+
+def _real(kind: Schema, raw: Any, name: str) -> float:
+    above, below = kind.get("exclusiveMinimum"), kind.get("exclusiveMaximum")
+    least, most = kind.get("minimum", -_LARGEST), kind.get("maximum", _LARGEST)
+    if above is None and below is None:
+        return real_number(raw, name, least, most)
+    try:
+        number = real_number(raw, name, least if above is None else above, most if below is None else below)
+    except Invalid:
+        number = None
+    if number is None or number in (above, below):
+        raise Invalid(name, expected=_span(least, above, most, below), got=raw)
+    return number
+
+
+def _span(least: float, above: float | None, most: float, below: float | None) -> Phrase:
+    """Which numbers a field may be."""
+    low, high = f"{least if above is None else above:g}", f"{most if below is None else below:g}"
+    if below is None and most >= _LARGEST:
+        return Phrase("a number above %(low)s", low=low)
+    if above is None:
+        return Phrase("a number from %(low)s to below %(high)s", low=low, high=high)
+    if below is None:
+        return Phrase("a number above %(low)s to %(high)s", low=low, high=high)
+    return Phrase("a number above %(low)s to below %(high)s", low=low, high=high)

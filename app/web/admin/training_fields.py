@@ -1,0 +1,58 @@
+"""The fields of trainings as forms show them: made from the JSON Schema of the methods."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flask_babel import gettext
+
+from app.finetuning.fields import kinds_of, words_of
+from training.methods.base import Method
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingField:
+    """A field that one or more methods take. `methods` are their names."""
+
+    name: str
+    title: str
+    help: str
+    inputmode: str
+    methods: tuple[str, ...]
+
+
+def training_fields(
+    methods: Iterable[Method], defaults: Mapping[str, Any] | None = None
+) -> Mapping[str, TrainingField]:
+    """The fields that jobs of these methods may be given, by name, in the language of the page.
+
+    `defaults` are values of fields that a form uses in place of the methods' own.
+    """
+    schemas: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for method in methods:
+        for name, schema in method.job_fields.items():
+            schemas.setdefault(name, {})[method.name] = schema
+    return {name: _field(name, of, (defaults or {}).get(name)) for name, of in schemas.items()}
+
+
+def _field(name: str, of: Mapping[str, Mapping[str, Any]], default: Any) -> TrainingField:
+    schema = next(iter(of.values()))
+    values = {method: _shown(each["default"] if default is None else default, each) for method, each in of.items()}
+    same = len(set(values.values())) == 1
+    empty = next(iter(values.values())) if same else ", ".join(f"{value} ({name})" for name, value in values.items())
+    title, text = schema["title"], schema["description"]
+    parts = [gettext(text)]
+    if (choices := words_of(schema)) and len(kinds_of(schema)) == 1:
+        parts.append(gettext("Choices: %(choices)s.", choices=", ".join(choices)))
+    parts.append(gettext("Empty: %(value)s.", value=empty))
+    types = {kind["type"] for kind in kinds_of(schema)}
+    inputmode = "text" if "string" in types else "numeric" if types == {"integer"} else "decimal"
+    return TrainingField(name, gettext(title), " ".join(parts), inputmode, tuple(of))
+
+
+def _shown(value: Any, schema: Mapping[str, Any]) -> str:
+    """A default as people write it: without an exponent, and in words where it is null."""
+    if value is None:
+        unset: str = schema["unset"]
+        return str(gettext(unset))
+    return f"{value:.10f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -1,0 +1,53 @@
+"""Writes the tables of fields in docs/training.md from the methods: `python -m scripts.training_fields`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.config import ROOT
+from training.methods import all_methods
+from training.methods.base import Config, FromCheckpoint
+
+PAGE = ROOT / "docs" / "training.md"
+BEGIN, END = "<!-- fields: python -m scripts.training_fields -->", "<!-- end of fields -->"
+
+
+def tables() -> str:
+    """The fields of every method, then those that a method adds or gives another default."""
+    common = Config.model_json_schema()["properties"]
+    parts = ["Every method takes these:\n\n" + _table(common)]
+    base = FromCheckpoint.model_json_schema()["properties"]
+    going_on = [f"`{name}`" for name, method in all_methods().items() if method.goes_on_from_base]
+    own = {name: schema for name, schema in base.items() if name not in common}
+    parts.append(f"Methods that go on from a checkpoint ({', '.join(going_on)}) take these, too:\n\n{_table(own)}")
+    for name, method in all_methods().items():
+        known = base if method.goes_on_from_base else common
+        own = {field: schema for field, schema in method.fields.items() if schema != known.get(field)}
+        if own:
+            parts.append(f"`{name}` has fields and defaults of its own:\n\n{_table(own)}")
+    return "\n\n".join(parts)
+
+
+def _table(fields: Mapping[str, Mapping[str, Any]]) -> str:
+    return "\n".join(["| field | default | meaning |", "|---|---|---|", *_rows(fields)])
+
+
+def _rows(fields: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, schema in fields.items():
+        default = schema.get("default")
+        shown = schema.get("unset", "required") if default is None else f"`{str(default).lower()}`"
+        words = f" One of {', '.join(f'`{word}`' for word in schema['enum'])}." if "enum" in schema else ""
+        yield f"| `{name}` | {shown} | {schema['description']}{words} |"
+
+
+def with_tables(text: str) -> str:
+    """The page with its tables as they are to be."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

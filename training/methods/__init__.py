@@ -1,0 +1,28 @@
+"""The methods of training, one module each, found by name. Loads no torch, so that the app can read their fields.
+
+docs/training.md says how a method is added.
+"""
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+from training.methods.base import Method
+
+_SHARED = ("base",)  # modules that are no method
+
+
+@cache
+def all_methods() -> Mapping[str, Method]:
+    """All methods by name: the `METHOD` of each module of this package.
+
+    Raises ValueError for a method that is not named as its module is.
+    """
+    found: dict[str, Method] = {}
+    for module in sorted(each.name for each in pkgutil.iter_modules(__path__) if each.name not in _SHARED):
+        method: Method = import_module(f"{__name__}.{module}").METHOD
+        if method.name.replace("-", "_") != module:
+            raise ValueError(f"training/methods/{module}.py: expected a method of that name, got {method.name}")
+        found[method.name] = method
+    return found

@@ -1,0 +1,313 @@
+"""What a method of training says of itself: its fields, its rows, its loss, and what it needs. Loads no torch.
+
+A field of a config is described once, here or in its method's module: type, bounds, default, title, one sentence of
+help and, in `json_schema_extra`, what JSON Schema has no word for:
+
+- `given_by`: "job" for files, folders and switches that a training job sets itself; it may be given all other fields;
+- `unit`: of what a number counts;
+- `unset`: what holds while the field is null;
+- `needs`: fields of which one must be given beside this one;
+- `rank`: its number among the fields that a form shows first.
+
+The JSON Schema feeds the form, the command line, the table in docs/training.md and the validation of jobs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from training.errors import shown
+
+RENAMED = {"clip": "max_grad_norm"}  # fields under their names of before 0.2, which files and checkpoints still have
+
+Batch = Annotated[
+    int,
+    Field(
+        ge=1,
+        title="Batch",
+        description="Rows at once on a device.",
+        json_schema_extra={"unit": "rows", "rank": 3},
+    ),
+]
+LearningRate = Annotated[
+    float,
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        title="Learning rate",
+        description="At its highest; large models want less than small ones.",
+        json_schema_extra={"rank": 2},
+    ),
+]
+
+
+def with_new_names(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields under their names of today. Raises ValueError where one is given under both."""
+    for old, new in RENAMED.items():
+        if old in raw and new in raw:
+            raise ValueError(f"{old}: expected {new} alone, which is its new name, got both; leave {old} out")
+    return {RENAMED.get(name, name): value for name, value in raw.items()}
+
+
+class Config(BaseModel):
+    """The fields of every method. Relative paths start at the current directory."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: Path = Field(title="Data", description="Rows to train on.", json_schema_extra={"given_by": "job"})
+    output: Path = Field(
+        title="Output",
+        description="The checkpoint folder to make; it must not exist yet, and appears when it is whole.",
+        json_schema_extra={"given_by": "job"},
+    )
+    run: Path | None = Field(
+        default=None,
+        title="Run folder",
+        description="What is needed to go on after a kill, and `tensorboard/`.",
+        json_schema_extra={"given_by": "job", "unset": "`output` + `.run`"},
+    )
+    chat_template: Path | None = Field(
+        default=None,
+        title="Chat template",
+        description="A file with a Jinja template to use, and to save with the model.",
+        json_schema_extra={"given_by": "job", "unset": "the model's own"},
+    )
+    max_length: int | None = Field(
+        default=None,
+        ge=8,
+        title="Longest sequence",
+        description="Tokens in a sequence, at most.",
+        json_schema_extra={"unit": "tokens", "unset": "the model's own"},
+    )
+
+    seed: int = Field(
+        default=0,
+        ge=0,
+        lt=2**32,
+        title="Seed",
+        description="Of the order of rows, of the rows kept aside, of fresh weights and of dropout.",
+        json_schema_extra={"rank": 5},
+    )
+    epochs: float = Field(
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        title="Epochs",
+        description="How often each row is seen.",
+        json_schema_extra={"rank": 1},
+    )
+    max_steps: int | None = Field(
+        default=None,
+        ge=1,
+        title="Most steps",
+        description="Optimizer steps, whatever `epochs` says.",
+        json_schema_extra={"unit": "steps", "unset": "none"},
+    )
+    batch: Batch = 8
+    accumulation: int = Field(
+        default=1,
+        ge=1,
+        title="Accumulation",
+        description="Batches in an optimizer step; 8 × 1 and 1 × 8 give the same gradients.",
+        json_schema_extra={"unit": "batches"},
+    )
+    learning_rate: LearningRate = 5e-5
+    schedule: Literal["cosine", "linear", "constant"] = Field(
+        default="cosine", title="Schedule", description="How the learning rate goes down after the warm-up."
+    )
+    warmup: float = Field(
+        default=0.03, ge=0, lt=1, title="Warm-up", description="Share of the steps in which the learning rate goes up."
+    )
+    weight_decay: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, title="Weight decay", description="Weight decay of AdamW."
+    )
+    max_grad_norm: float = Field(
+        default=1.0,
+        ge=0,
+        allow_inf_nan=False,
+        title="Longest gradient",
+        description="Longer gradients are shortened to this norm; 0 leaves them as they are.",
+    )
+
+    eval_data: Path | None = Field(
+        default=None,
+        title="Evaluation data",
+        description="Rows to evaluate on.",
+        json_schema_extra={"given_by": "job", "unset": "none"},
+    )
+    eval_share: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        title="Held out",
+        description="Share of the matches that is kept aside to see how well it learns.",
+        json_schema_extra={"rank": 4},
+    )
+    eval_every: int | None = Field(
+        default=None,
+        ge=1,
+        title="Steps between evaluations",
+        description="Steps between evaluations; each is saved, and the best becomes the output.",
+        json_schema_extra={"unit": "steps", "unset": "each epoch", "needs": ["eval_data", "eval_share"]},
+    )
+    patience: int = Field(
+        default=0,
+        ge=0,
+        title="Patience",
+        description="Evaluations without a better loss after which training ends; 0 is never.",
+        json_schema_extra={"unit": "evaluations", "needs": ["eval_data", "eval_share"]},
+    )
+
+    save_every: int | None = Field(
+        default=None,
+        ge=1,
+        title="Steps between checkpoints",
+        description="Steps between checkpoints to go on from.",
+        json_schema_extra={"unit": "steps", "unset": "each epoch"},
+    )
+    keep: int = Field(
+        default=2,
+        ge=1,
+        title="Checkpoints",
+        description="Checkpoints to go on from that stay, beside the best.",
+        json_schema_extra={"unit": "checkpoints"},
+    )
+    log_every: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        default=1,
+        title="Steps in an event",
+        description="Steps in a `step` event; `auto`: so many that there are 300 events at most.",
+        json_schema_extra={"unit": "steps"},
+    )
+    device: Literal["auto", "cpu"] = Field(
+        default="auto", title="Device", description="`auto` takes the GPU if there is one."
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        default="float32", title="Precision", description="Of forward and backward passes; weights are float32."
+    )
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        title="Threads",
+        description="Threads of the CPU.",
+        json_schema_extra={"unit": "threads", "unset": "torch's own"},
+    )
+    resume: bool = Field(
+        default=True,
+        title="Resume",
+        description="False deletes the checkpoints in `run` and begins anew.",
+        json_schema_extra={"given_by": "job"},
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_names_are_read(cls, raw: Any) -> Any:
+        return with_new_names(raw) if isinstance(raw, Mapping) else raw
+
+    @model_validator(mode="after")
+    def _fields_fit_together(self) -> Self:
+        if self.eval_data is not None and self.eval_share:
+            raise ValueError("expected eval_data or eval_share, got both; leave one out")
+        for name, others in needs(type(self)).items():
+            if getattr(self, name) and not any(getattr(self, other) for other in others):
+                raise ValueError(f"{name}: expected {' or '.join(others)} beside it, got neither; name one")
+        return self
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether some rows are kept aside to be evaluated on."""
+        return self.eval_data is not None or self.eval_share > 0
+
+    @property
+    def run_folder(self) -> Path:
+        """Where a training keeps what it needs to go on after a kill, and its logs."""
+        return self.run or self.output.with_name(self.output.name + ".run")
+
+
+class FromCheckpoint(Config):
+    """The fields of a method that goes on from a checkpoint, which must have the hash if one is named."""
+
+    base: Path = Field(
+        title="Base", description="The checkpoint folder to go on from.", json_schema_extra={"given_by": "job"}
+    )
+    base_sha256: str | None = Field(
+        default=None,
+        title="Hash of the base",
+        description="The hash that the base must have.",
+        json_schema_extra={"given_by": "job", "unset": "any"},
+    )
+
+
+class Need(StrEnum):
+    """What a method needs beside a model and conversations."""
+
+    REFERENCE_MODEL = "reference model"
+    REWARDS = "rewards"
+    COMPARISONS = "comparisons"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of training. `loss` is a module of `training.losses`, loaded by name when the training starts.
+
+    `new_model` is the module with a `make(config)` that makes model and tokenizer; None for a method whose config is a
+    `FromCheckpoint`.
+    """
+
+    name: str
+    title: str
+    summary: str
+    config: type[Config]
+    loss: str
+    new_model: str | None = None
+    needs: frozenset[Need] = frozenset()
+
+    @property
+    def goes_on_from_base(self) -> bool:
+        """Whether a training starts from a checkpoint."""
+        return issubclass(self.config, FromCheckpoint)
+
+    @property
+    def fields(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON Schema of each field."""
+        found: Mapping[str, Mapping[str, Any]] = self.config.model_json_schema()["properties"]
+        return found
+
+    @property
+    def job_fields(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON Schema of each field that a training job may be given."""
+        return {name: schema for name, schema in self.fields.items() if schema.get("given_by") != "job"}
+
+    def fault(self, given: Mapping[str, Any]) -> str | None:
+        """What is wrong with the fields of a job, in one line; None if they can be trained with.
+
+        Files and folders, which are not known yet, count as given.
+        """
+        required = [name for name, field in self.config.model_fields.items() if field.is_required()]
+        try:
+            self.config.model_validate({**dict.fromkeys(required, "."), **given})
+        except ValidationError as error:
+            return first_fault(self.config, error)
+        return None
+
+
+def needs(config: type[Config]) -> Mapping[str, Sequence[str]]:
+    """Which fields must not be given without one of which others."""
+    extras = {name: field.json_schema_extra for name, field in config.model_fields.items()}
+    return {name: extra["needs"] for name, extra in extras.items() if isinstance(extra, dict) and "needs" in extra}  # type: ignore[misc]
+
+
+def first_fault(config: type[Config], error: ValidationError) -> str:
+    """The first fault of a config, in one line: the field, what was expected, what came."""
+    fault = error.errors()[0]
+    name = str(fault["loc"][0]) if fault["loc"] else ""
+    if fault["type"] == "extra_forbidden":
+        return f"{name}: expected one of {', '.join(config.model_fields)}"
+    if fault["type"] == "missing":
+        return f"{name}: expected a value, got none"
+    if fault["type"] == "value_error":
+        return str(fault["ctx"]["error"])
+    return f"{name}: {fault['msg'].replace('Input should be', 'expected')}, got {shown(fault['input'])}"
