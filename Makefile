@@ -11,7 +11,7 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG NODE_OPTIONS NODE_PATH
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test lint chaos bench tiny screenshots translations hashes chromium
+.PHONY: help install run test lint coverage chaos bench tiny screenshots translations hashes chromium
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,12 @@ test: install chromium  ## Check style, types and imports, of scripts too, and r
 
 lint: install  ## Check style, types and imports alone, of scripts too.
 	@failed=; $(LINT) $(verdict)
+
+# Slower than the tests alone, so no gate.
+coverage: install  ## Measure which branches the unit, integration and training tests take; prints a table and the total.
+	@mkdir -p var/coverage && $(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest tests/unit tests/training tests/integration; tests=$$?; \
+	$(BIN)/coverage combine -q && $(BIN)/coverage report && exit $$tests
 
 chaos: install  ## Kill, stop, lock and flood at random under fifty live matches, for 120 s or SECONDS=3600; prints a table.
 	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120)

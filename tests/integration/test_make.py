@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Project:
 
 def test_help_lists_every_target_for_people(project: Project) -> None:
     listed = project.make("help").stdout
-    targets = ("help", "install", "run", "test", "lint", "chaos", "bench", "screenshots", "translations")
+    targets = ("help", "install", "run", "test", "lint", "coverage", "chaos", "bench", "screenshots", "translations")
     assert all(f"make {target} " in listed for target in targets)
 
 
