@@ -263,7 +263,7 @@ def _check_binding(session: Session, new: api_options.ApiOptions) -> None:
     if not new.key_env:
         return
     host = host_of(new.base_url)
-    for row in session.scalars(select(LanguageModel).where(LanguageModel.kind == "api")):
+    for row in session.scalars(select(LanguageModel).where(LanguageModel.kind == "api").order_by(LanguageModel.id)):
         try:
             known = api_options.read_options(row.options)
         except Invalid:

@@ -54,6 +54,7 @@ CAMPAIGN = CampaignKind(
     numbered=lambda number: Phrase("campaign %(number)s", number=number),
     active=Phrase("one that is running"),
     idle=Phrase("one that nobody works on"),
+    remedy=Phrase("`flask campaign list` shows them"),
     lease_seconds=lambda _settings: LEASE,
     patience=timedelta(seconds=3),
 )

@@ -34,6 +34,7 @@ TRAINING = TrainingKind(
     numbered=lambda number: Phrase("job %(number)s", number=number),
     active=Phrase("one that is waiting or running"),
     idle=Phrase("one that nobody runs"),
+    remedy=Phrase("`flask job list` shows them"),
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind another one
 )

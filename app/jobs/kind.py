@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app import queues
 from app.config import Settings
-from app.errors import Conflict, NotFound, Phrase, Verbatim
+from app.errors import Conflict, NotFound, Phrase
 from app.jobs import leases, states
 
 LARGEST = 2**31 - 1  # of a job's number
@@ -37,6 +37,7 @@ class JobKind(Generic[R]):
     numbered: Callable[[int], Phrase]  # "round 3"
     active: Phrase  # what can be cancelled: "one that is being played"
     idle: Phrase  # what can be resumed: "one that nobody plays"
+    remedy: Phrase  # where somebody who named none that exists finds the right number
     lease_seconds: Callable[[Settings], float]
     patience: timedelta  # between two messages to workers about a job that none has taken
 
@@ -84,7 +85,7 @@ class JobKind(Generic[R]):
                 self.name,
                 expected=Phrase("the number of one that exists"),
                 got=number,
-                remedy=Phrase("%(command)s shows them", command=Verbatim(f"`flask {self.name} list`")),
+                remedy=self.remedy,
             )
         return row
 

@@ -68,6 +68,7 @@ ROUND = RoundKind(
     numbered=lambda number: Phrase("round %(number)s", number=number),
     active=Phrase("one that is being played"),
     idle=Phrase("one that nobody plays"),
+    remedy=Phrase("`flask round list` shows them"),
     lease_seconds=lambda settings: settings.ROUND_LEASE,
     patience=timedelta(seconds=3),
 )

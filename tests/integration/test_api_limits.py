@@ -276,7 +276,7 @@ def test_a_program_that_ends_leaves_nothing_open_behind(stub: StubServer) -> Non
     code = (
         "import asyncio, sys; from tests.integration.test_api_limits import *\n"
         "made = PlayerSpec('api', 'x', {'model': 'm', 'base_url': sys.argv[1], 'key_env': ''})\n"
-        "print(ask(api.make(made)).text, ask(api.make(made)).text)"
+        "print(ask(api_player.make(made)).text, ask(api_player.make(made)).text)"
     )
     command = [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", "-c", code, stub.url]
     ran = subprocess.run(command, capture_output=True, text=True)

@@ -339,7 +339,8 @@ def test_asking_a_local_model_loads_no_torch_where_it_is_asked(checkpoints: dict
     spec = f"PlayerSpec('local', 'x', {{'path': '/nowhere', 'sha256': '{'0' * 64}'}})"
     code = (
         "import sys, app.factory, app.cli; from app.players import make_player, PlayerSpec;"
-        f" make_player({spec}); print([name for name in ('torch', 'transformers', 'training') if name in sys.modules])"
+        f" make_player({spec}); heavy = ('torch', 'transformers', 'training.rendering');"
+        " print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
