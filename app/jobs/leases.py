@@ -1,4 +1,4 @@
-"""What whoever works at rounds, training jobs and campaigns shares: leases, rings for what is left lying, and stopping.
+"""Leases of rows: whether one is free or held, and what to do about those that reach too far ahead.
 
 Each works on mapped classes of `app/models` and on their rows. Nothing here commits.
 """
@@ -36,11 +36,11 @@ def end_distant(session: Session, table: Any, seconds: float, *which: ColumnElem
 
 
 def mark_enqueued(session: Session, table: Any, waits: ColumnElement[bool], now: datetime) -> Sequence[int]:
-    """Ids of the rows that wait, marked as rung for; those that somebody else is just marking are left to him."""
+    """Ids of the rows that wait, marked as enqueued; rows that another process is marking just now are left out."""
     ids = session.scalars(select(table.id).where(waits).with_for_update(skip_locked=True, key_share=True)).all()
     if ids:
-        rung = update(table).where(table.id.in_(ids)).values(enqueued_at=now)
-        session.execute(rung, execution_options={"synchronize_session": False})
+        marked = update(table).where(table.id.in_(ids)).values(enqueued_at=now)
+        session.execute(marked, execution_options={"synchronize_session": False})
     return ids
 
 

@@ -1,7 +1,7 @@
 """A test call: a language model is asked for the first move of a game that is never played.
 
 It runs in a worker, as turns do, with the worker's keys and the worker's way to the server. Like a turn it is a row
-that waits, and whoever makes it holds a lease: a doorbell that rings twice calls once, and a lost one rings again.
+that waits, and whoever makes it holds a lease: a message that comes twice calls once, and a lost one is sent again.
 """
 
 from collections.abc import Callable, Coroutine, Sequence

@@ -1,7 +1,7 @@
 """A language model's turn in a live match: take the lease, ask the player, submit, tell the web.
 
-The doorbell that starts this may ring twice or never: the lease, one conditional UPDATE, decides who plays, and a
-lease that ran out is taken by the next who rings. Whatever a player does, the match either goes on or ends kindly.
+The message that starts this may come twice or never: the lease, one conditional UPDATE, decides who plays, and a
+lease that ran out is taken by the next worker that is told. Whatever a player does, the match goes on or ends kindly.
 """
 
 import asyncio
