@@ -1,6 +1,6 @@
-"""A campaign's life: created, carried on step by step, cancelled, resumed, ended. Nothing here commits.
+"""Creating campaigns, and reading what belongs to one. Nothing here commits.
 
-`app/jobs/states.py` says how the states follow each other.
+`app/campaigns/job.py` is what becomes of one later.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     gives, which takes half a second, and so is made before a transaction. Raises NotFound for an unknown base, Conflict
     for a name that one of them would share, and Invalid for all else that cannot be run.
     """
-    play, renew = material
+    play, held = material
     base = find_round_model(session, spec.game, spec.base)
     if base.kind != "local":
         raise Invalid(
@@ -55,7 +55,7 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
         game=spec.game,
         base_id=base.id,
         spec={**spec.to_json(), "source": play.source},
-        material={"play": list(play.items), "held_out": list(renew.items)},
+        material={"play": list(play.items), "held_out": list(held.items)},
         iterations=spec.iterations,
         status=states.WAITING,
         queued=queued,
@@ -103,9 +103,3 @@ def evaluations(session: Session, campaign_id: int) -> Sequence[CampaignEvaluati
     """The further evaluations of a campaign's models as far as they were begun, by iteration."""
     found = select(CampaignEvaluation).where(CampaignEvaluation.campaign_id == campaign_id)
     return session.scalars(found.order_by(CampaignEvaluation.iteration, CampaignEvaluation.round_id)).all()
-
-
-# ---- The lease -------------------------------------------------------------------
-
-
-# ---- From state to state ---------------------------------------------------------

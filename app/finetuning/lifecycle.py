@@ -120,7 +120,7 @@ def base_folder(home: Path, base: LanguageModel) -> Path:
     return folder
 
 
-# ---- The lease -------------------------------------------------------------------
+# ---- While a worker has it --------------------------------------------------------
 
 
 def count_death(session: Session, job_id: int) -> int:
@@ -157,6 +157,3 @@ def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
         return list(base.games), base.prompt_style or USUAL_STYLE
     spec = session.get_one(Dataset, row.dataset_id).spec
     return sorted(spec["prompts"]), spec["style"]
-
-
-# ---- From state to state ---------------------------------------------------------

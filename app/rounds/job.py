@@ -11,6 +11,7 @@ from app.jobs import leases, states
 from app.jobs.kind import JobKind
 from app.models import RoundRange, RoundRow
 from app.queues import BATCH
+from app.rounds import ranges
 
 SELFPLAY, IMPORT = "selfplay", "import"  # where the matches of a round come from
 
@@ -25,9 +26,7 @@ class RoundKind(JobKind[RoundRow]):
 
     def held(self, now: datetime) -> ColumnElement[bool]:
         """Whether some worker plays a part of a round."""
-        return exists().where(
-            RoundRange.round_id == RoundRow.id, RoundRange.lease_owner.is_not(None), RoundRange.lease_until >= now
-        )
+        return exists().where(RoundRange.round_id == RoundRow.id, ranges.being_played(now))
 
     def has_worker(self, session: Session, row: RoundRow) -> bool:
         """Whether some worker plays a part of the round just now."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from app.errors import Invalid, Phrase, either
@@ -18,7 +18,7 @@ from app.jobs import states
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_round_model, read_options
 from app.rounds import ranges
-from app.rounds.job import SELFPLAY
+from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import IN_ORDER, PICKS, RoundPlan
 from app.rounds.sampling import read_sampling, spec_of
 
@@ -206,7 +206,7 @@ def release_slot(session: Session, round_id: int, model_id: int, away: float, pa
         "away_since": now - timedelta(seconds=away),
         "retry_at": now + timedelta(seconds=pause),
     }
-    if not ranges.has_workers(session, round_id):
+    if not ROUND.has_worker(session, ROUND.get(session, round_id)):
         values["status"] = states.WAITING
     _set(session, round_id, (states.RUNNING,), **values)
 
@@ -224,5 +224,4 @@ def all_aborted(row: RoundRow) -> bool:
 
 
 def _set(session: Session, round_id: int, before: Sequence[str], **values: Any) -> None:
-    statement = update(RoundRow).where(RoundRow.id == round_id, RoundRow.status.in_(before)).values(**values)
-    session.execute(statement, execution_options={"synchronize_session": False})
+    ROUND.update(session, RoundRow.id == round_id, RoundRow.status.in_(before), **values)

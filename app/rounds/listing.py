@@ -174,7 +174,7 @@ def waits_behind(session: Session, row: RoundRow) -> list[int]:
     due = row.retry_at is None or row.retry_at <= datetime.now(UTC)
     if not (row.queued and row.status == states.WAITING and due):
         return []
-    played = select(RoundRange.round_id).where(ranges.being_played())
+    played = select(RoundRange.round_id).where(ranges.being_played(datetime.now(UTC)))
     found = select(RoundRow.id).where(RoundRow.queued, RoundRow.id != row.id, RoundRow.id.in_(played))
     return list(session.scalars(found.order_by(RoundRow.id)))
 

@@ -110,14 +110,9 @@ def all_done(session: Session, round_id: int) -> bool:
     return not session.scalar(select(undone))
 
 
-def has_workers(session: Session, round_id: int) -> bool:
-    """Whether somebody plays a part of the round just now."""
-    return bool(session.scalar(select(exists().where(RoundRange.round_id == round_id, being_played()))))
-
-
-def being_played() -> Any:
-    """Whether a range is held by somebody who lives, for a WHERE over RoundRange."""
-    return and_(RoundRange.lease_owner.is_not(None), RoundRange.lease_until >= datetime.now(UTC))
+def being_played(now: datetime) -> Any:
+    """Whether some worker holds a lease on a range, for a WHERE over RoundRange."""
+    return and_(RoundRange.lease_owner.is_not(None), RoundRange.lease_until >= now)
 
 
 def _ours(round_id: int, owner: str) -> Any:
