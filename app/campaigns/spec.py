@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from app.datasets.filters import ABOVE_AVG, FILTERS
 from app.errors import Invalid, NotFound, Phrase, either
 from app.games import find_game
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.rounds.sampling import read_sampling
+from app.validation import whole_number
 from training.methods import all_methods
 
 METHODS = tuple(name for name, method in all_methods().items() if method.goes_on_from_base and not method.needs)

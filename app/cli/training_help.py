@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.finetuning.config import JOB_DEFAULTS
-from app.finetuning.fields import kinds_of, words_of
+from app.validation import kinds_of, words_of
 from training.methods import all_methods
 
 _NO_WRAP = "\b\n"  # click's mark of a paragraph whose lines stay as they are

@@ -7,8 +7,9 @@ from typing import Any
 
 from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
 from app.errors import Invalid, Phrase, either
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.matches.filter import read_choice
+from app.validation import whole_number
 
 NO_REWARDS = "none"
 REWARDS = (NO_REWARDS,)

@@ -10,8 +10,8 @@ from typing import Any
 
 from app.errors import Invalid, Phrase, Verbatim, either
 from app.finetuning.backends import backend_names
-from app.finetuning.fields import read_value
 from app.games.base import JSON
+from app.validation import read_value
 from training.methods import all_methods
 from training.methods.base import Method, with_new_names
 

@@ -160,33 +160,3 @@ def known_fields(raw: Mapping[str, Any], known: Sequence[str], game: str) -> Non
             got=Verbatim(", ".join(map(shown, unknown))),
             subject=Phrase("config of %(game)s", game=game),
         )
-
-
-def whole_number(raw: Any, name: str, least: int, most: int) -> int:
-    """Read a whole number that may have come as text from a command line."""
-    try:
-        if isinstance(raw, bool) or (isinstance(raw, float) and not raw.is_integer()):
-            raise ValueError
-        number = int(raw)
-    except (TypeError, ValueError, OverflowError):
-        raise Invalid(
-            name, expected=Phrase("a whole number from %(least)s to %(most)s", least=least, most=most), got=raw
-        ) from None
-    if not least <= number <= most:
-        raise Invalid(
-            name, expected=Phrase("a whole number from %(least)s to %(most)s", least=least, most=most), got=raw
-        )
-    return number
-
-
-def real_number(raw: Any, name: str, least: float, most: float) -> float:
-    """Read a number that may have come as text from a command line."""
-    try:
-        number = float("nan") if isinstance(raw, bool) else float(raw)
-    except (TypeError, ValueError, OverflowError):
-        number = float("nan")
-    if not least <= number <= most:
-        raise Invalid(
-            name, expected=Phrase("a number from %(least)s to %(most)s", least=f"{least:g}", most=f"{most:g}"), got=raw
-        )
-    return number

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session, aliased
 
 from app.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.games import find_game
-from app.games.base import whole_number
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry import PERSON
+from app.validation import whole_number
 
 STATUSES = ("waiting", "playing", "over")
 SOURCES = ("live", "terminal", "selfplay", "import")

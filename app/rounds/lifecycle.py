@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import Invalid, Phrase, either
 from app.games import find_game
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.jobs import states
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_round_model, read_options
@@ -21,6 +21,7 @@ from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import IN_ORDER, PICKS, RoundPlan
 from app.rounds.sampling import read_sampling, spec_of
+from app.validation import whole_number
 
 MOST_MATCHES = 1_000_000
 

@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session, aliased
 
 from app.errors import Invalid, either
 from app.games import find_game
-from app.games.base import whole_number
 from app.jobs import states
 from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
 from app.registry import get_model
 from app.rounds import lifecycle, ranges
 from app.rounds.job import ROUND
+from app.validation import whole_number
 
 PAGE = 25  # rounds on a page
 

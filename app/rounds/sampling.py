@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from app.errors import Invalid, Phrase
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.models import LanguageModel
 from app.players.base import PlayerSpec
 from app.registry import player_spec
+from app.validation import whole_number
 
 _KNOWN = ("temperature", "top_k", "max_tokens")
 

@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, and_, false, or_, select
 from sqlalchemy.orm import Session
 
 from app.errors import Invalid, Phrase, either
-from app.games.base import whole_number
 from app.models import MatchRow
+from app.validation import whole_number
 
 PAGE = 50  # matches on a page
 LATEST = 10  # matches that a round's page shows while it is played

@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from app.errors import Invalid, Phrase
-from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
+from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript
 from app.games.negotiation.contexts import ITEMS, Context, Counts, context_of, generate_context, three
+from app.validation import whole_number
 
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
 MOST_MOVES = 50

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from app.errors import Invalid, Phrase, either
-from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript, whole_number
+from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript
 from app.games.taboo.judges import RULES, judge
 from app.games.taboo.spelling import fold, is_blank
+from app.validation import whole_number
 
 ATTACKER, DEFENDER = 0, 1
 ROLES = ("attacker", "defender")

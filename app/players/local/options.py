@@ -10,8 +10,8 @@ from typing import Any
 
 from app.config import ROOT
 from app.errors import Invalid, Phrase, Verbatim, either
-from app.games.base import real_number, whole_number
 from app.players.base import PlayerSpec
+from app.validation import real_number, whole_number
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("auto", "float32", "bfloat16")

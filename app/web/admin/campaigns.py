@@ -15,8 +15,8 @@ from app.campaigns.listing import IterationResult
 from app.campaigns.spec import spec_of
 from app.errors import AppError, Conflict, Invalid, NotFound, Phrase
 from app.extensions import reading
-from app.games.base import whole_number
 from app.jobs import states
+from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import MORE, SCORES, TABOO
 from app.web.form_writes import write

@@ -11,12 +11,13 @@ from app.datasets.filters import ABOVE_AVG
 from app.errors import AppError, Invalid, Phrase
 from app.finetuning.config import LOCAL, read_config
 from app.games import find_game
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.games.negotiation.rules import PRESETS
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel
 from app.rounds import material
 from app.rounds.lifecycle import Material
+from app.validation import whole_number
 from app.web.admin.rounds_form import (
     GENERATED,
     LIST,

@@ -19,8 +19,9 @@ from app.datasets import store
 from app.errors import AppError, Invalid, NotFound
 from app.extensions import reading
 from app.finetuning.listing import jobs_of_dataset
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.models import Dataset, DatasetRow, MatchRow
+from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import with_specs
 from app.web.seats import settings

@@ -13,9 +13,10 @@ from app.errors import AppError, Conflict, Invalid, Phrase
 from app.extensions import reading
 from app.finetuning import listing
 from app.finetuning.job import TRAINING
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.jobs import states
 from app.models import TrainingJob
+from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 from app.web.seats import settings

@@ -13,12 +13,12 @@ from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.errors import AppError, Conflict, Invalid, Phrase, Verbatim
 from app.extensions import reading
-from app.games.base import whole_number
 from app.jobs import states
 from app.models import RoundRow
 from app.rounds import matrix
 from app.rounds.job import ROUND
 from app.rounds.listing import cross_play_item, list_items
+from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
 from app.web.admin.rounds_analysis import (

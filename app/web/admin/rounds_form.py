@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import AppError, Invalid, Phrase, either
 from app.games import find_game
-from app.games.base import JSON, whole_number
+from app.games.base import JSON
 from app.games.negotiation.rules import MOST_MOVES, PRESETS
 from app.games.taboo.judges import RULES
 from app.matches.lobby import new_seed, read_seed
@@ -17,6 +17,7 @@ from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.rounds import lifecycle, material, matrix
 from app.rounds.job import ROUND
 from app.rounds.plan import IN_ORDER, RANDOM, SHUFFLED
+from app.validation import whole_number
 
 MOST_UPLOADED = 400_000  # characters of a file of contexts or words
 PAIR, CROSS = "pair", "cross"

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask_babel import gettext
 
-from app.finetuning.fields import kinds_of, words_of
+from app.validation import kinds_of, words_of
 from training.methods.base import Method
 
 

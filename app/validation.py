@@ -1,10 +1,9 @@
-"""Reads the value of a field by its JSON Schema; numbers may have come as text. Pure."""
+"""Reads numbers that may have come as text, and the value of a field by its JSON Schema. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.errors import Invalid, Phrase, either
-from app.games.base import real_number, whole_number
 
 _MOST = 10**9  # of a whole number without a bound
 _LARGEST = 1e300  # of a number without a bound
@@ -13,14 +12,21 @@ Schema = Mapping[str, Any]
 
 
 def read_value(schema: Schema, raw: Any, name: str) -> Any:
-    """The value of a field. Raises Invalid, naming the field, what was expected and what came."""
+    """The value of a field. Raises Invalid, naming the field, what was expected and what came.
+
+    What is neither a number nor one of some words is given back as it came.
+    """
+    if raw is None and any(kind["type"] == "null" for kind in schema.get("anyOf", ())):
+        return None
     kinds = kinds_of(schema)
     if words := words_of(schema):
         if raw in words:
             return str(raw)
         if len(kinds) == 1:
             raise Invalid(name, expected=either(words), got=raw)
-    number = next(kind for kind in kinds if kind["type"] in ("integer", "number"))
+    number = next((kind for kind in kinds if kind["type"] in ("integer", "number")), None)
+    if number is None:
+        return raw
     return _whole(number, raw, name) if number["type"] == "integer" else _real(number, raw, name)
 
 
@@ -64,3 +70,36 @@ def _span(least: float, above: float | None, most: float, below: float | None) -
     if below is None:
         return Phrase("a number above %(low)s to %(high)s", low=low, high=high)
     return Phrase("a number above %(low)s to below %(high)s", low=low, high=high)
+
+
+# ---- Numbers ---------------------------------------------------------------------
+
+
+def whole_number(raw: Any, name: str, least: int, most: int) -> int:
+    """Read a whole number that may have come as text from a command line."""
+    try:
+        if isinstance(raw, bool) or (isinstance(raw, float) and not raw.is_integer()):
+            raise ValueError
+        number = int(raw)
+    except (TypeError, ValueError, OverflowError):
+        raise Invalid(
+            name, expected=Phrase("a whole number from %(least)s to %(most)s", least=least, most=most), got=raw
+        ) from None
+    if not least <= number <= most:
+        raise Invalid(
+            name, expected=Phrase("a whole number from %(least)s to %(most)s", least=least, most=most), got=raw
+        )
+    return number
+
+
+def real_number(raw: Any, name: str, least: float, most: float) -> float:
+    """Read a number that may have come as text from a command line."""
+    try:
+        number = float("nan") if isinstance(raw, bool) else float(raw)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not least <= number <= most:
+        raise Invalid(
+            name, expected=Phrase("a number from %(least)s to %(most)s", least=f"{least:g}", most=f"{most:g}"), got=raw
+        )
+    return number
