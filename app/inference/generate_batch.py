@@ -17,44 +17,47 @@ from app.inference.sampling import sample
 class GenerateBatch:
     """As `batch.Batch`; `padding` is a token that fills up."""
 
-    def __init__(self, model: Any, ends: frozenset[int], silent: Tensor, padding: int) -> None:
+    def __init__(self, model: Any, ends: frozenset[int], logit_mask: Tensor, padding: int) -> None:
         self._model = model
         self._ends = ends
-        self._silent = silent
+        self._logit_mask = logit_mask
         self._padding = padding
-        self._asks: list[GenerationRequest] = []
+        self._requests: list[GenerationRequest] = []
 
     def __len__(self) -> int:
-        return len(self._asks)
+        return len(self._requests)
 
     def join(self, waiting: deque[GenerationRequest], most: int) -> None:
         """Take in from the left what is sampled alike, up to `most` answers in all."""
-        while waiting and len(self._asks) < most and waiting[0].sampling == (self._asks or waiting)[0].sampling:
-            self._asks.append(waiting.popleft())
+        while waiting and len(self._requests) < most and waiting[0].sampling == (self._requests or waiting)[0].sampling:
+            self._requests.append(waiting.popleft())
 
     def step(self) -> list[GenerationRequest]:
         """Make all answers, to their ends."""
-        if not self._asks:
+        if not self._requests:
             return []
         device = self._model.device
-        longest = max(len(ask.prompt) for ask in self._asks)
-        paddings = [longest - len(ask.prompt) for ask in self._asks]
-        ids = [[self._padding] * padding + ask.prompt for padding, ask in zip(paddings, self._asks, strict=True)]
+        longest = max(len(request.prompt) for request in self._requests)
+        paddings = [longest - len(request.prompt) for request in self._requests]
+        ids = [
+            [self._padding] * padding + request.prompt
+            for padding, request in zip(paddings, self._requests, strict=True)
+        ]
         mask = torch.arange(longest) >= torch.tensor(paddings)[:, None]
         found = self._model.generate(
             input_ids=torch.tensor(ids, device=device),
             attention_mask=mask.long().to(device),
             generation_config=GenerationConfig(
                 do_sample=False,
-                max_new_tokens=max(ask.most for ask in self._asks),
+                max_new_tokens=max(request.most for request in self._requests),
                 eos_token_id=sorted(self._ends) or None,
                 pad_token_id=self._padding,
             ),
-            logits_processor=LogitsProcessorList([_SampledTokens(self._asks, self._silent)]),
+            logits_processor=LogitsProcessorList([_SampledTokens(self._requests, self._logit_mask)]),
         )
-        for ask, row in zip(self._asks, found[:, longest:].tolist(), strict=True):
+        for request, row in zip(self._requests, found[:, longest:].tolist(), strict=True):
             end = next((at for at, token in enumerate(row, 1) if token in self._ends), len(row))
-            ask.drawn = row[: min(end, ask.most)]
+            request.sampled = row[: min(end, request.most)]
         return self.leave()
 
     def shrink(self) -> None:
@@ -62,19 +65,19 @@ class GenerateBatch:
 
     def leave(self) -> list[GenerationRequest]:
         """Forget everything. Returns the answers that were being made."""
-        asks, self._asks = self._asks, []
-        return asks
+        requests, self._requests = self._requests, []
+        return requests
 
 
 class _SampledTokens(LogitsProcessor):
     """Leaves the library no choice but the token that each answer draws."""
 
-    def __init__(self, asks: list[GenerationRequest], silent: Tensor) -> None:
-        self._rngs = [ask.rng for ask in asks]
-        self._sampling: Sampling = asks[0].sampling
-        self._silent = silent
+    def __init__(self, requests: list[GenerationRequest], logit_mask: Tensor) -> None:
+        self._rngs = [request.rng for request in requests]
+        self._sampling: Sampling = requests[0].sampling
+        self._logit_mask = logit_mask
 
     def __call__(self, _ids: Tensor, scores: Tensor) -> Tensor:
         """Logits (N, V) in which all but one of each row are impossible."""
-        tokens = sample(scores + self._silent, self._sampling, [rng.random() for rng in self._rngs])
+        tokens = sample(scores + self._logit_mask, self._sampling, [rng.random() for rng in self._rngs])
         return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0)

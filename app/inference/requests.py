@@ -22,7 +22,7 @@ class Checkpoint(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How a token is drawn. Temperature 0 takes the likeliest; None is no limit."""
+    """How a token is sampled. Temperature 0 takes the likeliest; None is no limit."""
 
     temperature: float
     top_k: int | None
@@ -38,7 +38,7 @@ class GenerationFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer: its text, the tokens that were drawn (the one that ended it last), and how it came about."""
+    """An answer: its text, the tokens that were sampled (the one that ended it last), and how it came about."""
 
     text: str
     ids: list[int]
@@ -53,7 +53,7 @@ class Completion:
 
 @dataclass(slots=True, eq=False)
 class GenerationRequest:
-    """A chat that is to go on, and all that is known of it meanwhile. `seed` decides what is drawn; None: nothing."""
+    """A chat that is to go on, and all that is known of it meanwhile. `seed` decides what is sampled; None: nothing."""
 
     messages: list[dict[str, str]]
     sampling: Sampling
@@ -64,7 +64,7 @@ class GenerationRequest:
     result: Completion | GenerationFailure | Exception | None = None
 
     prompt: list[int] = field(default_factory=list)
-    drawn: list[int] = field(default_factory=list)
+    sampled: list[int] = field(default_factory=list)
     rng: random.Random = field(default_factory=random.Random)
     began: float = 0.0
 
@@ -74,8 +74,8 @@ class GenerationRequest:
         return self.future.cancelled()
 
     def begin(self) -> None:
-        """Forget what was drawn; the same will be."""
-        self.drawn = []
+        """Forget what was sampled; the same will be."""
+        self.sampled = []
         self.rng = random.Random(self.seed)
         self.began = time.perf_counter()
 
@@ -97,11 +97,11 @@ class UnusableCheckpoint(Exception):
 
 
 class OutOfMemory(Exception):
-    """There is no memory for so many answers at once. `asks` are those that were being made."""
+    """There is no memory for so many answers at once. `requests` are those that were being made."""
 
-    def __init__(self, what: str, asks: list[GenerationRequest]) -> None:
+    def __init__(self, what: str, requests: list[GenerationRequest]) -> None:
         super().__init__(what)
-        self.asks = asks
+        self.requests = requests
 
     @property
     def failure(self) -> GenerationFailure:

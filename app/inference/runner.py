@@ -62,29 +62,29 @@ class ModelRunner:
             torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
         self._model = model.to(self.device).eval()
         self._ends = self._find_ends()
-        silent = self._silent()
+        logit_mask = self._logit_mask()
         self._model.generation_config = GenerationConfig()  # how it is sampled is the registry's business alone
         bytes_a_token = _bytes_in_rows(self._model)
         if bytes_a_token is not None:
             memory = cache_limit if self.device == "cpu" else partial(int, torch.cuda.mem_get_info()[0] * _SHARE)
-            self.batch: Batch | GenerateBatch = Batch(self._model, self._ends, silent, memory, bytes_a_token)
+            self.batch: Batch | GenerateBatch = Batch(self._model, self._ends, logit_mask, memory, bytes_a_token)
         else:
             padding = next((token for token in (self._tokenizer.pad_token_id, *self._ends) if token is not None), 0)
-            self.batch = GenerateBatch(self._model, self._ends, silent, padding)
+            self.batch = GenerateBatch(self._model, self._ends, logit_mask, padding)
 
-    def prepare(self, ask: GenerationRequest) -> bool:
+    def prepare(self, request: GenerationRequest) -> bool:
         """Make tokens of a chat. False, and a result, where it cannot be one."""
         try:
-            ask.prompt = self._renderer.prompt(ask.messages, ask.most)
+            request.prompt = self._renderer.prompt(request.messages, request.most)
         except TrainingRefused as error:
-            ask.result = GenerationFailure(str(error), REFUSED)
+            request.result = GenerationFailure(str(error), REFUSED)
             return False
-        ask.most = min(ask.most, self._renderer.longest - len(ask.prompt))
-        ask.begin()
+        request.most = min(request.most, self._renderer.longest - len(request.prompt))
+        request.begin()
         return True
 
     def go_on(self, waiting: deque[GenerationRequest], most: int) -> list[GenerationRequest]:
-        """Take in what waits, as far as there is room, and make a step. Returns the asks that have a result now.
+        """Take in what waits, as far as there is room, and make a step. Returns the requests that have a result now.
 
         Raises OutOfMemory, which leaves nothing under way.
         """
@@ -95,12 +95,12 @@ class ModelRunner:
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            asks = self.batch.leave()
+            requests = self.batch.leave()
             if self.device == "cuda":
                 torch.cuda.empty_cache()
-            raise OutOfMemory(f"out of memory ({one_line(error)})", asks) from None
-        for ask in over:
-            ask.result = self._said(ask)
+            raise OutOfMemory(f"out of memory ({one_line(error)})", requests) from None
+        for request in over:
+            request.result = self._completion(request)
         return over
 
     def shrink(self) -> None:
@@ -113,19 +113,19 @@ class ModelRunner:
         self.batch.leave()
         _give_memory_back()
 
-    def _said(self, ask: GenerationRequest) -> Completion:
-        ended = bool(ask.drawn) and ask.drawn[-1] in self._ends
-        words = ask.drawn[:-1] if ended else ask.drawn
+    def _completion(self, request: GenerationRequest) -> Completion:
+        ended = bool(request.sampled) and request.sampled[-1] in self._ends
+        words = request.sampled[:-1] if ended else request.sampled
         return Completion(
             text=self._tokenizer.decode(words, skip_special_tokens=True).strip(),
-            ids=ask.drawn,
-            prompt_tokens=len(ask.prompt),
+            ids=request.sampled,
+            prompt_tokens=len(request.prompt),
             finish=STOP if ended else LENGTH,
-            most=ask.most,
+            most=request.most,
             device=self.device,
             dtype=self.dtype,
             tokenizer=self._renderer.tokenizer_hash,
-            seconds=time.perf_counter() - ask.began,
+            seconds=time.perf_counter() - request.began,
         )
 
     def _find_ends(self) -> frozenset[int]:
@@ -141,14 +141,16 @@ class ModelRunner:
             pass  # a template that cannot take so short a chat, or a model that knows no "a"
         return frozenset(end for end in ends if end is not None)
 
-    def _silent(self) -> Tensor:
+    def _logit_mask(self) -> Tensor:
         """What is added to logits (V,) so that no answer holds what is no text: control tokens, and unused places."""
         never = set(self._tokenizer.convert_tokens_to_ids(list(control_tokens(self._tokenizer))))
         never |= set(self._model.generation_config.suppress_tokens or ())
-        silent = torch.zeros(self._model.config.get_text_config().vocab_size, dtype=torch.float32, device=self.device)
-        silent[sorted(never - self._ends)] = -torch.inf
-        silent[len(self._tokenizer) :] = -torch.inf
-        return silent
+        logit_mask = torch.zeros(
+            self._model.config.get_text_config().vocab_size, dtype=torch.float32, device=self.device
+        )
+        logit_mask[sorted(never - self._ends)] = -torch.inf
+        logit_mask[len(self._tokenizer) :] = -torch.inf
+        return logit_mask
 
 
 def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:

@@ -43,14 +43,14 @@ log = structlog.get_logger()
 
 
 class _Signal(Enum):
-    """What an engine is told between asks."""
+    """What an engine is told between requests."""
 
     CLOSE = auto()
     SHRINK = auto()
 
 
 class Engine:
-    """One checkpoint and its thread, which begins with the first ask and loads the checkpoint first."""
+    """One checkpoint and its thread, which begins with the first request and loads the checkpoint first."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
@@ -62,7 +62,7 @@ class Engine:
         self._most = 1  # answers at once
         self._thread = threading.Thread(target=self._run, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
-    def put(self, ask: GenerationRequest, most: int) -> bool:
+    def put(self, request: GenerationRequest, most: int) -> bool:
         """Have an answer made, together with up to `most` in all. False if the engine has ended."""
         with self._lock:
             if self._closed:
@@ -70,7 +70,7 @@ class Engine:
             self._under_way += 1
             self.has_cache = True
             self._most = max(self._most, most)
-            self._inbox.put(ask)  # before anybody can find out that there will be no answer
+            self._inbox.put(request)  # before anybody can find out that there will be no answer
             if self._thread.ident is None:
                 self._thread.start()
         return True
@@ -119,11 +119,11 @@ class Engine:
         limit: int | None = None  # what memory was found to allow
         while self._take(speaker, waiting, block=not (waiting or len(speaker.batch))):
             ready = deque[GenerationRequest]()
-            for ask in waiting:
-                if not ask.prompt and not speaker.prepare(ask):
-                    self._deliver([ask])
+            for request in waiting:
+                if not request.prompt and not speaker.prepare(request):
+                    self._deliver([request])
                 else:
-                    ready.append(ask)
+                    ready.append(request)
             waiting.clear()
             waiting.extend(ready)
             try:
@@ -135,45 +135,45 @@ class Engine:
         """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
         try:
             while True:
-                ask = self._inbox.get(block)
-                if ask is _Signal.CLOSE:
+                request = self._inbox.get(block)
+                if request is _Signal.CLOSE:
                     return False
-                if ask is _Signal.SHRINK:
+                if request is _Signal.SHRINK:
                     speaker.shrink()
                     continue
-                if isinstance(ask, threading.Event):
+                if isinstance(request, threading.Event):
                     try:
                         if not (waiting or len(speaker.batch)):
                             speaker.release()
                     finally:
-                        ask.set()
+                        request.set()
                     continue
                 block = False
-                if ask.given_up:
-                    self._deliver([ask])
+                if request.given_up:
+                    self._deliver([request])
                 else:
-                    waiting.append(ask)
+                    waiting.append(request)
         except queue.Empty:
             return True
 
     def _halve(self, error: OutOfMemory, waiting: deque[GenerationRequest]) -> int:
         """Begin again with half as many at once; a single one that does not fit is told so."""
-        limit = len(error.asks) // 2
-        log.warning("a local model is out of memory", folder=str(self._checkpoint.folder), at_once=len(error.asks))
-        for ask in reversed(error.asks):
+        limit = len(error.requests) // 2
+        log.warning("a local model is out of memory", folder=str(self._checkpoint.folder), at_once=len(error.requests))
+        for request in reversed(error.requests):
             if limit:
-                ask.begin()
-                waiting.appendleft(ask)
+                request.begin()
+                waiting.appendleft(request)
             else:
-                ask.result = error.failure
+                request.result = error.failure
         if not limit:
-            self._deliver(error.asks)
+            self._deliver(error.requests)
         return max(1, limit)
 
-    def _deliver(self, asks: Iterable[GenerationRequest]) -> None:
+    def _deliver(self, requests: Iterable[GenerationRequest]) -> None:
         loops: dict[asyncio.AbstractEventLoop, list[GenerationRequest]] = {}
-        for ask in asks:
-            loops.setdefault(ask.loop, []).append(ask)
+        for request in requests:
+            loops.setdefault(request.loop, []).append(request)
         with self._lock:
             self._under_way -= sum(map(len, loops.values()))
         for loop, theirs in loops.items():
@@ -187,16 +187,16 @@ class Engine:
         with self._lock:
             self._closed = True
             self.has_cache = False
-        asks = list(waiting)
+        requests = list(waiting)
         while not self._inbox.empty():
-            ask = self._inbox.get()
-            if isinstance(ask, GenerationRequest):
-                asks.append(ask)
-            elif isinstance(ask, threading.Event):
-                ask.set()
-        for ask in asks:
-            ask.result = result
-        self._deliver(asks)
+            request = self._inbox.get()
+            if isinstance(request, GenerationRequest):
+                requests.append(request)
+            elif isinstance(request, threading.Event):
+                request.set()
+        for request in requests:
+            request.result = result
+        self._deliver(requests)
 
 
 def set_library_environment() -> None:
@@ -222,15 +222,15 @@ def _load(checkpoint: Checkpoint) -> Any:
         raise UnusableCheckpoint(f"{checkpoint.folder}: out of memory while it was loaded", BUSY) from None
 
 
-def _tell(asks: Iterable[GenerationRequest]) -> None:
+def _tell(requests: Iterable[GenerationRequest]) -> None:
     """On the event loop of those who asked."""
-    for ask in asks:
-        if ask.future.done():
+    for request in requests:
+        if request.future.done():
             continue
-        if isinstance(ask.result, Exception):
-            ask.future.set_exception(ask.result)
-        elif ask.result is not None:
-            ask.future.set_result(ask.result)
+        if isinstance(request.result, Exception):
+            request.future.set_exception(request.result)
+        elif request.result is not None:
+            request.future.set_result(request.result)
 
 
 # ---- All of a process ----------------------------------------------------------
@@ -264,7 +264,7 @@ def release_caches() -> None:
             each.wait()
 
 
-async def complete(checkpoint: Checkpoint, ask: GenerationRequest, most: int) -> Completion | GenerationFailure:
+async def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int) -> Completion | GenerationFailure:
     """What the checkpoint's model answers, made together with up to `most` in all.
 
     Raises whatever broke the engine, which is begun anew when it is asked next.
@@ -274,11 +274,11 @@ async def complete(checkpoint: Checkpoint, ask: GenerationRequest, most: int) ->
         if engine is None or not engine.has_cache:
             for each in _engines.values():
                 each.shrink()
-        if engine is None or not engine.put(ask, most):
+        if engine is None or not engine.put(request, most):
             engine = _engines[checkpoint] = Engine(checkpoint)
-            engine.put(ask, most)
+            engine.put(request, most)
         _engines.move_to_end(checkpoint)
         for other in list(_engines):
             if len(_engines) > MOST_ENGINES and other != checkpoint and _engines[other].close_if_idle():
                 del _engines[other]
-    return await ask.future
+    return await request.future
