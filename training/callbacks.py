@@ -1,4 +1,4 @@
-"""What happens beside the steps of a training: progress is told, evaluations are saved, a wish to stop is granted."""
+"""What happens beside the steps of a training: progress is told, evaluations are saved, a request to stop is met."""
 
 import time
 from typing import Any
@@ -25,7 +25,7 @@ class ProgressCallback(TrainerCallback):
         self._stop.gentle = True
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """A wish to stop is granted here, with a checkpoint to go on from."""
+        """A request to stop is met here, with a checkpoint to go on from."""
         if self._stop.asked:
             control.should_save = True
 

@@ -26,7 +26,7 @@ def _plain(value: Any) -> Any:
 
 
 class StopRequest:
-    """Somebody's wish that the training end. During the steps it is granted after the current one, else at once."""
+    """Somebody's request to end the training. During the steps it is met after the current one, else at once."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -103,9 +103,9 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
             matches = list(group)
             for row, seats in zip(matches, _kept(reading, pool, matches), strict=True):
                 chosen[row.id] = row, TranscriptRequest(_chosen(reading, row, names, seats), reading.prompts[row.game])
-        told = transcripts(session, {match: wanted for match, (_, wanted) in chosen.items() if wanted.seats})
+        transcript = transcripts(session, {match: wanted for match, (_, wanted) in chosen.items() if wanted.seats})
         for match, (row, _) in chosen.items():
-            found = [_cut(row, each) for each in told.get(match, ())]
+            found = [_cut(row, each) for each in transcript.get(match, ())]
             reading.left["moves"] += len(found)
             yield found
 
@@ -235,13 +235,13 @@ def _chosen(reading: DatasetBuild, row: Row[Any], names: Mapping[int, str], seat
 # ---- Rows ---------------------------------------------------------------------
 
 
-def _cut(match: Row[Any], told: PromptedTranscript) -> TrainingRow:
-    chat: list[dict[str, Any]] = [dict(message) for message in told.chat]
-    row: JSON = {"group": f"{match.id}:{told.seat}", "messages": chat}
-    if told.tokenizer is not None:
-        row["tokenizer"] = told.tokenizer
+def _cut(match: Row[Any], transcript: PromptedTranscript) -> TrainingRow:
+    chat: list[dict[str, Any]] = [dict(message) for message in transcript.chat]
+    row: JSON = {"group": f"{match.id}:{transcript.seat}", "messages": chat}
+    if transcript.tokenizer is not None:
+        row["tokenizer"] = transcript.tokenizer
         own = (message for message in chat if message["role"] == "assistant")
-        for message, ids in zip(own, told.ids, strict=True):
+        for message, ids in zip(own, transcript.ids, strict=True):
             message["ids"] = ids
     line = json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     words = [(each["role"] == "assistant", len(each["content"].split())) for each in chat]
@@ -249,8 +249,8 @@ def _cut(match: Row[Any], told: PromptedTranscript) -> TrainingRow:
         line=line.encode(),
         round_id=match.round_id,
         match_id=match.id,
-        seat=told.seat,
-        score=(match.utility_0, match.utility_1)[told.seat] or 0,
+        seat=transcript.seat,
+        score=(match.utility_0, match.utility_1)[transcript.seat] or 0,
         words=sum(number for _, number in words),
         own_words=sum(number for own, number in words if own),
         own_moves=sum(own for own, _ in words),

@@ -83,7 +83,7 @@ class SeatRunner:
 
     @classmethod
     def of(cls, seat: StoredSeat, patience: OutageTimer, home: Path) -> "SeatRunner":
-        """The chair of a model; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be played with."""
+        """What runs a model's seat; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be played with."""
         if seat.spec is None:
             raise ValueError("expected a model, got a person")
         return cls(seat, make_player(seat.spec, home), patience, seat.spec.kind == "scripted")
@@ -100,7 +100,7 @@ class MatchRunner:
 
     index: int
     record: StoredMatch
-    chairs: tuple[SeatRunner, SeatRunner]  # by seat
+    seat_runners: tuple[SeatRunner, SeatRunner]  # by seat
     stored: int = 0
     tokens: int | None = None  # of the accepted moves so far, where the models' servers count them
     calls: list[dict[str, Any]] = field(default_factory=list)  # rows of generations
@@ -108,68 +108,68 @@ class MatchRunner:
 
 
 def begin(
-    game: str, config: dict[str, Any], seed: int, chairs: tuple[SeatRunner, SeatRunner], index: int
+    game: str, config: dict[str, Any], seed: int, seat_runners: tuple[SeatRunner, SeatRunner], index: int
 ) -> MatchRunner:
     """A new match. Raises Invalid for a bad config."""
-    return MatchRunner(index, opened(game, config, (chairs[0].seat, chairs[1].seat), seed), chairs)
+    return MatchRunner(index, opened(game, config, (seat_runners[0].seat, seat_runners[1].seat), seed), seat_runners)
 
 
-async def play(table: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None]]) -> None:
+async def play(runner: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None]]) -> None:
     """Play a match to its end, from wherever it stands.
 
     `tell` is awaited before anybody is waited for, and at the end. Raises CannotGoOn, and leaves the match as it is.
     """
-    while (seat := table.record.match.to_move) is not None and not table.closed:
-        chair = table.chairs[seat]
-        if chair.scripted:
-            table.record = scripted_move(table.record, datetime.now(UTC))
+    while (seat := runner.record.match.to_move) is not None and not runner.closed:
+        seat_runner = runner.seat_runners[seat]
+        if seat_runner.scripted:
+            runner.record = scripted_move(runner.record, datetime.now(UTC))
         else:
-            await tell(table)
-            await _ask(table, seat, chair, tell)
-            chair.patience.stuck.discard(table)
-    await tell(table)
+            await tell(runner)
+            await _ask(runner, seat, seat_runner, tell)
+            seat_runner.patience.stuck.discard(runner)
+    await tell(runner)
 
 
 async def _ask(
-    table: MatchRunner, seat: int, chair: SeatRunner, tell: Callable[[MatchRunner], Awaitable[None]]
+    runner: MatchRunner, seat: int, seat_runner: SeatRunner, tell: Callable[[MatchRunner], Awaitable[None]]
 ) -> None:
     """Have a model answer once, however long that takes; a refused answer is one."""
     tries = 0
-    while not table.closed:
-        match = table.record.match
+    while not runner.closed:
+        match = runner.record.match
         refused = [(violated.text, violated.reason) for violated in match.refused]
-        player = cast(ModelPlayer, chair.player)
+        player = cast(ModelPlayer, seat_runner.player)
         try:
             generation = await player.reply(
-                match.view(seat), match.prompts[seat] or {}, refused, table.record.turn_seed
+                match.view(seat), match.prompts[seat] or {}, refused, runner.record.turn_seed
             )
         except PlayerFailed as failure:
-            table.calls.append(generation_row(table.record, seat, failure.generation))
+            runner.calls.append(generation_row(runner.record, seat, failure.generation))
             if failure.kind == DENIED:
                 raise RoundBlocked(failure.message) from None
             if failure.kind == BUSY:
-                chair.patience.stuck.add(table)
-                await tell(table)
-                await chair.patience.wait(failure, tries)
+                seat_runner.patience.stuck.add(runner)
+                await tell(runner)
+                await seat_runner.patience.wait(failure, tries)
                 tries += 1
                 continue
-            table.record = table.record.extended(
+            runner.record = runner.record.extended(
                 engine.abort(match, MODEL_FAULT, seat, failure.message), datetime.now(UTC)
             )
         except Exception as error:
-            log.exception("a player broke", match=table.record.id)
+            log.exception("a player broke", match=runner.record.id)
             events = engine.abort(match, OUR_FAULT, seat, f"{type(error).__name__}: {error}")
-            table.record = table.record.extended(events, datetime.now(UTC))
+            runner.record = runner.record.extended(events, datetime.now(UTC))
         else:
-            chair.patience.answered()
-            _take(table, seat, generation)
+            seat_runner.patience.answered()
+            _take(runner, seat, generation)
         return
 
 
-def _take(table: MatchRunner, seat: int, generation: Generation) -> None:
-    before = table.record
-    table.calls.append(generation_row(before, seat, generation))
+def _take(runner: MatchRunner, seat: int, generation: Generation) -> None:
+    before = runner.record
+    runner.calls.append(generation_row(before, seat, generation))
     advanced = engine.advance(before.match, seat, generation.text or "", by_model=True)
-    table.record = before.advanced(*advanced, datetime.now(UTC))
-    if table.record.match.ply > before.match.ply and generation.completion_tokens is not None:
-        table.tokens = (table.tokens or 0) + generation.completion_tokens
+    runner.record = before.advanced(*advanced, datetime.now(UTC))
+    if runner.record.match.ply > before.match.ply and generation.completion_tokens is not None:
+        runner.tokens = (runner.tokens or 0) + generation.completion_tokens

@@ -10,7 +10,7 @@ from app.matches.clocks import LATE
 from app.models import Lease, MatchRow
 
 UPKEEP = "upkeep"  # the name of that loop's lease
-PATIENCE = timedelta(seconds=3)  # how long a ring may take to be heard before it counts as lost
+PATIENCE = timedelta(seconds=3)  # how long a message to a worker may take before it counts as lost
 
 
 def turn_is_free(now: datetime) -> ColumnElement[bool]:
@@ -21,7 +21,7 @@ def turn_is_free(now: datetime) -> ColumnElement[bool]:
 
 
 def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:
-    """Ids of matches whose model turn should be rung for again. Marks them as rung."""
+    """Ids of matches whose model turn should be sent to workers again. Marks them as sent."""
     now = datetime.now(UTC)
     heard_of = func.coalesce(MatchRow.enqueued_at, MatchRow.moved_at)
     forgotten = select(MatchRow.id).where(turn_is_free(now), heard_of < now - PATIENCE)

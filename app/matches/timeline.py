@@ -32,7 +32,7 @@ def steps(session: Session, record: StoredMatch) -> list[TimelineStep]:
     rows = session.scalars(select(GenerationRow).where(GenerationRow.match_id == record.id).order_by(GenerationRow.id))
     generations = {(row.seat, row.ply, row.attempt): row for row in rows}
     refused: Counter[tuple[int | None, int]] = Counter()
-    told = []
+    found = []
     for logged in record.log:
         turn = (logged.seat, logged.ply)
         generation = None
@@ -40,8 +40,8 @@ def steps(session: Session, record: StoredMatch) -> list[TimelineStep]:
             generation = generations.pop((logged.seat, logged.ply, refused[turn]), None)
         if isinstance(logged.event, Violated):
             refused[turn] += 1
-        told.append(TimelineStep(logged, kind_of(logged.event), generation))
-    return told
+        found.append(TimelineStep(logged, kind_of(logged.event), generation))
+    return found
 
 
 def views_after(record: StoredMatch, seq: int) -> tuple[JSON, JSON]:

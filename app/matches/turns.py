@@ -61,30 +61,30 @@ class LeaseLost(Exception):
     """Somebody else plays this turn now, or the match is over."""
 
 
-def play_turn(desk: WorkerContext, match_id: str) -> bool:
+def play_turn(context: WorkerContext, match_id: str) -> bool:
     """Play the model's turns that are due in a match. False if there is nothing to do, or somebody else does it."""
-    if not _take_lease(desk, match_id):
+    if not _take_lease(context, match_id):
         return False
-    with reading(desk.database) as session:
+    with reading(context.database) as session:
         record = load(session, match_id)
     with _preparing:
         record.match.game.prepare()
-    desk.notify(match_id, True)
+    context.notify(match_id, True)
     try:
         while record.model_to_move:
-            record = _play_once(desk, record)
-            desk.notify(match_id, record.model_to_move)
+            record = _play_once(context, record)
+            context.notify(match_id, record.model_to_move)
     except LeaseLost:
         log.info("the turn went to somebody else", match=match_id)
         return False
     except OperationalError as error:
         log.warning("the database took no turn, upkeep asks again", match=match_id, error=str(error.orig))
-        _give_back(desk, match_id)
+        _give_back(context, match_id)
         return False
     return True
 
 
-def _play_once(desk: WorkerContext, record: StoredMatch) -> StoredMatch:
+def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
     """One attempt at the turn, a refused one included. Returns the match after it."""
     began = time.monotonic()
     seat = cast(int, record.match.to_move)
@@ -93,50 +93,50 @@ def _play_once(desk: WorkerContext, record: StoredMatch) -> StoredMatch:
         if spec.kind == "scripted":
             text, generation = live.scripted_text(record), None
         else:
-            generation = _ask(desk, record, seat, spec)
+            generation = _ask(context, record, seat, spec)
             text = generation.text or ""
     except LeaseLost:
         raise
     except PlayerFailed as failure:
         log.warning("a model gave no answer", match=record.id, model=spec.name, error=failure.message)
-        return _abort(desk, record, MODEL_FAULT, failure.message, failure.generation)
+        return _abort(context, record, MODEL_FAULT, failure.message, failure.generation)
     except TimeoutError:
         log.warning("a model took too long", match=record.id, model=spec.name)
-        return _abort(desk, record, MODEL_FAULT, f"no answer within {desk.settings.TURN_SECONDS:g} s", None)
+        return _abort(context, record, MODEL_FAULT, f"no answer within {context.settings.TURN_SECONDS:g} s", None)
     except Exception as error:
         log.exception("a player broke", match=record.id, model=spec.name)
-        return _abort(desk, record, OUR_FAULT, f"{type(error).__name__}: {error}", None)
-    pause = reading_delay(record, text, desk.settings) - (time.monotonic() - began)
-    _wait(desk, record, pause)
-    return _submit(desk, record, seat, text, generation)
+        return _abort(context, record, OUR_FAULT, f"{type(error).__name__}: {error}", None)
+    pause = reading_delay(record, text, context.settings) - (time.monotonic() - began)
+    _wait(context, record, pause)
+    return _submit(context, record, seat, text, generation)
 
 
-def _ask(desk: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
+def _ask(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
     """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
-    player = cast(ModelPlayer, make_player(spec, desk.settings.home))
+    player = cast(ModelPlayer, make_player(spec, context.settings.home))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
-    call = desk.call(player.reply(record.match.view(seat), prompt, refused, record.turn_seed))
+    call = context.call(player.reply(record.match.view(seat), prompt, refused, record.turn_seed))
     try:
         while True:
             try:
-                return call.result(timeout=desk.settings.TURN_LEASE / 3)
+                return call.result(timeout=context.settings.TURN_LEASE / 3)
             except concurrent.futures.TimeoutError:
                 if call.done():
                     raise
-                _renew_lease(desk, record.id)
+                _renew_lease(context, record.id)
     finally:
         call.cancel()
 
 
-def _wait(desk: WorkerContext, record: StoredMatch, seconds: float) -> None:
+def _wait(context: WorkerContext, record: StoredMatch, seconds: float) -> None:
     """Sleep, and hold the lease meanwhile."""
-    beat = desk.settings.TURN_LEASE / 3
+    beat = context.settings.TURN_LEASE / 3
     while seconds > 0:
         time.sleep(min(seconds, beat))
         seconds -= beat
         if seconds > 0:
-            _renew_lease(desk, record.id)
+            _renew_lease(context, record.id)
 
 
 def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
@@ -152,21 +152,21 @@ def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
 
 
 def _submit(
-    desk: WorkerContext, record: StoredMatch, seat: int, text: str, generation: Generation | None
+    context: WorkerContext, record: StoredMatch, seat: int, text: str, generation: Generation | None
 ) -> StoredMatch:
     attempt = len(record.match.refused)
     ply = record.match.ply
 
     def store(session: Session) -> live.Receipt:
-        _claim(session, desk, record, seat, generation)
+        _claim(session, context, record, seat, generation)
         submission = live.Submission(record.id, seat, text, f"model-{ply}-{attempt}", ply)
         receipt = live.submit(session, submission, instant=False)
         if receipt.record.model_to_move:  # another attempt, or a match of two models: keep the lease
-            session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**_lease_values(desk)))
+            session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**_lease_values(context)))
         return receipt
 
     # The answer has cost time and money: it waits for a database that is away or has no room.
-    receipt = insist(desk.database, store, desk.settings.TURN_SECONDS)
+    receipt = insist(context.database, store, context.settings.TURN_SECONDS)
     if not receipt.answer.ok:
         refused = [logged.event for logged in receipt.new if isinstance(logged.event, Violated)]
         log.info("a model's move was refused", match=record.id, reasons=[violated.reason for violated in refused])
@@ -174,19 +174,19 @@ def _submit(
 
 
 def _abort(
-    desk: WorkerContext, record: StoredMatch, fault: str, detail: str, generation: Generation | None
+    context: WorkerContext, record: StoredMatch, fault: str, detail: str, generation: Generation | None
 ) -> StoredMatch:
     seat = cast(int, record.match.to_move)
-    with writing(desk.database) as session:
-        _claim(session, desk, record, seat, generation)
+    with writing(context.database) as session:
+        _claim(session, context, record, seat, generation)
         return live.abort(session, load(session, record.id, lock=True), fault, seat, detail)
 
 
 def _claim(
-    session: Session, desk: WorkerContext, record: StoredMatch, seat: int, generation: Generation | None
+    session: Session, context: WorkerContext, record: StoredMatch, seat: int, generation: Generation | None
 ) -> None:
     """Begin to write what came of a turn: make sure that it is still ours, and keep the call behind it."""
-    _guard(session.execute(_holding(desk, record.id).values(lease_owner=desk.owner)))
+    _guard(session.execute(_holding(context, record.id).values(lease_owner=context.owner)))
     if generation is not None:
         insert_generations(session, [generation_row(record, seat, generation)])
 
@@ -194,13 +194,13 @@ def _claim(
 # ---- The lease ---------------------------------------------------------------
 
 
-def _take_lease(desk: WorkerContext, match_id: str) -> bool:
+def _take_lease(context: WorkerContext, match_id: str) -> bool:
     """One conditional UPDATE. A turn that has cost too many workers is ended instead."""
-    with writing(desk.database) as session:
+    with writing(context.database) as session:
         taken = session.execute(
             update(MatchRow)
             .where(MatchRow.id == match_id, turn_is_free(datetime.now(UTC)))
-            .values(**_lease_values(desk), lease_count=MatchRow.lease_count + 1)
+            .values(**_lease_values(context), lease_count=MatchRow.lease_count + 1)
         )
         if _rows(taken) == 0:
             return False
@@ -209,33 +209,33 @@ def _take_lease(desk: WorkerContext, match_id: str) -> bool:
             record = load(session, match_id, lock=True)
             live.abort(session, record, OUR_FAULT, record.match.to_move, f"{MOST_LEASES} workers died at this turn")
     if count > MOST_LEASES:
-        desk.notify(match_id, False)
+        context.notify(match_id, False)
         return False
     return True
 
 
-def _renew_lease(desk: WorkerContext, match_id: str) -> None:
-    with writing(desk.database) as session:
-        _guard(session.execute(_holding(desk, match_id).values(**_lease_values(desk))))
+def _renew_lease(context: WorkerContext, match_id: str) -> None:
+    with writing(context.database) as session:
+        _guard(session.execute(_holding(context, match_id).values(**_lease_values(context))))
 
 
-def _give_back(desk: WorkerContext, match_id: str) -> None:
+def _give_back(context: WorkerContext, match_id: str) -> None:
     """Let go of a turn that could not be written down, if at least that can be; it has cost no worker's life."""
     values = {"lease_owner": None, "lease_until": None, "lease_count": MatchRow.lease_count - 1}
-    with contextlib.suppress(SQLAlchemyError), writing(desk.database) as session:
-        session.execute(_holding(desk, match_id).values(**values))
+    with contextlib.suppress(SQLAlchemyError), writing(context.database) as session:
+        session.execute(_holding(context, match_id).values(**values))
 
 
-def _holding(desk: WorkerContext, match_id: str) -> Any:
+def _holding(context: WorkerContext, match_id: str) -> Any:
     return update(MatchRow).where(
-        MatchRow.id == match_id, MatchRow.lease_owner == desk.owner, MatchRow.status == "playing"
+        MatchRow.id == match_id, MatchRow.lease_owner == context.owner, MatchRow.status == "playing"
     )
 
 
-def _lease_values(desk: WorkerContext) -> dict[str, Any]:
+def _lease_values(context: WorkerContext) -> dict[str, Any]:
     return {
-        "lease_owner": desk.owner,
-        "lease_until": datetime.now(UTC) + timedelta(seconds=desk.settings.TURN_LEASE),
+        "lease_owner": context.owner,
+        "lease_until": datetime.now(UTC) + timedelta(seconds=context.settings.TURN_LEASE),
     }
 
 

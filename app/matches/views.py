@@ -32,12 +32,12 @@ def seat_view(
         for old, entry in zip(known, view.transcript, strict=False)
     ]
     transcript += [_entry(entry, times) for entry in view.transcript[len(transcript) :]]
-    told = {} if partner is None else {"partner": partner}
+    of_partner = {} if partner is None else {"partner": partner}
     return {
         "match": match_id,
         "game": view.game,
         "role": view.role,
-        **told,
+        **of_partner,
         "status": "over" if match.over else "playing",
         "ply": view.ply,
         "to_move": view.to_move,

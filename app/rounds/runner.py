@@ -50,7 +50,7 @@ log = structlog.get_logger()
 class RoundContext:
     """What a worker plays rounds with. `owner` is a name that no other worker at the round has.
 
-    `stop` is set when the worker is to go home; `told` is called with the round's number after each transaction.
+    `stop` is set when the worker is asked to stop; `told` is called with the round's number after each transaction.
     """
 
     database: Engine
@@ -68,49 +68,49 @@ def freeze_garbage_collector() -> None:
     gc.freeze()
 
 
-def run(context: WorkerContext, round_id: int) -> None:
+def run(worker: WorkerContext, round_id: int) -> None:
     """Join in at a round, if this process has not yet, and stay until it is over."""
     with _joining:
         if round_id in _joined:
             return
         _joined.add(round_id)
-    place = RoundContext(context.database, context.settings, context.owner, context.stopping)
+    context = RoundContext(worker.database, worker.settings, worker.owner, worker.stopping)
     try:
-        asyncio.run_coroutine_threadsafe(play_round(place, round_id), context.loop).result()
+        asyncio.run_coroutine_threadsafe(play_round(context, round_id), worker.loop).result()
     finally:
         with _joining:
             _joined.discard(round_id)
 
 
-async def play_round(place: RoundContext, round_id: int) -> bool:
+async def play_round(context: RoundContext, round_id: int) -> bool:
     """Play what is free of a round until nothing is left, or the round or the worker is stopped.
 
     False if there was nothing to do. Whatever goes wrong with a model is written down on the round's row.
     """
-    worker = await asyncio.to_thread(_prepared, place, round_id)
-    if worker is None:
+    runner = await asyncio.to_thread(_prepared, context, round_id)
+    if runner is None:
         return False
-    await worker.work()
+    await runner.work()
     # Its matches are over, and what comes next in this process may need the memory.
     await asyncio.to_thread(scheduler.release_caches)
     return True
 
 
-def _prepared(place: RoundContext, round_id: int) -> "_RoundRunner | None":
-    with writing(place.database) as session:
+def _prepared(context: RoundContext, round_id: int) -> "_RoundRunner | None":
+    with writing(context.database) as session:
         if not lifecycle.begin(session, round_id):
             return None
         row = ROUND.get(session, round_id)
         plan = lifecycle.plan_of(session, row)
         try:
-            chairs = _chairs(session, row, place.settings)
+            seat_runners = _seat_runners(session, row, context.settings)
         except AppError as error:
             lifecycle.fail(session, round_id, error.message)
             return None
-        return _RoundRunner(place, round_id, plan, chairs, gives_way=row.queued)
+        return _RoundRunner(context, round_id, plan, seat_runners, gives_way=row.queued)
 
 
-def _chairs(session: Session, row: RoundRow, settings: Settings) -> tuple[SeatRunner, SeatRunner]:
+def _seat_runners(session: Session, row: RoundRow, settings: Settings) -> tuple[SeatRunner, SeatRunner]:
     """The models of a round, by its seats; one that plays against itself is waited for once."""
     patience: dict[int, OutageTimer] = {}
     made = []
@@ -127,22 +127,22 @@ class _RoundRunner:
 
     def __init__(
         self,
-        place: RoundContext,
+        context: RoundContext,
         round_id: int,
         plan: RoundPlan,
-        chairs: tuple[SeatRunner, SeatRunner],
+        seat_runners: tuple[SeatRunner, SeatRunner],
         *,
         gives_way: bool,
     ) -> None:
         """`gives_way`: whether others may need the worker, so that it does not stay while all matches are stuck."""
         self._gives_way = gives_way
         self._playing = 0  # matches
-        self._place = place
+        self._context = context
         self._round_id = round_id
         self._plan = plan
-        self._chairs = chairs
-        self._lease = place.settings.ROUND_LEASE
-        self._ledger = RoundWriter(place.database, round_id, place.owner, self._lease, place.told)
+        self._seat_runners = seat_runners
+        self._lease = context.settings.ROUND_LEASE
+        self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, context.told)
         self._begun: deque[MatchRunner] = deque()  # matches that somebody has begun
         self._new: deque[tuple[int, RangeProgress]] = deque()  # index, and the range it is of
         self._taking = asyncio.Lock()
@@ -153,9 +153,9 @@ class _RoundRunner:
 
     async def work(self) -> None:
         """Play until there is nothing left or somebody says stop, and leave everything in order."""
-        each = {chair.seat.language_model_id: chair for chair in self._chairs}.values()
-        tables = min(MOST_TABLES, sum(chair.at_once for chair in each))
-        writer = asyncio.create_task(self._ledger.write_forever())
+        each = {seat_runner.seat.language_model_id: seat_runner for seat_runner in self._seat_runners}.values()
+        tables = min(MOST_TABLES, sum(seat_runner.at_once for seat_runner in each))
+        writer = asyncio.create_task(self._writer.write_forever())
         players = [asyncio.create_task(self._play_on()) for _ in range(tables)]
         watch = asyncio.create_task(self._watch())
         everybody = asyncio.gather(*players)
@@ -166,11 +166,11 @@ class _RoundRunner:
         for result in await asyncio.gather(*players, watch, everybody, return_exceptions=True):
             self._note(result)
         try:
-            await self._ledger.close(writer, self._leave)
+            await self._writer.close(writer, self._leave)
         except Exception as error:
             self._note(error)
             await asyncio.to_thread(self._give_up)
-        self._place.told(self._round_id)
+        self._context.told(self._round_id)
 
     def _note(self, result: Any) -> None:
         """Keep what went wrong, for the round's row."""
@@ -188,7 +188,7 @@ class _RoundRunner:
         waits = self._database_away and ROUND.get(session, self._round_id).queued
         if self._problem is not None and not waits:
             lifecycle.fail(session, self._round_id, self._problem)
-        ranges.release(session, self._round_id, self._place.owner)
+        ranges.release(session, self._round_id, self._context.owner)
         if self._away is not None:
             patience, model_id = self._away.patience, self._away.seat.language_model_id
             # The last try comes when the patience has run out, and not a pause later.
@@ -200,7 +200,7 @@ class _RoundRunner:
 
     def _give_up(self) -> None:
         """Say why nothing could be written, if at least that can be."""
-        with contextlib.suppress(SQLAlchemyError), writing(self._place.database) as session:
+        with contextlib.suppress(SQLAlchemyError), writing(self._context.database) as session:
             self._leave(session)
 
     # ---- Matches ---------------------------------------------------------------
@@ -209,7 +209,7 @@ class _RoundRunner:
         """Play one match after the other."""
         while (table := await self._next()) is not None:
             self._playing += 1
-            await selfplay.play(table, self._ledger.tell)
+            await selfplay.play(table, self._writer.tell)
             self._playing -= 1
             await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
 
@@ -227,30 +227,30 @@ class _RoundRunner:
                     continue
                 planned = setup(self._plan, index)
                 table = selfplay.begin(self._plan.game, planned.config, planned.seed, self._seated(planned), index)
-                self._ledger.seat(table, account)
+                self._writer.seat(table, account)
                 return table
         return None
 
     async def _take(self) -> None:
         """Take a free range, or wait a moment while others play all that is left."""
-        in_hand = self._ledger.in_hand
-        taken, left = await self._ledger.in_thread(lambda session: self._look(session, in_hand))
+        in_hand = self._writer.in_hand
+        taken, left = await self._writer.in_thread(lambda session: self._look(session, in_hand))
         if taken is None:
             self._over = not left
             if left:
-                await self._ledger.written(GLANCE)
+                await self._writer.written(GLANCE)
             return
         begun, over = await asyncio.to_thread(self._stored, taken)
         todo = [index for index in range(taken.start, taken.stop) if index not in over]
-        account = self._ledger.open(taken.start, len(todo))
+        account = self._writer.open(taken.start, len(todo))
         for table in begun:
-            self._ledger.seat(table, account)
+            self._writer.seat(table, account)
         known = {table.index for table in begun}
         self._begun.extend(begun)
         self._new.extend((index, account) for index in todo if index not in known)
 
     def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[LeasedRange | None, bool]:
-        taken = ranges.take(session, self._round_id, self._place.owner, self._lease, in_hand)
+        taken = ranges.take(session, self._round_id, self._context.owner, self._lease, in_hand)
         if taken is not None and taken.leases >= ranges.MOST_LEASES:
             raise RoundBlocked(
                 f"{taken.leases} workers died at the matches {taken.start} to {taken.stop - 1}; `flask round resume`"
@@ -260,24 +260,24 @@ class _RoundRunner:
 
     def _stored(self, taken: LeasedRange) -> tuple[list[MatchRunner], set[int]]:
         """The matches of a range that were begun, and the indices of those that are over."""
-        with reading(self._place.database) as session:
+        with reading(self._context.database) as session:
             rows = session.execute(
-                select(MatchRow.id, MatchRow.index.label("place"), MatchRow.status).where(
+                select(MatchRow.id, MatchRow.index.label("number"), MatchRow.status).where(
                     MatchRow.round_id == self._round_id, MatchRow.index >= taken.start, MatchRow.index < taken.stop
                 )
             ).all()
-            tables = [self._again(session, row.id, row.place) for row in rows if row.status != "over"]
-        return tables, {row.place for row in rows if row.status == "over"}
+            tables = [self._again(session, row.id, row.number) for row in rows if row.status != "over"]
+        return tables, {row.number for row in rows if row.status == "over"}
 
     def _again(self, session: Session, match_id: str, index: int) -> MatchRunner:
         """The table of a match that was begun, with its models sampled as the round says."""
-        chairs = self._seated(setup(self._plan, index))
-        record = replace(load(session, match_id), seats=(chairs[0].seat, chairs[1].seat))
-        return MatchRunner(index, record, chairs, len(record.log), _tokens(session, record))
+        seat_runners = self._seated(setup(self._plan, index))
+        record = replace(load(session, match_id), seats=(seat_runners[0].seat, seat_runners[1].seat))
+        return MatchRunner(index, record, seat_runners, len(record.log), _tokens(session, record))
 
     def _seated(self, planned: MatchSetup) -> tuple[SeatRunner, SeatRunner]:
-        """The chairs of a match, by its own seats."""
-        return (self._chairs[1], self._chairs[0]) if planned.swapped else self._chairs
+        """What runs the seats of a match, by its own seats."""
+        return (self._seat_runners[1], self._seat_runners[0]) if planned.swapped else self._seat_runners
 
     # ---- Looking after ---------------------------------------------------------
 
@@ -287,9 +287,9 @@ class _RoundRunner:
         loop = asyncio.get_running_loop()
         while True:
             if loop.time() >= until:
-                await self._ledger.renew()
+                await self._writer.renew()
                 until = loop.time() + self._lease / 3
-            if self._place.stop.is_set() or not await asyncio.to_thread(self._goes_on):
+            if self._context.stop.is_set() or not await asyncio.to_thread(self._goes_on):
                 return
             self._away = self._stuck()
             if self._away is not None:
@@ -300,25 +300,32 @@ class _RoundRunner:
         """The model that gives no answer, where no match can go on without it and others may need the worker."""
         if not self._gives_way or not self._playing:
             return None
-        stuck = set().union(*(chair.patience.stuck for chair in self._chairs))
+        stuck = set().union(*(seat_runner.patience.stuck for seat_runner in self._seat_runners))
         if len(stuck) < self._playing:
             return None
-        away = max(self._chairs, key=lambda chair: chair.patience.away)
+        away = max(self._seat_runners, key=lambda seat_runner: seat_runner.patience.away)
         return away if away.patience.away >= HOLD else None
 
     def _goes_on(self) -> bool:
         """Whether the round is still to be played. Says on its row what it waits for."""
         try:
-            with reading(self._place.database) as session:
+            with reading(self._context.database) as session:
                 row = session.execute(
                     select(RoundRow.status, RoundRow.error).where(RoundRow.id == self._round_id)
                 ).one()
-            waits_for = next((chair.patience.waits_for for chair in self._chairs if chair.patience.waits_for), None)
+            waits_for = next(
+                (
+                    seat_runner.patience.waits_for
+                    for seat_runner in self._seat_runners
+                    if seat_runner.patience.waits_for
+                ),
+                None,
+            )
             if row.status == states.RUNNING and row.error != waits_for:
-                with writing(self._place.database) as session:
+                with writing(self._context.database) as session:
                     lifecycle.store_waiting_reason(session, self._round_id, waits_for)
         except OperationalError:
-            return True  # the database is away; the ledger decides for how long that may be
+            return True  # the database is away; the writer decides for how long that may be
         return row.status in states.OPEN
 
 

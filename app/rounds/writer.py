@@ -82,7 +82,7 @@ class RoundWriter:
         self._room.set()
         self._wrote = asyncio.Event()
         self._closing = False
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="round writer")
 
     # ---- Ranges ----------------------------------------------------------------
 

@@ -26,9 +26,9 @@ def create_match() -> tuple[Response, int]:
         body = request.get_json(silent=True)
     except RecursionError:
         raise Invalid("body", expected="a JSON object", got=Verbatim("one nested too deeply")) from None
-    wish, chosen = _read_wish(body), settings()
-    check_guest_config(wish)
-    record = write(lambda session: start_guest_match(session, chosen, wish))
+    wanted, chosen = _read_request(body), settings()
+    check_guest_config(wanted)
+    record = write(lambda session: start_guest_match(session, chosen, wanted))
     if record.model_to_move:
         enqueue_turn(settings().broker_url, record.id)
     ticket = tickets.issue(settings(), record.id, person_in(record))
@@ -36,7 +36,7 @@ def create_match() -> tuple[Response, int]:
     return jsonify(match=record.id, ticket=ticket, url=url), 201
 
 
-def _read_wish(body: Any) -> GuestMatchRequest:
+def _read_request(body: Any) -> GuestMatchRequest:
     if not isinstance(body, dict):
         raise AppError("body: expected a JSON object {game, config?, opponent, role?}", code=Invalid.code)
     unknown = sorted(set(body) - _FIELDS)

@@ -25,12 +25,12 @@ guest_limit: dict[str, Any] = {
 }
 
 
-def check_guest_config(wish: GuestMatchRequest) -> None:
+def check_guest_config(request: GuestMatchRequest) -> None:
     """Raises NotAllowed where a guest fixes what the match is to draw, and the server does not take that from guests.
 
     Whoever chooses the word knows it, and whoever chooses the values knows the partner's.
     """
-    fixed = [name for name in find_game(wish.game).material if wish.config.get(name) is not None]
+    fixed = [name for name in find_game(request.game).material if request.config.get(name) is not None]
     if fixed and not settings().GUEST_CONFIG:
         raise NotAllowed(
             f"config: expected no {' and no '.join(fixed)} from a guest, because each match draws its own, got"

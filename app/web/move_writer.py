@@ -85,7 +85,7 @@ class MoveWriter:
             self._engine = create_engine(self._url, poolclass=StaticPool, **_thread_arguments(self._url))
         submissions = [waiting.submission for waiting in batch]
         began = time.monotonic()
-        told = False
+        warned = False
         while True:
             try:
                 results = self._committed(submissions)
@@ -96,9 +96,9 @@ class MoveWriter:
                 if not away:
                     log.exception("a group of moves was not committed", moves=len(batch))
                     return [error] * len(batch)
-                if not told:
+                if not warned:
                     log.warning("the database is away, moves wait", moves=len(batch), error=reason_of(error))
-                    told = True
+                    warned = True
                 if is_full(error) or time.monotonic() - began > MOST_SECONDS_AWAY:
                     return [Unavailable("The database does not answer. Please send it again.")] * len(batch)
                 time.sleep(_BETWEEN)

@@ -60,23 +60,23 @@ def _read(text: str, counts: Counts) -> Utterance:
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     plain = plain.lower().replace("’", "'").replace("`", "'").removeprefix("[message]").strip()
     words = vocabulary.TOKEN.findall(plain)
-    ear = ClaimParser(counts)
-    ear.hear(plain, words)
-    first, second, third = ear.heard
+    parser = ClaimParser(counts)
+    parser.hear(plain, words)
+    first, second, third = parser.heard
     return Utterance(
         share=(first, second, third),
-        rest=ear.rest,
-        took=ear.took or (ear.kept and not ear.gave),
-        gave=ear.gave,
-        owned=ear.owned,
+        rest=parser.rest,
+        took=parser.took or (parser.kept and not parser.gave),
+        gave=parser.gave,
+        owned=parser.owned,
         answer=_answer(plain, words),
         adds=not vocabulary.MORE.isdisjoint(words) or _has(plain, vocabulary.MORE_PHRASES),
         final=_has(plain, vocabulary.FINAL),
         asks="?" in plain,
-        high=tuple(sorted(ear.high - ear.low)),
-        low=tuple(sorted(ear.low)),
-        values=tuple(sorted(ear.values.items())),
-        excess=None if ear.values else _excess(words, counts),
+        high=tuple(sorted(parser.high - parser.low)),
+        low=tuple(sorted(parser.low)),
+        values=tuple(sorted(parser.values.items())),
+        excess=None if parser.values else _excess(words, counts),
     )
 
 

@@ -49,7 +49,7 @@ def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str
 
 
 def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> str:
-    """An answer to a wish for more of an item than there is."""
+    """An answer to a claim to more of an item than there is."""
     count, name = counts[item], ITEMS[item]
     there = f"there is only one {name}" if count == 1 else f"there are only {phrases.NUMBERS[count]} {name}s"
     return _with_split(there + ". {}", mine, counts, rng)

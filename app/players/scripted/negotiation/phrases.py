@@ -69,7 +69,7 @@ def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str
 
 
 def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> str:
-    """An answer to a wish for more of an item than there is: how many there are, and an offer."""
+    """An answer to a claim to more of an item than there is: how many there are, and an offer."""
     count, name = counts[item], ITEMS[item]
     there = f"there is only one {name}" if count == 1 else f"there are only {NUMBERS[count]} {name}s"
     return f"{rng.choice(_SORRY)} {there} on the table. {rng.choice(_HOW_ABOUT)} {split(mine, counts, rng)}?"
