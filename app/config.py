@@ -21,6 +21,7 @@ from app.errors import Invalid, Verbatim, shown
 ROOT = Path(__file__).resolve().parent.parent
 TRANSLATIONS = ROOT / "translations"
 ENGLISH = "en"  # the language that the code is written in
+QUEUES = ("turns", "batch", "train")
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
 
 
@@ -84,6 +85,9 @@ class Settings(BaseSettings):
         10, ge=0, description="US dollars above which the page asks before it starts rounds; 0: it does not ask."
     )
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
+    WORKER_QUEUES: str = Field(
+        "", description="Queues whose workers the supervisor starts, with commas between; empty: all."
+    )
     UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
     OPEN_MATCH_HOURS: float = Field(
         48, ge=0, description="Hours after its last move at which an open match of a person ends; 0: never."
@@ -131,6 +135,13 @@ class Settings(BaseSettings):
         if set(_listed(languages)) - set(known_languages()):
             raise ValueError(f"expected some of {', '.join(known_languages())}, with commas between")
         return languages
+
+    @field_validator("WORKER_QUEUES")
+    @classmethod
+    def _known_queues(cls, queues: str) -> str:
+        if set(_listed(queues)) - set(QUEUES):
+            raise ValueError(f"expected some of {', '.join(QUEUES)}, with commas between")
+        return queues
 
     @cached_property
     def home(self) -> Path:
@@ -180,6 +191,11 @@ class Settings(BaseSettings):
     def key_variables(self) -> tuple[str, ...]:
         """KEY_VARIABLES, one by one."""
         return _listed(self.KEY_VARIABLES)
+
+    @property
+    def worker_queues(self) -> tuple[str, ...]:
+        """The queues whose workers the supervisor starts."""
+        return _listed(self.WORKER_QUEUES) or QUEUES
 
     @cached_property
     def languages(self) -> tuple[str, ...]:

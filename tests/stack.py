@@ -87,6 +87,9 @@ def readable_by_others(home: Path) -> list[Path]:
     return found
 
 
+TURNS_ALONE = {"WORKER_QUEUES": "turns"}  # for what plays no rounds and trains nothing: a worker takes 1.4 s to load
+
+
 class Stack:
     """A supervisor and its children. `env` is laid over the environment, which names no services."""
 

@@ -23,7 +23,7 @@ from typing import IO
 
 from dotenv import dotenv_values
 
-from app.config import ROOT, Settings, load_settings
+from app.config import QUEUES, ROOT, Settings, load_settings
 from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid, Verbatim
 from workers import broker
@@ -216,11 +216,10 @@ def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
     nice = ["nice", "-n", str(settings.WORK_NICENESS)]
     batch = [*nice, *celery, "-n", "batch@%h", "-Q", "batch", "-c", str(settings.ROUND_THREADS)]
     train = [*nice, *celery, "-n", "train@%h", "-Q", "train", "-c", "1"]
+    workers = zip(QUEUES, (turns, batch, train), strict=True)
     found = [
         Program("web", gunicorn, fds=(listener, gate)),
-        Program("turns", turns),
-        Program("batch", batch),
-        Program("train", train),
+        *(Program(queue, command) for queue, command in workers if queue in settings.worker_queues),
         Program("upkeep", [*python, "workers.upkeep"]),
     ]
     if not settings.REDIS_URL:

@@ -22,7 +22,7 @@ from tests.browser.steps import (
     wait_for_turn,
 )
 from tests.browser.visitor import Visitor
-from tests.stack import Stack
+from tests.stack import TURNS_ALONE, Stack
 from tests.tables import ASKED, database, moves_of, negotiation, taboo
 
 NO_LINE = r"ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_|WebSocket connection to .* failed"
@@ -195,7 +195,7 @@ def test_what_happened_while_the_line_was_lost_is_shown_when_it_is_back(parlor: 
 def test_the_partner_is_seen_typing_where_answers_take_their_time(
     stack: Callable[..., Stack], visitor: Visitor
 ) -> None:
-    parlor = stack({"READING_WORDS_PER_MINUTE": "1200", "LONGEST_DELAY": "1.5", "GUEST_MATCHES_PER_MINUTE": "0"})
+    parlor = stack({"READING_WORDS_PER_MINUTE": "1200", "LONGEST_DELAY": "1.5", **TURNS_ALONE})
     table = negotiation(parlor)
     page = visitor.open(table.url)
     wait_for_turn(page)

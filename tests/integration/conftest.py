@@ -20,7 +20,7 @@ from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.web import form_writes
 from tests.shell import Finished, Shell
-from tests.stack import PATIENCE, Stack, new_home, running_parlor
+from tests.stack import PATIENCE, TURNS_ALONE, Stack, new_home, running_parlor
 from tests.stub_openai import KEY, StubServer
 
 
@@ -138,7 +138,7 @@ def stub() -> Iterator[StubServer]:
 @pytest.fixture(scope="module")
 def parlor() -> Iterator[Stack]:
     """A running Parlor on SQLite, one for all tests of a file. Guests start as many matches there as they like."""
-    with running_parlor(GUEST_MATCHES_PER_MINUTE="0") as running:
+    with running_parlor(GUEST_MATCHES_PER_MINUTE="0", **TURNS_ALONE) as running:
         yield running
 
 

@@ -19,7 +19,7 @@ from app.matches.sweep import overdue_matches
 from app.models import EventRow, MatchRow, RoundRange, RoundRow
 from tests.participant import Participant
 from tests.rounds import make_round
-from tests.stack import Stack, wait_until
+from tests.stack import TURNS_ALONE, Stack, wait_until
 from tests.tables import database, taboo
 from workers.upkeep import look_after
 
@@ -193,7 +193,7 @@ def test_guests_have_the_clocks_of_the_settings(app: Flask, engine: Engine) -> N
 
 def test_a_deadline_outlives_whatever_is_killed(stack: Callable[..., Stack]) -> None:
     turn = 16  # seconds, of which a busy machine may take half for what comes before the kills
-    env = {"TURN_CLOCK": str(turn), "UPKEEP_EVERY": "0.5", "READING_WORDS_PER_MINUTE": "0"}
+    env = {"TURN_CLOCK": str(turn), "UPKEEP_EVERY": "0.5", "READING_WORDS_PER_MINUTE": "0", **TURNS_ALONE}
     parlor = stack(env)
     table = taboo(parlor, "attacker")
     with Participant(table) as person:

@@ -16,7 +16,7 @@ from sqlalchemy.engine import make_url
 
 from app.extensions import db
 from tests.participant import Participant, Refused, request
-from tests.stack import Stack, free_port, wait_until
+from tests.stack import TURNS_ALONE, Stack, free_port, wait_until
 from tests.tables import taboo
 
 
@@ -82,7 +82,7 @@ def status(url: str) -> tuple[int, str, str | None]:
 
 def test_postgresql_goes_and_comes_back(stack: Callable[..., Stack], forwarder: tuple[Forwarder, str]) -> None:
     way, url = forwarder
-    parlor = stack({"DATABASE_URL": url, "GUEST_MATCHES_PER_MINUTE": "0"})
+    parlor = stack({"DATABASE_URL": url, "GUEST_MATCHES_PER_MINUTE": "0", **TURNS_ALONE})
     log = parlor.home / "logs" / "web.log"
     table, other = taboo(parlor, "attacker"), taboo(parlor, "attacker")
     with Participant(table) as person, ThreadPoolExecutor(1) as pool:

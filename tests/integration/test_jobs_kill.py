@@ -20,7 +20,7 @@ from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, model
 from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until
 from tests.tables import database, settings_of
 
-ENV = {"TRAIN_LEASE": "1.5", "UPKEEP_EVERY": "0.4"}
+ENV = {"TRAIN_LEASE": "1.5", "UPKEEP_EVERY": "0.4", "WORKER_QUEUES": "train"}
 FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
 
 

@@ -13,7 +13,7 @@ from app.config import load_settings
 from app.web import tickets
 from tests.another_web import another_web
 from tests.participant import JSON, Participant, Refused, Table, request
-from tests.stack import Stack, running_parlor
+from tests.stack import TURNS_ALONE, Stack, running_parlor
 from tests.stub_openai import Reply, StubServer
 from tests.tables import ASKED, add_model, negotiation, settings_of, taboo, two_people
 
@@ -36,7 +36,7 @@ def stub() -> Iterator[StubServer]:
 @pytest.fixture(scope="module")
 def parlor(stub: StubServer) -> Iterator[Stack]:
     """One Parlor for all of these tests, in which an API model and the scripted partner play."""
-    with running_parlor(GUEST_MATCHES_PER_MINUTE="0") as running:
+    with running_parlor(GUEST_MATCHES_PER_MINUTE="0", **TURNS_ALONE) as running:
         add_model(running, stub.url, MODEL, "stub-negotiator", LABEL)
         add_model(running, stub.url, "slow", "slow", "Partner Green")
         yield running

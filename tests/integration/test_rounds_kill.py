@@ -28,7 +28,7 @@ from tests.stub_openai import Reply, StubServer
 from tests.tables import database, settings_of
 
 MATCHES = 300
-ENV = {"ROUND_LEASE": "4", "UPKEEP_EVERY": "0.4"}
+ENV = {"ROUND_LEASE": "4", "UPKEEP_EVERY": "0.4", "WORKER_QUEUES": "batch"}
 SLOW, QUICK = "slow", "quick"
 FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
 

@@ -16,7 +16,7 @@ import pytest
 from app.cli import checks
 from app.cli.checks import OK
 from app.errors import Conflict
-from tests.stack import PATIENCE, ROOT, Stack, alive, running_parlor, wait_until
+from tests.stack import PATIENCE, ROOT, TURNS_ALONE, Stack, alive, running_parlor, wait_until
 from tests.tables import database, settings_of
 from workers import managed_process as children
 from workers.managed_process import ManagedProcess, Program, end_leftover
@@ -55,13 +55,21 @@ def test_a_start_prints_where_to_go_and_keeps_its_folders_private(parlor: Stack)
     assert {path.stem for path in (home / "logs").glob("*.log")} == set(CHILDREN)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "env", "children"),
+    [
+        (signal.SIGINT, {}, CHILDREN),
+        (signal.SIGTERM, TURNS_ALONE, ("broker", "web", "turns", "upkeep")),
+        (signal.SIGHUP, TURNS_ALONE, ("broker", "web", "turns", "upkeep")),
+    ],
+)
 def test_a_request_to_stop_ends_everything_that_was_started(
-    stack: Callable[..., Stack], home: Path, number: signal.Signals
+    stack: Callable[..., Stack], home: Path, number: signal.Signals, env: dict[str, str], children: tuple[str, ...]
 ) -> None:
-    parlor = stack()
+    parlor = stack(env)
+    assert {path.stem for path in (home / "run").glob("*.pid")} == set(children)
     family = parlor.family()
-    assert len(family) > len(CHILDREN)
+    assert len(family) > len(children)
     assert parlor.stop(number) == 0
     assert "killed" not in parlor.output()  # each ended in good order
     assert [pid for pid in family if alive(pid)] == []
@@ -103,7 +111,7 @@ def test_a_request_made_while_the_web_process_is_away_is_answered_by_the_next_on
 
 
 def test_who_comes_before_the_database_is_ready_waits_for_a_whole_page(stack: Callable[..., Stack], home: Path) -> None:
-    parlor = stack(wait=False)
+    parlor = stack(TURNS_ALONE, wait=False)
     wait_until(lambda: (home / "run" / "web.pid").exists(), "the web process")
     assert "Parlor" in parlor.get("/", timeout=PATIENCE)
     parlor.wait_until_ready()
@@ -114,7 +122,7 @@ def test_a_start_after_the_supervisor_was_killed_finds_nothing_in_its_way(stack:
     family = first.family()
     os.kill(first.process.pid, signal.SIGKILL)
     first.process.wait()
-    second = stack({"PORT": first.env["PORT"]})
+    second = stack({"PORT": first.env["PORT"], **TURNS_ALONE})
     assert second.healthy()
     assert [pid for pid in family if alive(pid)] == []
 
