@@ -6,6 +6,7 @@
 import atexit
 import faulthandler
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -41,6 +42,10 @@ os.environ |= {"TEST_DATABASE_URL": TEST_DATABASE_URL, "TEST_REDIS_URL": TEST_RE
 Settings.model_config["env_file"] = None
 atexit.register(shutil.rmtree, _home_of_all, ignore_errors=True)
 
+# What is killed at random, and when, follows from it; the processes of `pytest -n` inherit it.
+CHAOS_SEED = os.environ.setdefault("CHAOS_SEED", secrets.token_hex(4))
+_SEEDED = ("tests/integration/test_chaos.py", "tests/integration/test_rounds_kill.py")
+
 # A shell's background job ignores these two, and so would every process that a test starts and wants to interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -67,6 +72,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the seed of the tests that kill at random, passed or failed, where any was run."""
+    reports = [each for name in ("passed", "failed") for each in terminalreporter.stats.get(name, ())]
+    if any(each.nodeid.startswith(_SEEDED) for each in reports):
+        terminalreporter.write_line(f"What was killed at random was drawn with CHAOS_SEED={CHAOS_SEED}.")
 
 
 @pytest.hookimpl(optionalhook=True)

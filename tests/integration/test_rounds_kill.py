@@ -20,9 +20,10 @@ from app.extensions import reading, writing
 from app.jobs import states
 from app.models import RoundRange, RoundRow
 from app.rounds.job import ROUND
-from tests.conftest import service
+from tests.conftest import CHAOS_SEED, service
 from tests.rounds import add_models, check, facts, haggler, make_round, row_of
 from tests.services import emptied_redis, new_database, redis_of
+from tests.shell import Shell
 from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until, worker
 from tests.stub_openai import Reply, StubServer
 from tests.tables import database, settings_of
@@ -99,7 +100,7 @@ def test_a_worker_that_is_asked_to_stop_gives_its_part_back_before_it_ends(runni
 def test_a_round_outlives_its_workers_and_ends_as_if_nothing_had_happened(
     running: Stack, undisturbed: list[object]
 ) -> None:
-    rng = random.Random(os.getpid())
+    rng = random.Random(CHAOS_SEED)
     with database(running) as engine, another_worker(running, "batch") as second:
         round_id = sleep_beyond_its_lease(running, engine, second.pid)
         for kill in range(4):
@@ -160,21 +161,10 @@ def test_rounds_whose_models_are_away_keep_no_worker_from_a_healthy_one(running:
                 ROUND.cancel(session, number)
 
 
-def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubServer) -> None:
-    add = [
-        "model",
-        "add-api",
-        SLOW,
-        "--model",
-        SLOW,
-        "--base-url",
-        stub.url,
-        "--key-env",
-        "",
-        "--option",
-        "in_flight=3",
-    ]
-    subprocess.run([*FLASK, *add], cwd=ROOT, env=env_of(home), check=True, capture_output=True)
+def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubServer, shell: Shell) -> None:
+    api = ("--model", SLOW, "--base-url", stub.url, "--key-env", "", "--option", "in_flight=3")
+    add = ("model", "add-api", SLOW, *api)
+    assert shell.flask(add, env=env_of(home)).exit_code == 0
     run = ["round", "run", "negotiation", "--models", SLOW, "--matches", "60", "--seed", "5", "--json"]
     first = subprocess.Popen([*FLASK, *run], cwd=ROOT, env=env_of(home), stdout=subprocess.PIPE)
     engine = database_of(home)
@@ -183,14 +173,14 @@ def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubS
     first.wait()
     assert finished(engine) < 60
     time.sleep(float(ENV["ROUND_LEASE"]))
-    assert "interrupted" in flask(home, "round", "list").stdout
-    second = flask(home, "round", "resume", "1", "--json")
-    assert second.returncode == 0, second.stderr
+    assert "interrupted" in shell.flask(("round", "list"), env=env_of(home)).stdout
+    second = shell.flask(("round", "resume", 1, "--json"), env=env_of(home))
+    assert second.exit_code == 0, second.stderr
     assert json.loads(second.stdout)["status"] == "done"
     check(engine, 1, 60)
 
 
-def test_ctrl_c_leaves_a_round_that_can_be_resumed_and_says_how(home: Path) -> None:
+def test_ctrl_c_leaves_a_round_that_can_be_resumed_and_says_how(home: Path, shell: Shell) -> None:
     run = ["round", "run", "negotiation", "--models", "scripted", "scripted", "--matches", "20000"]
     first = subprocess.Popen([*FLASK, *run], cwd=ROOT, env=env_of(home), stderr=subprocess.PIPE, text=True)
     engine = database_of(home)
@@ -199,7 +189,7 @@ def test_ctrl_c_leaves_a_round_that_can_be_resumed_and_says_how(home: Path) -> N
     _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
     assert said.strip().endswith("of 20000 matches of round 1 are over; `flask round resume 1` plays the rest.")
-    assert "Round 1 is cancelled" in flask(home, "round", "cancel", "1").stdout
+    assert "Round 1 is cancelled" in shell.flask(("round", "cancel", 1), env=env_of(home)).stdout
 
 
 def database_of(home: Path) -> Engine:
@@ -215,7 +205,3 @@ def finished(engine: Engine) -> int:
 
 def env_of(home: Path) -> dict[str, str]:
     return {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": "", "REDIS_URL": "", **ENV}
-
-
-def flask(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*FLASK, *arguments], cwd=ROOT, env=env_of(home), capture_output=True, text=True)
