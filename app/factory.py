@@ -14,6 +14,7 @@ from app.web import admin, api, auth, errors, language, moves, play, sockets, wa
 from app.web.connections import ConnectionLimits, library_logger
 from app.web.extensions import csrf, limiter, login, socketio
 from app.web.packets import TextPacket
+from app.web.socket_manager import SocketManager
 
 _POLICY = {
     "default-src": "'none'",
@@ -87,6 +88,7 @@ def _extensions(app: Flask, settings: Settings) -> None:
         async_mode="gevent",
         async_handlers=False,
         serializer=TextPacket,
+        client_manager=SocketManager(),
         logger=library_logger(),
         engineio_logger=library_logger(),
         max_http_buffer_size=1_000_000,

@@ -187,7 +187,7 @@ def _remove_some(session: Session, round_id: int) -> int:
 
 def _insert(session: Session, round_id: int, batch: Sequence[ImportedMatch], player: str, now: datetime) -> None:
     begun = [
-        store.NewRoundMatch(_record(match, player, now), IMPORT, round_id, match.index, match.tokens) for match in batch
+        store.NewMatch(_record(match, player, now), IMPORT, round_id, match.index, match.tokens) for match in batch
     ]
     store.insert_matches(session, begun)
     facts = [

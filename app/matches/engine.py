@@ -123,8 +123,11 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
     return advance(match, seat, text, by_model=by_model)[0]
 
 
-def advance(match: Match, seat: int, text: str, *, by_model: bool = False) -> tuple[list[LogEvent], Match]:
-    """The events of a `step`, and the match after them."""
+def advance(match: Match, seat: int, text: str | None, *, by_model: bool = False) -> tuple[list[LogEvent], Match]:
+    """The events of a `step`, or of resigning where there is no text, and the match after them."""
+    if text is None:
+        resigned = resign(match, seat)
+        return resigned, applied(match, resigned)
     if seat != match.to_move:
         raise Invalid("move", expected=f"seat {match.to_move} to move", got=Verbatim(f"seat {seat}"))
     move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)

@@ -5,7 +5,7 @@ People, language models and scripts meet at `submit`: check, step, append. It ru
 """
 
 import random
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,8 +20,8 @@ from app.extensions import came_second, writing
 from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
-from app.matches.events import LogEvent, Violated
-from app.matches.store import append, insert_match
+from app.matches.events import Violated
+from app.matches.store import NewMatch, append, insert_matches
 from app.matches.stored import MODEL, LoggedEvent, StoredMatch, StoredSeat, load, opened, turn_seed
 from app.models import MatchRow
 from app.players import make_player
@@ -58,11 +58,19 @@ _TOO_LATE = MoveReply(code="over", message="The time ran out before this arrived
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What came of a submission: the answer, the match as it is now, and the events that were added."""
+    """What came of a submission: the answer, the match after each step of it, and the events that were added.
+
+    The first step is the submission's own, scripted players' answers follow; with nothing new it is the match as it is.
+    """
 
     answer: MoveReply
-    record: StoredMatch
+    steps: tuple[StoredMatch, ...]
     new: tuple[LoggedEvent, ...] = ()
+
+    @property
+    def record(self) -> StoredMatch:
+        """The match as it is now."""
+        return self.steps[-1]
 
 
 def create(
@@ -88,8 +96,8 @@ def create(
         start_key = None if existing is not None else start_key
     record = opened(game, config, seats, seed, clocks)
     if instant:
-        record = _scripted_moves(record, record.log[0].at)
-    insert_match(session, record, source, start_key)
+        *_, record = record, *_scripted_moves(record, record.log[0].at)
+    insert_matches(session, [NewMatch(record, source, start_key=start_key)])
     return record
 
 
@@ -97,16 +105,17 @@ def decide(record: StoredMatch, submission: Submission, *, instant: bool) -> Rec
     """What a move or a resignation brings to a match as it is; nothing is written yet."""
     answer = _refusal(record, submission)
     if answer is not None:
-        return Receipt(answer, record)
-    now = datetime.now(UTC)
+        return Receipt(answer, (record,))
+    now, seat, known = datetime.now(UTC), submission.seat, len(record.log)
     if (deadline := record.deadline) is not None and deadline.passed(now):
         after = record.extended(engine.time_out(record.match, deadline.clock), now)
-        return Receipt(_TOO_LATE, after, after.log[len(record.log) :])
-    after = record.advanced(*_step(record, submission), now, submission.move_id)
-    answer = _answer(after.log[len(record.log)])
-    if instant:
-        after = _scripted_moves(after, now)
-    return Receipt(answer, after, after.log[len(record.log) :])
+        return Receipt(_TOO_LATE, (after,), after.log[known:])
+    by_model = record.seats[seat].kind == MODEL
+    own = record.advanced(
+        *engine.advance(record.match, seat, submission.text, by_model=by_model), now, submission.move_id
+    )
+    steps = (own, *_scripted_moves(own, now)) if instant else (own,)
+    return Receipt(_answer(own.log[known]), steps, steps[-1].log[known:])
 
 
 def submit(session: Session, submission: Submission, *, instant: bool) -> Receipt:
@@ -228,19 +237,11 @@ def scripted_move(record: StoredMatch, now: datetime) -> StoredMatch:
     return record.advanced(*engine.advance(record.match, seat, text, by_model=True), now)
 
 
-def _scripted_moves(record: StoredMatch, now: datetime) -> StoredMatch:
-    """The match after its scripted players have answered, as long as it is their turn."""
+def _scripted_moves(record: StoredMatch, now: datetime) -> Iterator[StoredMatch]:
+    """The match after each answer of its scripted players, as long as it is their turn."""
     while (mover := record.mover) is not None and mover.spec is not None and mover.spec.kind == "scripted":
         record = scripted_move(record, now)
-    return record
-
-
-def _step(record: StoredMatch, submission: Submission) -> tuple[list[LogEvent], engine.Match]:
-    if submission.text is None:
-        events = engine.resign(record.match, submission.seat)
-        return events, engine.applied(record.match, events)
-    by_model = record.seats[submission.seat].kind == MODEL
-    return engine.advance(record.match, submission.seat, submission.text, by_model=by_model)
+        yield record
 
 
 def _refusal(record: StoredMatch, submission: Submission) -> MoveReply | None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
-from sqlalchemy import Connection, Dialect, Table, insert, text
+from sqlalchemy import Connection, Dialect, Table, text
 from sqlalchemy.orm import Session
 
 from app.games.base import Event
@@ -36,58 +36,23 @@ _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "enq
 
 
 @dataclass(frozen=True, slots=True)
-class NewRoundMatch:
-    """A match of a round that is not in the database yet. `tokens` are those of its accepted moves."""
+class NewMatch:
+    """A match that is not in the database yet. `tokens` are those of its accepted moves, of a match of a round."""
 
     record: StoredMatch
     source: str
-    round_id: int
-    index: int
+    round_id: int | None = None
+    index: int | None = None
     tokens: int | None = None
+    start_key: str | None = None
 
 
-def insert_match(session: Session, record: StoredMatch, source: str, start_key: str | None) -> None:
-    """Write a new match with all of its log."""
-    now = record.log[0].at
-    session.execute(
-        insert(MatchRow).values(
-            id=record.id,
-            game=record.match.game.name,
-            source=source,
-            status="playing",
-            seed=record.seed,
-            config=record.match.state.config.to_json(),
-            start_key=start_key,
-            started_at=now,
-            moved_at=now,
-            lease_count=0,
-        )
-    )
-    for number, seat in enumerate(record.seats):
-        role = record.match.game.roles[number]
-        session.execute(
-            insert(SeatRow).values(
-                match_id=record.id,
-                seat=number,
-                role=role,
-                kind=seat.kind,
-                language_model_id=seat.language_model_id,
-            )
-        )
-    append(session, [(record, 0)])
-
-
-def insert_matches(session: Session, begun: Sequence[NewRoundMatch]) -> None:
-    """Write new matches of rounds, whole, with all that has happened in them so far; in one statement a table."""
-    matches, seats, events = [], [], []
-    for each in begun:
-        matches.append(_match_row(each))
-        seats += _seat_rows(each.record)
-        events += [_event_row(each.record.id, logged) for logged in each.record.log]
+def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
+    """Write new matches, whole, with all that has happened in them so far; in one statement a table."""
     connection = session.connection()
-    _insert(connection, _MATCH, matches)
-    _insert(connection, _SEAT, seats)
-    _insert(connection, _EVENT, events)
+    _insert(connection, _MATCH, [_match_row(each) for each in begun])
+    _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each.record)])
+    _insert(connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log])
 
 
 def insert_generations(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -110,6 +75,14 @@ def generation_row(record: StoredMatch, seat: int, generation: Generation) -> di
         "ply": record.match.ply,
         "attempt": len(record.match.refused),
         "language_model_id": record.seats[seat].language_model_id,
+        **generation_columns(generation),
+        "at": _moment(datetime.now(UTC)),
+    }
+
+
+def generation_columns(generation: Generation) -> dict[str, Any]:
+    """What the table holds of a call, whatever it belongs to."""
+    return {
         "model": generation.model,
         "prompt": generation.prompt,
         "text": None if generation.text is None else readable(generation.text),
@@ -120,7 +93,6 @@ def generation_row(record: StoredMatch, seat: int, generation: Generation) -> di
         "latency": generation.latency,
         "retries": generation.retries,
         "error": generation.error,
-        "at": _moment(datetime.now(UTC)),
     }
 
 
@@ -132,7 +104,7 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None
         events += [_event_row(record.id, logged) for logged in new]
         if record.match.ended is not None:
             ended.append(_row_while_played(record) | _row_at_the_end(record, record.match.ended))
-        elif known == 0 or any(isinstance(logged.event, Event) for logged in new):
+        elif any(isinstance(logged.event, Event) for logged in new):
             played.append(_row_while_played(record))
         else:
             refused.append({"id": record.id, "violations": record.match.violations})
@@ -145,8 +117,8 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None
     _insert(connection, _EVENT, events)
 
 
-def _match_row(begun: NewRoundMatch) -> dict[str, Any]:
-    """The whole row of a new match of a round."""
+def _match_row(begun: NewMatch) -> dict[str, Any]:
+    """The whole row of a new match."""
     record = begun.record
     row = {
         "id": record.id,
@@ -157,6 +129,7 @@ def _match_row(begun: NewRoundMatch) -> dict[str, Any]:
         "status": "playing",
         "seed": record.seed,
         "config": record.match.state.config.to_json(),
+        "start_key": begun.start_key,
         "started_at": _moment(record.log[0].at),
         "lease_count": 0,
         "tokens": begun.tokens,

@@ -1,7 +1,7 @@
 """A match as the database holds it: its seats, its log, and the fold of it. Reading only; `store` writes."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -13,7 +13,7 @@ from app.errors import NotFound, Phrase
 from app.games.base import JSON, Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline
-from app.matches.events import LogEvent, from_json
+from app.matches.events import Ended, LogEvent, from_json
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
 from app.players.prompts import USUAL_STYLE, default_prompt
@@ -102,6 +102,18 @@ class StoredMatch:
             ply += isinstance(event, Event)
             move_id = None
         return StoredMatch(self.id, self.seed, self.seats, tuple(log), match)
+
+    def followed(self, new: Sequence[LoggedEvent]) -> Iterator["StoredMatch"]:
+        """This record after each accepted move among what others have added to its log, and after all of it.
+
+        The end of a match is of one step with the move that brought it.
+        """
+        log, match = self.log, self.match
+        for number, logged in enumerate(new, 1):
+            log, match = (*log, logged), engine.apply(match, logged.event)
+            last = number == len(new)
+            if last or (isinstance(logged.event, Event) and not isinstance(new[number].event, Ended)):
+                yield StoredMatch(self.id, self.seed, self.seats, log, match)
 
 
 def opened(

@@ -201,11 +201,7 @@ class RoundWriter:
         starts = {entry.start for entry in entries} | set(done)
         ours = set(ranges.renew(session, self._round_id, starts, self._owner, self._seconds, progress=True))
         entries = [entry for entry in entries if entry.start in ours]
-        new = [
-            store.NewRoundMatch(each.record, SELFPLAY, self._round_id, each.index)
-            for each in entries
-            if not each.stored
-        ]
+        new = [store.NewMatch(each.record, SELFPLAY, self._round_id, each.index) for each in entries if not each.stored]
         if new:
             store.insert_matches(session, new)
         if known := [(each.record, each.stored) for each in entries if 0 < each.stored < len(each.record.log)]:

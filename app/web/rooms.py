@@ -1,7 +1,7 @@
 """Rooms: the matches that somebody has open in this process, and what each of their pages was last shown.
 
-A room follows its match's log: events come from the writer's receipts, or are read from the database when a worker
-says that there are some. From the fold before and after each step it sends every seat the difference of its views,
+A room follows its match: each step comes folded from the writer's receipts, or is read from the database when a worker
+says that there is one. From the match before and after each step it sends every seat the difference of its views,
 so a page gets each change once and in order, however many tabs it has and wherever the move was made.
 """
 
@@ -9,7 +9,7 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.extensions import reading
 from app.games.base import JSON, Event, Game
-from app.matches import engine
-from app.matches.clocks import next_deadline
-from app.matches.events import Ended
-from app.matches.stored import LoggedEvent, StoredMatch, iso, load, load_log, move_times, turn_began
+from app.matches.stored import StoredMatch, load, load_log, move_times
 from app.matches.views import change, seat_view
 from app.models import MatchRow
 from app.players.description import partner_kind
@@ -38,18 +35,14 @@ Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
 
 
 class Room:
-    """One open match: its fold, and the sockets at each of its seats."""
+    """One open match as it is known here, and the sockets at each of its seats."""
 
     def __init__(self, record: StoredMatch, home: Path) -> None:
         """`home` is PARLOR_HOME, where local models may lie."""
         self.id = record.id
-        self.seats = record.seats
+        self.record = record
         self.kinds = tuple(partner_kind(seat.spec, home) for seat in record.seats)
-        self.seq = len(record.log)
-        self.match = record.match
         self.times = move_times(record.log)
-        self.started = record.log[0].at
-        self.turn_began = turn_began(record.log)
         self.sockets: tuple[set[str], set[str]] = (set(), set())
         self.just_read = True  # until the first socket is in
         self.read_at = -math.inf  # when a page last had the log read, on the monotonic clock
@@ -68,35 +61,32 @@ class Room:
         shown = self._shown.get(seat)
         known = () if shown is None else shown["transcript"]
         view = self._shown[seat] = seat_view(
-            self.id, self.match, self.times, seat, self._clock(), known, self.kinds[1 - seat]
+            self.id, self.record.match, self.times, seat, self._clock(), known, self.kinds[1 - seat]
         )
         return view
 
     def _clock(self) -> JSON | None:
-        mover = self.match.to_move
-        if mover is None:
-            return None
-        deadline = next_deadline(self.match.clocks, self.started, self.turn_began, self.seats[mover].kind == PERSON)
+        deadline = None if self.record.mover is None else self.record.deadline
         return None if deadline is None else deadline.to_json(datetime.now(UTC))
 
-    def follow(self, new: Sequence[LoggedEvent], send: Send) -> None:
-        """Show each seat what these events changed for it. The events must continue the log without a gap."""
+    def follow(self, steps: Iterable[StoredMatch], send: Send) -> None:
+        """Show each seat what these steps of the match changed for it, but for those that it was shown already."""
         present = [seat for seat in (0, 1) if self.sockets[seat]]
-        for number, logged in enumerate(new):
-            self.match = engine.apply(self.match, logged.event)
-            self.seq = logged.seq + 1
-            if isinstance(logged.event, Event):
-                self.times.append(iso(logged.at))
-                self.turn_began = logged.at
-            following = new[number + 1].event if number + 1 < len(new) else None
-            if isinstance(following, Ended) or not isinstance(logged.event, Event | Ended):
-                continue  # the end is shown with the move that brought it; a refusal is its maker's alone
+        for record in steps:
+            new = record.log[len(self.record.log) :]
+            if not new:
+                continue
+            self.record = record
+            self.times += move_times(new)
+            moves = [logged.event for logged in new if isinstance(logged.event, Event)]
+            if not moves and not record.match.over:
+                continue  # a refusal is its maker's alone
             for seat in present:
                 payload = change(self._shown[seat], self.view(seat))
                 for sid in tuple(self.sockets[seat]):  # sending finds out who is gone, and takes them out of the room
                     send("change", sid, payload)
-            if isinstance(logged.event, Event):
-                self.tell_typing(logged.event.seat, False, send)
+            if moves and not record.match.over:
+                self.tell_typing(moves[-1].seat, False, send)
 
     def tell_typing(self, seat: int, on: bool, send: Send) -> None:
         """Tell the other seat, once, that this one has begun or stopped writing."""
@@ -107,16 +97,15 @@ class Room:
 
     def waits(self, now: datetime) -> bool:
         """Whether somebody else is to act: a worker on a model's turn, or upkeep on a clock that has run out."""
-        mover = self.match.to_move
-        if mover is None:
+        if (mover := self.record.mover) is None:
             return False
-        person = self.seats[mover].kind == PERSON
-        deadline = next_deadline(self.match.clocks, self.started, self.turn_began, person)
-        return not person or (deadline is not None and deadline.passed(now))
+        deadline = self.record.deadline
+        return mover.kind != PERSON or (deadline is not None and deadline.passed(now))
 
     def missing(self, seat: int) -> bool:
         """Whether a person is to play here who has no connection."""
-        return self.seats[seat].kind == PERSON and not self.sockets[seat] and not self.match.over
+        person = self.record.seats[seat].kind == PERSON
+        return person and not self.sockets[seat] and not self.record.match.over
 
     def tell_presence(self, seat: int, send: Send) -> None:
         """Tell the other seat, once, that this one's connection is lost, or found again."""
@@ -226,24 +215,13 @@ class Rooms:
     def ply(self, match_id: str) -> int:
         """Accepted moves so far, as this process knows them."""
         room = self._rooms.get(match_id)
-        return 0 if room is None else room.match.ply
+        return 0 if room is None else room.record.match.ply
 
-    def follow(self, match_id: str, new: Sequence[LoggedEvent]) -> None:
-        """Show what a receipt brought."""
-        room = self._rooms.get(match_id)
-        if room is None or not new:
-            return
-        with room.lock:
-            fresh = [logged for logged in new if logged.seq >= room.seq]
-            if fresh and fresh[0].seq == room.seq:
-                room.follow(fresh, self._send)
-            elif fresh:
-                self._catch_up(room)
-
-    def catch_up(self, record: StoredMatch) -> None:
-        """Show what a refusal rests on: somebody else may have ended the match, or moved in it, and not told yet."""
-        if (room := self._rooms.get(record.id)) and room.seq < len(record.log):
-            self.refresh(record.id)
+    def follow(self, steps: Sequence[StoredMatch]) -> None:
+        """Show the steps of a receipt, of one match."""
+        if room := self._rooms.get(steps[0].id):
+            with room.lock:
+                room.follow(steps, self._send)
 
     def refresh(self, match_id: str) -> None:
         """Show what others have added to the log."""
@@ -262,34 +240,33 @@ class Rooms:
         tells nobody.
         """
         now = datetime.now(UTC)
-        waiting = {room.id: (room.match.ply, room.match.over) for room in list(self._rooms.values()) if room.waits(now)}
+        waiting = {room.id: room.record.match for room in list(self._rooms.values()) if room.waits(now)}
         columns = select(MatchRow.id, MatchRow.ply, MatchRow.status)
         for start in range(0, len(waiting), 500):
             ids = list(waiting)[start : start + 500]
             with reading(self._database) as session:
                 rows = session.execute(columns.where(MatchRow.id.in_(ids))).all()
             for row in rows:
-                if waiting[row.id] != (row.ply, row.status == "over"):
+                if (waiting[row.id].ply, waiting[row.id].over) != (row.ply, row.status == "over"):
                     self.refresh(row.id)
                     sleep(0)
 
     def typing(self, match_id: str, seat: int | None, on: bool) -> None:
         """Tell the other seat that this one is writing; None is the seat whose turn it is."""
         room = self._rooms.get(match_id)
-        if room is None or room.match.over:
+        if room is None or room.record.match.over:
             return
         with room.lock:
             if seat is None:
-                seat = room.match.to_move
-                if seat is None or room.seats[seat].kind == PERSON:
+                seat = room.record.match.to_move
+                if seat is None or room.record.seats[seat].kind == PERSON:
                     return
             room.tell_typing(seat, on, self._send)
 
     def _catch_up(self, room: Room) -> None:
         with reading(self._database) as session:
-            new = load_log(session, room.id, after=room.seq - 1)
-        if new:
-            room.follow(new, self._send)
+            new = load_log(session, room.id, after=len(room.record.log) - 1)
+        room.follow(room.record.followed(new), self._send)
 
 
 _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -5,6 +5,7 @@ would cost more than the move. The ticket is checked once, at connect.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,6 @@ from app.errors import AppError, Invalid, Unavailable, Verbatim, shown
 from app.extensions import db, is_away, reason_of
 from app.games.base import JSON
 from app.matches import live
-from app.matches.events import Ended
 from app.matches.stored import StoredMatch
 from app.queues import CHANNEL, enqueue_turn, read_notice
 from app.web import tickets
@@ -57,7 +57,8 @@ class PlayNamespace:
             self._database = db.engine
         self._settings = settings
         self._instant = settings.READING_WORDS_PER_MINUTE == 0
-        self._places: dict[str, SeatConnection] = {}
+        self._connections: dict[str, SeatConnection] = {}
+        self._sockets: Counter[SeatConnection] = Counter()  # how many each seat has open
         self._paces: dict[SeatConnection, Bucket] = {}
         self._rooms = Rooms(self._database, settings.home, sender(socketio.server, NAMESPACE), self._remember)
         self._writer: MoveWriter | None = None
@@ -84,24 +85,27 @@ class PlayNamespace:
             raise Refused(_AWAY, {"code": Unavailable.code, "message": _AWAY}) from None
         except AppError as error:
             raise Refused(error.message, {"code": error.code, "message": error.message}) from None
-        self._places[sid] = SeatConnection(match_id, seat)
+        connection = self._connections[sid] = SeatConnection(match_id, seat)
+        self._sockets[connection] += 1
         # In a greenlet of its own: the view belongs behind the packet that says that the socket is connected.
-        gevent.spawn(self._enter, self._places[sid], sid)
+        gevent.spawn(self._enter, connection, sid)
 
-    def _enter(self, place: SeatConnection, sid: str) -> None:
-        self._rooms.enter(place.match_id, place.seat, sid)
-        if sid not in self._places:  # gone again before it was in; nobody would ever take it out of the room
-            self._rooms.leave(place.match_id, place.seat, sid)
+    def _enter(self, connection: SeatConnection, sid: str) -> None:
+        self._rooms.enter(connection.match_id, connection.seat, sid)
+        if sid not in self._connections:  # gone again before it was in; nobody would ever take it out of the room
+            self._rooms.leave(connection.match_id, connection.seat, sid)
 
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
-        if place := self._places.pop(sid, None):
+        if connection := self._connections.pop(sid, None):
             # In a greenlet of its own: whoever sends to a silent socket finds it gone, and holds its room's lock, while
             # who takes it out of the room waits at the door behind somebody who may wait for that lock.
-            gevent.spawn(self._rooms.leave, place.match_id, place.seat, sid)
-            if place not in self._places.values():
-                self._paces.pop(place, None)
+            gevent.spawn(self._rooms.leave, connection.match_id, connection.seat, sid)
+            self._sockets[connection] -= 1
+            if not self._sockets[connection]:
+                del self._sockets[connection]
+                self._paces.pop(connection, None)
 
-    def move(self, place: SeatConnection, _sid: str, data: JSON) -> JSON:
+    def move(self, connection: SeatConnection, _sid: str, data: JSON) -> JSON:
         """Commit a move, show everybody what it changed, and acknowledge it."""
         text, move_id, ply = data.get("text"), data.get("move_id"), data.get("ply")
         if not isinstance(text, str):
@@ -112,43 +116,40 @@ class PlayNamespace:
             )
         if not isinstance(ply, int) or isinstance(ply, bool):
             raise Invalid("ply", expected="the whole number of your view", got=Verbatim(_kind(ply)))
-        self._slow_down(place)
+        self._slow_down(connection)
         longest = self._settings.MOVE_CHARACTERS
         if len(text) > longest:
             raise AppError(f"Please make it shorter: {longest} characters at most, got {len(text)}.", code="too_long")
-        return self._submit(live.Submission(place.match_id, place.seat, text, move_id, ply))
+        return self._submit(live.Submission(connection.match_id, connection.seat, text, move_id, ply))
 
-    def _slow_down(self, place: SeatConnection) -> None:
+    def _slow_down(self, connection: SeatConnection) -> None:
         now = time.monotonic()
-        pace = self._paces.setdefault(place, Bucket(self._settings.MOVES_PER_SECOND, now))
+        pace = self._paces.setdefault(connection, Bucket(self._settings.MOVES_PER_SECOND, now))
         if not pace.take(now):
             raise AppError("That was very quick. Please wait a moment, then send it again.", code="too_fast")
 
-    def resign(self, place: SeatConnection, _sid: str, _data: JSON) -> JSON:
-        return self._submit(live.Submission(place.match_id, place.seat, None))
+    def resign(self, connection: SeatConnection, _sid: str, _data: JSON) -> JSON:
+        return self._submit(live.Submission(connection.match_id, connection.seat, None))
 
-    def sync(self, place: SeatConnection, sid: str, _data: JSON) -> JSON:
-        self._rooms.show(place.match_id, place.seat, sid)
-        return {"ok": True, "ply": self._rooms.ply(place.match_id)}
+    def sync(self, connection: SeatConnection, sid: str, _data: JSON) -> JSON:
+        self._rooms.show(connection.match_id, connection.seat, sid)
+        return {"ok": True, "ply": self._rooms.ply(connection.match_id)}
 
-    def typing(self, place: SeatConnection, _sid: str, data: JSON) -> JSON:
+    def typing(self, connection: SeatConnection, _sid: str, data: JSON) -> JSON:
         if not isinstance(data.get("on"), bool):
             raise Invalid("on", expected="true or false", got=Verbatim(_kind(data.get("on"))))
-        self._rooms.typing(place.match_id, place.seat, data["on"])
-        return {"ok": True, "ply": self._rooms.ply(place.match_id)}
+        self._rooms.typing(connection.match_id, connection.seat, data["on"])
+        return {"ok": True, "ply": self._rooms.ply(connection.match_id)}
 
     def _submit(self, submission: live.Submission) -> JSON:
         if self._writer is None:
             raise Invalid("match", expected="a connected socket", got=Verbatim("none"), remedy="connect again")
         receipt = self._writer.submit(submission)
-        # What the move itself changed goes out before its acknowledgement, and what was answered to it behind: a
-        # client then never holds an acknowledgement and a view that contradict each other.
-        own = 2 if len(receipt.new) > 1 and isinstance(receipt.new[1].event, Ended) else 1
-        self._rooms.follow(submission.match_id, receipt.new[:own])
-        if len(receipt.new) > own:
-            gevent.spawn(self._rooms.follow, submission.match_id, receipt.new[own:])
-        if not receipt.answer.ok:
-            self._rooms.catch_up(receipt.record)
+        # What the move itself changed, or what a refusal rests on, goes out before the acknowledgement, and what was
+        # answered to it behind: a client then never holds an acknowledgement and a view that contradict each other.
+        self._rooms.follow(receipt.steps[:1])
+        if answers := receipt.steps[1:]:
+            gevent.spawn(self._rooms.follow, answers)
         if receipt.new and receipt.record.model_to_move:
             gevent.spawn(enqueue_turn, self._settings.broker_url, submission.match_id)
         if receipt.answer.ok:
@@ -160,20 +161,20 @@ class PlayNamespace:
         """Find the socket's place, and turn every refusal into an acknowledgement."""
 
         def handle(sid: str, data: Any = None, *_more: Any) -> JSON:
-            place = self._places.get(sid)
-            if place is None:
+            connection = self._connections.get(sid)
+            if connection is None:
                 return _refused("not_allowed", "This connection has no seat. Open the game again.")
             try:
                 if not isinstance(data, dict | None):
                     raise Invalid(None, expected="an object", got=Verbatim(_kind(data)))
-                return handler(place, sid, data or {})
+                return handler(connection, sid, data or {})
             except AppError as error:
                 return _refused(error.code, error.message)
             except Exception as error:
                 if is_away(error):
                     log.warning("the database is away", handling=handler.__name__, error=reason_of(error))
                     return _refused(Unavailable.code, _AWAY)
-                log.exception("an event was not handled", match=place.match_id)
+                log.exception("an event was not handled", match=connection.match_id)
                 return _refused("invalid", "Something went wrong on our side. Please try again.")
 
         return handle
@@ -211,7 +212,8 @@ class PlayNamespace:
                 _say_of_rooms("the rooms were not looked after", error)
 
     def _follow_channel(self) -> None:
-        with redis.Redis.from_url(self._settings.redis_url, health_check_interval=LISTEN_SECONDS).pubsub() as channel:
+        client = redis.Redis.from_url(self._settings.redis_url, health_check_interval=LISTEN_SECONDS)
+        with client.pubsub() as channel:
             channel.subscribe(CHANNEL)
             while True:
                 message = channel.get_message(timeout=LISTEN_SECONDS)

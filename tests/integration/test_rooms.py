@@ -12,12 +12,14 @@ from sqlalchemy.exc import OperationalError
 
 from app.extensions import writing
 from app.games.base import JSON
+from app.matches import engine as match_engine
 from app.matches import live
 from app.matches.stored import StoredMatch, StoredSeat
 from app.registry import find_model
 from app.web import rooms, sockets, tickets
 from app.web.rooms import Rooms
 from app.web.sockets import PlayNamespace
+from tests.effort import calls
 
 
 class Pages:
@@ -110,6 +112,46 @@ def test_a_page_that_comes_while_another_is_found_gone_gets_its_view(
     until(lambda: "view" in pages.names("new") and "change" in pages.names("here"))
 
 
+def test_a_page_that_goes_costs_the_same_however_many_others_are_open(
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch
+) -> None:
+    with writing(engine) as session:
+        seats = StoredSeat("person"), StoredSeat.of(find_model(session, "taboo", "scripted"))
+        other = live.create(session, "taboo", {"word": "dog"}, seats, seed=2, source="live", instant=False)
+    costs = []
+    for number in (5, 200):
+        for each in range(number):
+            come(play, app, record, f"{number}/{each}")
+        come(play, app, other, f"{number}/goes")
+        until(lambda: pages.names(f"{number}/goes"))
+        costs.append(calls(lambda: play.disconnect(f"{number}/goes")))
+    gevent.sleep(0.05)  # until those that have gone are out of their rooms
+    assert costs[0] == costs[1]
+
+
+def test_a_receipt_is_shown_step_by_step_without_reading_or_folding_the_log_again(
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come(play, app, record, "here")
+    until(lambda: pages.names("here") == ["view"])
+    receipt = live.commit(engine, live.Submission(record.id, 0, "a pet"), instant=True)
+
+    def refused(*_: object) -> None:
+        raise AssertionError("expected the steps of the receipt, got another fold or a look at the database")
+
+    event.listen(engine, "before_cursor_execute", refused)
+    monkeypatch.setattr(match_engine, "apply", refused)
+    try:
+        play._rooms.follow(receipt.steps)
+        play._rooms.follow(receipt.steps)  # what was shown already is not shown again
+    finally:
+        event.remove(engine, "before_cursor_execute", refused)
+    shown = [payload for name, payload in pages.heard["here"] if name == "change"]
+    assert [(each["ply"], [entry["by"] for entry in each["transcript"]]) for each in shown] == [
+        (1, ["you"]), (2, ["partner"]),
+    ]  # fmt: skip
+
+
 def test_the_web_goes_on_listening_after_whatever_goes_wrong(
     app: Flask, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +179,7 @@ def test_a_page_learns_of_a_move_whose_maker_was_killed_before_telling(
     monkeypatch.setattr(sockets, "LOOK_SECONDS", 0.2)
     come(play, app, record, "here")
     until(lambda: pages.names("here") == ["view"])
-    answer = play.move(play._places["here"], "here", {"move_id": "m", "ply": 0, "text": "a pet"})
+    answer = play.move(play._connections["here"], "here", {"move_id": "m", "ply": 0, "text": "a pet"})
     assert answer["ok"]
     gevent.sleep(0.3)
     move(engine, record, 1, "is it small?")
@@ -150,7 +192,7 @@ def test_a_view_that_is_asked_for_again_and_again_comes_from_memory_and_ends_up_
     monkeypatch.setattr(rooms, "FRESH", 3600.0)
     come(play, app, record, "here")
     until(lambda: pages.names("here") == ["view"])
-    place = play._places["here"]
+    place = play._connections["here"]
     move(engine, record, 0, "a pet")
     asked: list[str] = []
     event.listen(engine, "before_cursor_execute", lambda *what: asked.append(what[2]))
@@ -176,7 +218,7 @@ def test_who_is_refused_because_the_match_has_ended_is_shown_its_end_with_the_re
     monkeypatch.setattr(rooms, "FRESH", 3600.0)
     come(play, app, record, "here")
     until(lambda: pages.names("here") == ["view"])
-    place = play._places["here"]
+    place = play._connections["here"]
     play.sync(place, "here", {})  # from now on views come from memory
     live.commit(engine, live.Submission(record.id, 0, None), instant=False)  # in another process, which tells nobody
     answer = play.move(place, "here", {"move_id": "m", "ply": 0, "text": "a pet"})
