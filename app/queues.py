@@ -19,6 +19,7 @@ PLAY_TURN = "parlor.turns.play"
 BATCH = "batch"
 TRAIN = "train"
 RUN_JOB = "parlor.jobs.run"
+ENGINES = "parlor.engines"  # what workers are asked for over the broker
 TEST_MODEL = "parlor.models.test"
 CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
 

@@ -51,6 +51,7 @@ def _logging(**_: Any) -> None:
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _open_context(**_: Any) -> None:
     os.umask(0o077)  # what is written is its owner's alone
+    import_module("workers.engines")
     queues = set(celery.amqp.queues.consume_from)
     for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
         for module in TASKS[name]:

@@ -6,7 +6,7 @@ Nothing is asked but what the settings name, nothing waits long, and no password
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,7 @@ from app.errors import AppError
 from app.extensions import reading, writing
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Lease
-from app.queues import BATCH, TRAIN, TURNS, producer
+from app.queues import BATCH, ENGINES, TRAIN, TURNS, producer
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 SECONDS = 2.0  # the longest that a service may take to answer
@@ -173,8 +173,10 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
     if not broker_answers:
         yield Finding("workers", FAIL, "not asked, because the broker does not answer", "mend the broker first")
         return
+    control = producer(settings.broker_url).control
     try:
-        replies = producer(settings.broker_url).control.inspect(timeout=1.0).active_queues() or {}
+        replies = control.inspect(timeout=1.0).active_queues() or {}
+        told = control.broadcast(ENGINES, reply=True, timeout=SECONDS, limit=len(replies)) if replies else []
     except Exception as error:  # kombu passes on whatever its transport raises
         yield Finding("workers", FAIL, f"cannot be asked: {reason(error, settings)}", "mend the broker first")
         return
@@ -184,6 +186,22 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
             yield Finding("workers", OK, f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''} {what}")
         else:
             yield Finding("workers", FAIL, f"nobody listens to the queue {queue}", _START)
+    for name, engines in sorted(item for reply in told for item in reply.items()):
+        for figures in engines if isinstance(engines, list) else ():
+            yield engine(name, figures)
+
+
+def engine(worker: str, figures: Mapping[str, Any]) -> Finding:
+    """How a worker's local model answers: as EngineFigures has it. Slowly, or a few at a time, is a warning."""
+    subject, answers = "local model", figures["answers"]
+    did = f"{worker}, {figures['folder']}: {answers} answer{'' if answers == 1 else 's'}"
+    if figures["slow"] is not None:
+        remedy = "a model whose attention spans all tokens, with keys and values of all layers, is batched as it plays"
+        return Finding(subject, WARN, f"{did}, made slowly by the library's own loop: {figures['slow']}", remedy)
+    if figures["at_once"] is not None:
+        most = f"{did}, at most {figures['at_once']} at once just now, because memory ran out"
+        return Finding(subject, WARN, f"{most} ({figures['out_of_memory']} times)", "lower the model's in_flight")
+    return Finding(subject, OK, f"{did}, out of memory {figures['out_of_memory']} times")
 
 
 # ---- Showing ----------------------------------------------------------------

@@ -64,10 +64,11 @@ class ModelRunner:
         self._ends = self._find_ends()
         logit_mask = self._logit_mask()
         self._model.generation_config = GenerationConfig()  # how it is sampled is the registry's business alone
-        bytes_a_token = _bytes_in_rows(self._model)
-        if bytes_a_token is not None:
+        found = _bytes_in_rows(self._model)
+        self.slow = found if isinstance(found, str) else None  # why answers are made by the library's own loop
+        if isinstance(found, int):
             memory = cache_limit if self.device == "cpu" else partial(int, torch.cuda.mem_get_info()[0] * _SHARE)
-            self.batch: Batch | GenerateBatch = Batch(self._model, self._ends, logit_mask, memory, bytes_a_token)
+            self.batch: Batch | GenerateBatch = Batch(self._model, self._ends, logit_mask, memory, found)
         else:
             padding = next((token for token in (self._tokenizer.pad_token_id, *self._ends) if token is not None), 0)
             self.batch = GenerateBatch(self._model, self._ends, logit_mask, padding)
@@ -166,14 +167,14 @@ def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     return device, {"float32": torch.float32, "bfloat16": torch.bfloat16}[checkpoint.dtype]
 
 
-def _bytes_in_rows(model: Any) -> int | None:
-    """The bytes that a token takes in rows; None for a model that says something else in rows than alone.
+def _bytes_in_rows(model: Any) -> int | str:
+    """The bytes that a token takes in rows; a reason for a model that cannot be in rows, or says something else there.
 
-    Compared are all tokens at once, and in two parts beside another sequence.
+    Compared are all tokens at once, and in two parts beside another sequence. Raises what says that memory ran out.
     """
-    layers = DynamicCache(config=model.config).layers
-    if any(type(layer) is not DynamicLayer for layer in layers):
-        return None
+    others = {type(layer).__name__ for layer in DynamicCache(config=model.config).layers} - {DynamicLayer.__name__}
+    if others:
+        return f"its keys and values are kept in {', '.join(sorted(others))}"
     ids = [(7919 * at + 13) % min(1000, model.get_input_embeddings().num_embeddings) for at in range(12)]
     parts = [torch.tensor([part], device=model.device) for part in (ids, ids[:7])]
     rows = KeyValueCache(model)
@@ -182,11 +183,14 @@ def _bytes_in_rows(model: Any) -> int | None:
             alone = torch.cat([model(input_ids=part).logits[:, -1] for part in parts]).float()
             rows.forward(0, [ids[:9], ids[:3]], [0, 0])
             together = rows.forward(0, [ids[9:], ids[3:7]], [9, 3]).float()
-    except Exception:  # whatever a model does with what it did not expect, it can be played with in the plain way
-        return None
-    scale = alone.abs().max()
-    alike = bool((alone - together).abs().max() <= _ALIKE[model.dtype] * scale)
-    return rows.bytes_a_token if alike else None
+    except Exception as error:  # whatever a model does with what it did not expect, the library's loop plays it
+        if is_out_of_memory(error):
+            raise
+        return f"it could not be computed beside another sequence ({type(error).__name__}: {one_line(error)})"
+    apart = float((alone - together).abs().max() / alone.abs().max())
+    if not apart <= _ALIKE[model.dtype]:
+        return f"beside another sequence its logits are {apart:.2g} of the largest apart from those alone"
+    return rows.bytes_a_token
 
 
 def _map_large_blocks() -> None:

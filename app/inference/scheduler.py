@@ -17,6 +17,8 @@ from typing import Any
 import structlog
 
 from app.failures import BUSY
+from app.inference.figures import EngineFigures
+from app.inference.limit import BatchLimit
 from app.inference.requests import (
     Checkpoint,
     Completion,
@@ -54,6 +56,8 @@ class Engine:
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
+        self._figures = _figures.setdefault(checkpoint, EngineFigures(str(checkpoint.folder)))
+        self._limit = BatchLimit()
         self._inbox: queue.SimpleQueue[GenerationRequest | _Signal | threading.Event] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._under_way = 0
@@ -107,16 +111,18 @@ class Engine:
         speaker: Any = None
         try:
             speaker = _load(self._checkpoint)
+            self._note_slow(speaker.slow)
             self._serve(speaker, waiting)
         except UnusableCheckpoint as error:
             self._end(waiting, error.failure)
         except Exception as error:
             log.exception("a local model broke", folder=str(self._checkpoint.folder))
-            self._end([*waiting, *(speaker.batch.leave() if speaker else ())], error)
+            self._end([*waiting, *_left(speaker)], error)
+        finally:
+            self._figures.at_once = None
 
     def _serve(self, speaker: Any, waiting: deque[GenerationRequest]) -> None:
         """Make answers until the engine is closed."""
-        limit: int | None = None  # what memory was found to allow
         while self._take(speaker, waiting, block=not (waiting or len(speaker.batch))):
             ready = deque[GenerationRequest]()
             for request in waiting:
@@ -127,9 +133,14 @@ class Engine:
             waiting.clear()
             waiting.extend(ready)
             try:
-                self._deliver(speaker.go_on(waiting, min(self._most, limit or self._most)))
+                over = speaker.go_on(waiting, self._limit.of(self._most))
             except OutOfMemory as error:
-                limit = self._halve(error, waiting)
+                self._halve(error, waiting)
+            else:
+                self._figures.answers += len(over)
+                self._limit.grow(len(over), self._most)
+                self._deliver(over)
+            self._figures.at_once = self._limit.at_once
 
     def _take(self, speaker: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
         """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
@@ -156,19 +167,24 @@ class Engine:
         except queue.Empty:
             return True
 
-    def _halve(self, error: OutOfMemory, waiting: deque[GenerationRequest]) -> int:
+    def _note_slow(self, why: str | None) -> None:
+        """Say once in a process that a checkpoint's answers are made by the library's own loop."""
+        if why is not None and self._figures.slow is None:
+            log.warning("a local model answers slowly", folder=str(self._checkpoint.folder), reason=why)
+        self._figures.slow = why
+
+    def _halve(self, error: OutOfMemory, waiting: deque[GenerationRequest]) -> None:
         """Begin again with half as many at once; a single one that does not fit is told so."""
-        limit = len(error.requests) // 2
         log.warning("a local model is out of memory", folder=str(self._checkpoint.folder), at_once=len(error.requests))
-        for request in reversed(error.requests):
-            if limit:
-                request.begin()
-                waiting.appendleft(request)
-            else:
-                request.result = error.failure
-        if not limit:
+        self._figures.out_of_memory += 1
+        self._limit.shrink(len(error.requests))
+        if len(error.requests) == 1:
+            error.requests[0].result = error.failure
             self._deliver(error.requests)
-        return max(1, limit)
+            return
+        for request in reversed(error.requests):
+            request.begin()
+            waiting.appendleft(request)
 
     def _deliver(self, requests: Iterable[GenerationRequest]) -> None:
         loops: dict[asyncio.AbstractEventLoop, list[GenerationRequest]] = {}
@@ -197,6 +213,15 @@ class Engine:
         for request in requests:
             request.result = result
         self._deliver(requests)
+
+
+def _left(speaker: Any) -> list[GenerationRequest]:
+    """The requests that a broken model was at; none where it cannot even say that, so that all others are told."""
+    try:
+        return list(speaker.batch.leave()) if speaker else []
+    except Exception:
+        log.exception("a local model that broke cannot be asked what it was at")
+        return []
 
 
 def set_library_environment() -> None:
@@ -236,6 +261,7 @@ def _tell(requests: Iterable[GenerationRequest]) -> None:
 # ---- All of a process ----------------------------------------------------------
 
 _engines: OrderedDict[Checkpoint, Engine] = OrderedDict()  # the one that was asked least recently first
+_figures: dict[Checkpoint, EngineFigures] = {}  # of all since the process began
 _lock = threading.Lock()
 _cache_bytes = 512 << 20
 
@@ -250,6 +276,11 @@ def cache_limit() -> int:
     """The bytes that keys and values of one model may take just now: models with conversations share alike."""
     with _lock:
         return _cache_bytes // max(1, sum(engine.has_cache for engine in _engines.values()))
+
+
+def engine_figures() -> list[EngineFigures]:
+    """What the engines of this process have done, by checkpoint, those that are closed included."""
+    return list(_figures.values())
 
 
 def release_caches() -> None:

@@ -1,6 +1,7 @@
 """Local models: the same answers together as alone, what goes wrong, and matches that they play."""
 
 import asyncio
+import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,11 @@ from typing import Any
 import pytest
 import torch
 from sqlalchemy import Engine, select
+from structlog.testing import capture_logs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from app.cli import checks
+from app.cli.checks import OK, WARN
 from app.config import ROOT, Settings
 from app.extensions import reading, writing
 from app.failures import BUSY, DENIED, REFUSED
@@ -21,7 +25,7 @@ from app.inference import scheduler as engines
 from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
-from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
+from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, OutOfMemory, Sampling
 from app.jobs import states
 from app.matches import engine as rules
 from app.matches import live
@@ -37,8 +41,8 @@ from tests.checkpoints import bytes_model, register, word_model
 from tests.datasets import cut, rows_of
 from tests.participant import Participant
 from tests.rounds import check, facts, make_round, play, row_of
-from tests.stack import Stack
-from tests.tables import database, taboo
+from tests.stack import TURNS_ALONE, Stack
+from tests.tables import database, settings_of, taboo
 from training.data import Conversation, render_rows
 from training.rendering import Renderer
 
@@ -196,6 +200,69 @@ def test_with_too_little_memory_answers_are_made_a_few_at_a_time(
     assert (failed.kind, "out of memory" in failed.what) == (BUSY, True)
 
 
+def test_memory_that_was_short_once_does_not_hold_a_model_back_for_ever(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, short, rows = models.ModelRunner.go_on, [True], []
+
+    def go_on(self: models.ModelRunner, waiting: Any, most: int) -> list[GenerationRequest]:
+        rows.append(len(self.batch))
+        if len(self.batch) > 4 and short:
+            short.clear()
+            raise OutOfMemory("no more", self.batch.leave())
+        return whole(self, waiting, most)
+
+    monkeypatch.setattr(models.ModelRunner, "go_on", go_on)
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    monkeypatch.setattr(engines, "_figures", {})
+    assert all(isinstance(each, Completion) for talks in together(checkpoints["words"], range(50)) for each in talks)
+    [figures] = engines.engine_figures()
+    assert (figures.answers, figures.out_of_memory, figures.at_once) == (50 * 3, 1, None)
+    ran_out = next(at for at, number in enumerate(rows) if number > 4)
+    assert max(rows[ran_out + 1 : ran_out + 4]) <= rows[ran_out] // 2
+    assert max(rows[ran_out + 1 :]) == 8  # what was asked for
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("mistral", "DynamicSlidingWindowLayer"), ("gpt2", "a test breaks it")])
+def test_a_model_that_answers_slowly_is_named_with_the_reason_once(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch, kind: str, reason: str
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("a test breaks it")
+
+    monkeypatch.setattr(KeyValueCache, "forward", broken)
+    monkeypatch.setattr(engines, "_figures", {})
+    for _ in range(2):  # once more after the engine was closed, as it is when others were asked since
+        monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+        with capture_logs() as logged:
+            together(checkpoints[kind], range(2))
+        warned = [entry["reason"] for entry in logged if entry["event"] == "a local model answers slowly"]
+        assert len(warned) == (engines.engine_figures()[0].answers == 2 * 3)
+        assert all(reason in each for each in warned)
+    [figures] = engines.engine_figures()
+    assert figures.answers == 2 * 2 * 3
+    found = checks.engine("turns@here", figures.to_json())
+    assert (found.subject, found.state) == ("local model", WARN)
+    assert "turns@here" in found.detail
+    assert reason in found.detail
+    assert f"{checkpoints[kind].folder}: 12 answers" in found.detail
+
+
+def test_memory_that_runs_out_while_a_model_is_loaded_does_not_make_it_slow(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("no more")
+
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    with monkeypatch.context() as patch:
+        patch.setattr(KeyValueCache, "forward", full)
+        failed = asyncio.run(said(checkpoints["words"], opening(1)))
+    assert isinstance(failed, GenerationFailure)
+    assert (failed.kind, "out of memory" in failed.what) == (BUSY, True)
+    assert isinstance(asyncio.run(said(checkpoints["words"], opening(1))), Completion)
+
+
 @pytest.mark.parametrize("limit", [150_000, 60_000])  # of which all the answers at once would take more than half
 def test_keys_and_values_take_no_more_memory_than_they_may_and_the_answers_are_the_same(
     checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch, limit: int
@@ -207,7 +274,7 @@ def test_keys_and_values_take_no_more_memory_than_they_may_and_the_answers_are_t
     def step(self: Batch) -> list[GenerationRequest]:
         rows.append(len(self))
         found = whole(self)
-        taken.append(self._rows.nbytes + self._kept._bytes)
+        taken.append(self._rows.nbytes + self._prefix_cache._bytes)
         return found
 
     monkeypatch.setattr(Batch, "step", step)
@@ -231,9 +298,9 @@ def test_models_share_the_memory_and_let_go_of_it_when_nobody_will_go_on(
     whole_leave = Batch.leave
 
     def leave(self: Batch) -> list[GenerationRequest]:
-        before = self._kept._bytes + self._rows.nbytes
+        before = self._prefix_cache._bytes + self._rows.nbytes
         asks = whole_leave(self)
-        let_go.append((before, self._kept._bytes + self._rows.nbytes))
+        let_go.append((before, self._prefix_cache._bytes + self._rows.nbytes))
         return asks
 
     monkeypatch.setattr(Batch, "leave", leave)
@@ -430,7 +497,7 @@ def test_a_model_that_is_replaced_plays_its_matches_to_the_end(
 
 def test_a_person_plays_a_local_model_in_a_worker(stack: Callable[..., Stack], home: Path) -> None:
     sha256 = word_model(home / "checkpoints" / "small")
-    running = stack()
+    running = stack(TURNS_ALONE)
     with database(running) as engine:
         register(engine, "small", Path("checkpoints/small"), sha256, temperature=0)
     table = taboo(running, "attacker", opponent="Label of small", config={"max_turns": 2})
@@ -441,3 +508,6 @@ def test_a_person_plays_a_local_model_in_a_worker(stack: Callable[..., Stack], h
             person.wait_for_turn()
         person.wait(lambda: person.view["status"] == "over", "the end")
         assert [entry["by"] for entry in person.view["transcript"]] == ["you", "partner", "you", "partner"]
+    [told] = [found for found in checks.workers(settings_of(running), True) if found.subject == "local model"]
+    assert told.state == OK
+    assert re.search(r"turns@\S+, \S+/checkpoints/small: [2-9] answers", told.detail)  # a refused one is among them

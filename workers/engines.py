@@ -1,0 +1,14 @@
+"""What a worker tells of its local models, to whoever asks all workers over the broker: `flask doctor`."""
+
+from typing import Any
+
+from celery.worker.control import inspect_command
+
+from app.inference import scheduler
+from app.queues import ENGINES
+
+
+@inspect_command(name=ENGINES)  # type: ignore[untyped-decorator]
+def engines(_state: object) -> list[dict[str, Any]]:
+    """The figures of each checkpoint that this process has answered with."""
+    return [figures.to_json() for figures in scheduler.engine_figures()]
