@@ -13,7 +13,7 @@ from app.finetuning.backends import backend_names
 from app.games.base import JSON
 from app.validation import read_value
 from training.methods import all_methods
-from training.methods.base import Method, with_new_names
+from training.methods.base import FieldFault, Method, with_new_names
 
 TINY = "tiny"
 LOCAL = "local"
@@ -41,8 +41,8 @@ def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
     fields = known.job_fields
     try:
         given = with_new_names(raw)
-    except ValueError as error:
-        raise _fault(str(error)) from None
+    except FieldFault as twice:
+        raise _invalid(twice) from None
     if unknown := sorted(set(given) - set(fields)):
         raise Invalid(
             unknown[0],
@@ -54,16 +54,14 @@ def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
         others = [other for other in fields[name].get("needs", ()) if other in fields]
         if others and found[name] and not any(found.get(other) for other in others):
             raise Invalid(name, expected=Phrase("%(fields)s beside it", fields=either(others)), got=Phrase("none"))
-    if fault := known.fault(found):
-        raise _fault(fault)
+    if (fault := known.fault(found)) is not None:
+        raise _invalid(fault)
     return found
 
 
-def _fault(line: str) -> Invalid:
-    """The error that a method's own check has put in one line: field, what was expected, what came."""
-    field, _, rest = line.partition(": expected ")
-    expected, _, got = rest.rpartition(", got ")
-    return Invalid(field, expected=expected, got=Verbatim(got))
+def _invalid(fault: FieldFault) -> Invalid:
+    """What a method's own check has found."""
+    return Invalid(fault.field, expected=fault.expected, got=Verbatim(fault.got), remedy=fault.remedy)
 
 
 def check_model_name(name: str) -> None:

@@ -45,11 +45,21 @@ LearningRate = Annotated[
 ]
 
 
+class FieldFault(ValueError):
+    """A field that cannot be: which one, what was expected of it, what came, and what to do. Its text is one line."""
+
+    def __init__(self, field: str, *, expected: str, got: str, remedy: str | None = None) -> None:
+        self.field, self.expected, self.got, self.remedy = field, expected, got, remedy
+        line = f"{field}: expected {expected}, got {got}"
+        super().__init__(line if remedy is None else f"{line}; {remedy}")
+
+
 def with_new_names(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields under their names of today. Raises ValueError where one is given under both."""
+    """The fields under their names of today. Raises FieldFault where one is given under both."""
     for old, new in RENAMED.items():
         if old in raw and new in raw:
-            raise ValueError(f"{old}: expected {new} alone, which is its new name, got both; leave {old} out")
+            expected = f"{new} alone, which is its new name"
+            raise FieldFault(old, expected=expected, got="both", remedy=f"leave {old} out")
     return {RENAMED.get(name, name): value for name, value in raw.items()}
 
 
@@ -210,10 +220,11 @@ class Config(BaseModel):
     @model_validator(mode="after")
     def _fields_fit_together(self) -> Self:
         if self.eval_data is not None and self.eval_share:
-            raise ValueError("expected eval_data or eval_share, got both; leave one out")
+            raise FieldFault("eval_share", expected="eval_data or eval_share", got="both", remedy="leave one out")
         for name, others in needs(type(self)).items():
             if getattr(self, name) and not any(getattr(self, other) for other in others):
-                raise ValueError(f"{name}: expected {' or '.join(others)} beside it, got neither; name one")
+                expected = f"{' or '.join(others)} beside it"
+                raise FieldFault(name, expected=expected, got="neither", remedy="name one")
         return self
 
     @property
@@ -281,8 +292,8 @@ class Method:
         """The JSON Schema of each field that a training job may be given."""
         return {name: schema for name, schema in self.fields.items() if schema.get("given_by") != "job"}
 
-    def fault(self, given: Mapping[str, Any]) -> str | None:
-        """What is wrong with the fields of a job, in one line; None if they can be trained with.
+    def fault(self, given: Mapping[str, Any]) -> FieldFault | None:
+        """What is wrong with the fields of a job; None if they can be trained with.
 
         Files and folders, which are not known yet, count as given.
         """
@@ -300,14 +311,15 @@ def needs(config: type[Config]) -> Mapping[str, Sequence[str]]:
     return {name: extra["needs"] for name, extra in extras.items() if isinstance(extra, dict) and "needs" in extra}  # type: ignore[misc]
 
 
-def first_fault(config: type[Config], error: ValidationError) -> str:
-    """The first fault of a config, in one line: the field, what was expected, what came."""
+def first_fault(config: type[Config], error: ValidationError) -> FieldFault:
+    """The first fault of a config."""
     fault = error.errors()[0]
     name = str(fault["loc"][0]) if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":
-        return f"{name}: expected one of {', '.join(config.model_fields)}"
+        return FieldFault(name, expected=f"one of {', '.join(config.model_fields)}", got="something else")
     if fault["type"] == "missing":
-        return f"{name}: expected a value, got none"
-    if fault["type"] == "value_error":
-        return str(fault["ctx"]["error"])
-    return f"{name}: {fault['msg'].replace('Input should be', 'expected')}, got {shown(fault['input'])}"
+        return FieldFault(name, expected="a value", got="none")
+    if fault["type"] == "value_error" and isinstance(own := fault["ctx"]["error"], FieldFault):
+        return own
+    expected = fault["msg"].removeprefix("Input should be ")
+    return FieldFault(name, expected=expected, got=shown(fault["input"]))

@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from training.methods.base import Batch, Config, LearningRate, Method
+from training.methods.base import Batch, Config, FieldFault, LearningRate, Method
 
 
 class TinyConfig(Config):
@@ -41,7 +41,8 @@ class TinyConfig(Config):
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
         if self.width % (2 * self.heads):
-            raise ValueError(f"width: expected a multiple of twice the heads ({2 * self.heads}), got {self.width}")
+            expected = f"a multiple of twice the heads ({2 * self.heads})"
+            raise FieldFault("width", expected=expected, got=str(self.width))
         return self
 
 
