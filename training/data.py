@@ -2,17 +2,18 @@
 
 A file holds one JSON object a line, or one JSON array of them: `{"messages": [{"role", "content"}, …], "group": …}`.
 `group` names the seat of the match that a row was cut from, as `match:seat`. Where a model of the tokenizer with the
-hash `tokenizer` made the assistant's moves, each of them has the `ids` that it sampled.
+hash `tokenizer` made the assistant's moves, each of them has the `ids` that it sampled. A published row of one move,
+`{"query", "target"}`, is read as a conversation of two messages.
 """
 
 import hashlib
 import json
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch.utils.data import Sampler
@@ -24,18 +25,63 @@ from training.rendering import MarkedTokens, Renderer
 
 ROLES = ("system", "user", "assistant")
 _BUCKET = 50  # batches whose rows are sorted by length together
+_OF_MOVE = {"reward": "reward", "weight": "weight", "role": "player_role"}  # what a published row says of its move
+
+
+class Grouped(Protocol):
+    """A row with the name of its group."""
+
+    @property
+    def group(self) -> str: ...
+
+
+G = TypeVar("G", bound=Grouped)
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """One row of a file: where it stands there, the match's seat that it is of, its messages, and in which tokenizer's
     tokens they were said.
+
+    `type` is "sft" for a row that is learnt as it is among rows with rewards, `game` the name of the game, and `policy`
+    the hash of the checkpoint that played.
     """
 
     place: str
     group: str
     messages: tuple[Mapping[str, Any], ...]
     tokenizer: str | None = None
+    type: Any = None
+    game: Any = None
+    policy: Any = None
+
+
+class Rows(Protocol):
+    """What a trainer trains on: items by number, which come in batches, and what there is to know of them."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The group of each item."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The tokens of each item, when it is padded."""
+
+    @property
+    def sequences(self) -> tuple[MarkedTokens, ...]:
+        """All token sequences."""
+
+    @property
+    def shortened(self) -> int:
+        """How many conversations had to be shortened."""
+
+    @property
+    def targets(self) -> int:
+        """How many tokens are to be learnt."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, at: int, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +99,33 @@ class TokenRows:
         return at, self.sequences[at]
 
     @property
+    def lengths(self) -> Sequence[int]:
+        """The tokens of each sequence."""
+        return [len(each.ids) for each in self.sequences]
+
+    @property
     def targets(self) -> int:
         """How many tokens are to be learnt."""
         return sum(sum(each.learnt) for each in self.sequences)
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """The rows of a JSONL or JSON file. Raises Refused, naming the row."""
+    """The conversations of a JSONL or JSON file. Raises Refused, naming the row."""
+    return [_conversation(place, raw) for place, raw in read_objects(path)]
+
+
+def read_objects(path: Path) -> list[tuple[str, Any]]:
+    """What a JSONL or JSON file holds, each with its place. Raises Refused, also where it holds nothing."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise TrainingRefused(f"{path}: expected a dataset file, got none: {error.strerror}") from None
     except UnicodeDecodeError:
         raise TrainingRefused(f"{path}: expected UTF-8 text, got something else") from None
-    conversations = [_conversation(f"{path}, {place}", raw) for place, raw in _objects(path, text)]
-    if not conversations:
+    objects = [(f"{path}, {place}", raw) for place, raw in _objects(path, text)]
+    if not objects:
         raise TrainingRefused(f"{path}: expected rows, got none")
-    return conversations
+    return objects
 
 
 def _objects(path: Path, text: str) -> Iterator[tuple[str, Any]]:
@@ -89,6 +145,7 @@ def _json(place: str, text: str) -> Any:
 
 
 def _conversation(place: str, raw: Any) -> Conversation:
+    raw = _of_one_move(raw) if isinstance(raw, dict) and "messages" not in raw and "target" in raw else raw
     messages = raw.get("messages") if isinstance(raw, dict) else None
     if not isinstance(messages, list) or not messages:
         raise TrainingRefused(f'{place}: expected {{"messages": […]}}, got {shown(raw)}')
@@ -112,7 +169,20 @@ def _conversation(place: str, raw: Any) -> Conversation:
         raise TrainingRefused(
             f"{place}: expected the ids of each of the assistant's moves beside a tokenizer, got none for one"
         )
-    return Conversation(place, str(raw.get("group", place.rpartition(", ")[2])), tuple(messages), tokenizer)
+    kind, game, policy = (raw.get(name) for name in ("type", "game", "policy"))
+    return Conversation(place, group_of(place, raw), tuple(messages), tokenizer, kind, game, policy)
+
+
+def group_of(place: str, raw: Mapping[str, Any]) -> str:
+    """The group that a row names, or its line."""
+    return str(raw.get("group", place.rpartition(", ")[2]))
+
+
+def _of_one_move(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A published row of one move as a conversation."""
+    move = {name: raw[key] for key, name in _OF_MOVE.items() if key in raw}
+    query = {"role": "user", "content": raw.get("query")}
+    return {**raw, "messages": [query, {"role": "assistant", "content": raw["target"], **move}]}
 
 
 def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> TokenRows:
@@ -134,7 +204,7 @@ def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> To
     return TokenRows(tuple(sequences), tuple(groups), shortened)
 
 
-def split(conversations: Sequence[Conversation], share: float, seed: int) -> tuple[list[Conversation], ...]:
+def split(conversations: Sequence[G], share: float, seed: int) -> tuple[list[G], list[G]]:
     """Rows to train on and rows to evaluate on. Both seats of a match are on one side: they hold the same words.
 
     Raises Refused where a side would be empty.
@@ -154,11 +224,15 @@ def split(conversations: Sequence[Conversation], share: float, seed: int) -> tup
 
 def read_rows(config: Config) -> tuple[list[Conversation], list[Conversation]]:
     """The conversations to train on and those to evaluate on. Raises Refused."""
-    conversations = read_conversations(config.data)
+    return read_sides(config, read_conversations)
+
+
+def read_sides(config: Config, read: Callable[[Path], list[G]]) -> tuple[list[G], list[G]]:
+    """What `read` finds to train on, and to evaluate on. Raises Refused."""
+    rows = read(config.data)
     if config.eval_data is not None:
-        return conversations, read_conversations(config.eval_data)
-    train, aside = split(conversations, config.eval_share, config.seed)
-    return train, aside
+        return rows, read(config.eval_data)
+    return split(rows, config.eval_share, config.seed)
 
 
 def _match(group: str) -> str:
@@ -199,8 +273,8 @@ class EpochOrder(Sampler[int]):
     `batch` counts the rows of one optimizer step: the order does not depend on how a step is accumulated.
     """
 
-    def __init__(self, rows: TokenRows, batch: int, seed: int) -> None:
-        self._lengths = [len(each.ids) for each in rows.sequences]
+    def __init__(self, rows: Rows, batch: int, seed: int) -> None:
+        self._lengths = rows.lengths
         self._batch = batch
         self._seed = seed
         self._epoch = 0

@@ -20,7 +20,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 
 from training.checkpoints import unfinished, write_provenance, written
-from training.data import Collator, EpochOrder, TokenRows
+from training.data import Collator, EpochOrder, Rows
 from training.errors import TrainingFailed
 from training.losses.base import IGNORED, find_loss, token_losses
 from training.methods.base import Config
@@ -51,21 +51,23 @@ class TokenTrainer(Trainer):
     # The loss has divided by the weights of all micro-batches; the Trainer must not divide by their number again.
     loss_is_scaled_for_ga = True
     control: Any
+    _find_loss: Callable[[str], Any] = staticmethod(find_loss)
+    _collator: Callable[[int], Any] = Collator
 
     def __init__(
         self,
         config: Config,
         model: Any,
         tokenizer: Any,
-        rows: TokenRows,
-        aside: TokenRows | None,
+        rows: Rows,
+        aside: Rows | None,
         *,
         loss: str,
         provenance: Mapping[str, Any],
         callbacks: Sequence[TrainerCallback] = (),
     ) -> None:
         self._config = config
-        self._loss = find_loss(loss)
+        self._loss = self._find_loss(loss)
         self._weights: Tensor | None = None  # of the micro-batch that is in its forward pass
         self._rows = rows
         self._provenance = provenance
@@ -77,7 +79,7 @@ class TokenTrainer(Trainer):
         super().__init__(
             model=model,
             args=_arguments(config),
-            data_collator=Collator(tokenizer.pad_token_id or 0),
+            data_collator=self._collator(tokenizer.pad_token_id or 0),
             train_dataset=rows,
             eval_dataset=aside,
             processing_class=tokenizer,
@@ -137,22 +139,11 @@ class TokenTrainer(Trainer):
         return groups if len(groups) <= 8 else [*groups[:8], f"{len(groups) - 8} more"]
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """The weighted mean loss of a token over the rows kept aside, as `eval_loss`. Raises Failed if NaN."""
+        """The loss over the rows kept aside, as `eval_loss`. Raises Failed if NaN."""
         self.model_wrapped.eval()
-        total = torch.zeros((), dtype=torch.float64)
-        weight, tokens = 0.0, 0
         # An evaluation draws nothing from the generators that training draws from.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            for batch in self.get_eval_dataloader():
-                ids, labels, weights = batch["input_ids"], batch["labels"], batch["weights"]
-                each = (
-                    token_losses(self.model_wrapped(input_ids=ids, use_cache=False)["logits"], labels) * weights[:, 1:]
-                )
-                sums = self.accelerator.gather_for_metrics(each.sum(dim=1))
-                tokens += int(self.accelerator.gather_for_metrics(labels[:, 1:].ne(IGNORED).sum(dim=1)).sum())
-                weight += float(self.accelerator.gather_for_metrics(weights[:, 1:].sum(dim=1)).double().sum())
-                total += sums.double().sum().cpu()
-        loss = float(total / weight)
+            loss, tokens = self._held_out_loss()
         if not math.isfinite(loss):
             raise TrainingFailed(
                 f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}"
@@ -161,6 +152,19 @@ class TokenTrainer(Trainer):
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _held_out_loss(self) -> tuple[float, int]:
+        """The weighted mean loss of a token over the rows kept aside, and how many tokens they learn."""
+        total = torch.zeros((), dtype=torch.float64)
+        weight, tokens = 0.0, 0
+        for batch in self.get_eval_dataloader():
+            ids, labels, weights = batch["input_ids"], batch["labels"], batch["weights"]
+            each = token_losses(self.model_wrapped(input_ids=ids, use_cache=False)["logits"], labels) * weights[:, 1:]
+            sums = self.accelerator.gather_for_metrics(each.sum(dim=1))
+            tokens += int(self.accelerator.gather_for_metrics(labels[:, 1:].ne(IGNORED).sum(dim=1)).sum())
+            weight += float(self.accelerator.gather_for_metrics(weights[:, 1:].sum(dim=1)).double().sum())
+            total += sums.double().sum().cpu()
+        return float(total / weight), tokens
 
     def _get_output_dir(self, trial: Any) -> str:
         return str(self._part)
