@@ -1,14 +1,54 @@
-"""What losses have in common, and how one is found by its name."""
+"""What losses have in common, and how one is found by its name.
 
-from collections.abc import Callable
+A loss of tokens (`sft`, `tiny`) is a sum over tokens. A loss of spans is made of values, one for each span or, where
+responses are compared, one for each query; the trainer takes their mean over the whole optimizer step.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
 IGNORED = -100  # the label of a token that is not to be learnt
+LARGEST_LOG_RATIO = 20.0  # e^20 = 5e8; beyond it a ratio of probabilities would overflow, and its gradient with it
 
 Loss = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanBatch:
+    """The S target spans of a micro-batch. Each field has the shape (S,).
+
+    `log_probs` is ℓ, the mean log-probability of a span's tokens, and `reference` the same under the reference model
+    (0 for a method without one). `rewards` are rewards, advantages or ratings, 0 for a supervised span, which is
+    learnt as it is. `items` is the number of the row, or of the query, that a span belongs to, in ascending order.
+    """
+
+    log_probs: Tensor
+    reference: Tensor
+    weights: Tensor
+    rewards: Tensor
+    supervised: Tensor
+    items: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class SpanValues:
+    """What a loss of spans makes of a micro-batch.
+
+    `values` (U,) are to be averaged. Each of the `figures` to be told beside the loss is a pair: what its values sum
+    up to, and how many they are.
+    """
+
+    values: Tensor
+    figures: Mapping[str, tuple[Tensor, Tensor]]
+
+
+SpanLoss = Callable[[SpanBatch, Any], SpanValues]
 
 
 def find_loss(name: str) -> Loss:
@@ -17,13 +57,55 @@ def find_loss(name: str) -> Loss:
     return found
 
 
+def find_span_loss(name: str) -> SpanLoss:
+    """The loss of spans in the module of `training.losses` that has this name."""
+    found: SpanLoss = import_module(f"training.losses.{name}").loss
+    return found
+
+
 def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """The negative log-likelihood of each token to be learnt, 0 elsewhere.
 
     Shapes: logits (B, T, V), labels (B, T), IGNORED where nothing is learnt → (B, T − 1).
     """
-    wanted = labels[:, 1:]
+    return losses_of(logits[:, :-1], labels[:, 1:])
+
+
+def losses_of(logits: Tensor, wanted: Tensor) -> Tensor:
+    """The negative log-likelihood of each wanted token under the logits in its place, 0 where it is IGNORED.
+
+    Shapes: logits (B, P, V), wanted (B, P) → (B, P).
+    """
     flat = functional.cross_entropy(
-        logits[:, :-1].float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORED, reduction="none"
+        logits.float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORED, reduction="none"
     )
     return flat.view(wanted.shape)
+
+
+def span_means(losses: Tensor, owners: Tensor, count: int) -> Tensor:
+    """ℓ of each span: minus the mean loss of its tokens.
+
+    Shapes: losses and owners (B, P), the number of the span that a token belongs to, −1 for none → (count,).
+    """
+    learnt = owners >= 0
+    sums = losses.new_zeros(count).index_add(0, owners[learnt], losses[learnt])
+    return -sums / torch.bincount(owners[learnt], minlength=count)
+
+
+def step_mean(values: Tensor, kinds: Tensor, totals: Tensor) -> Tensor:
+    """A micro-batch's part of the means over an optimizer step, one mean for each kind of value.
+
+    Shapes: values and kinds (U,), totals (K,), the number of values of each kind in the whole step.
+    """
+    return (values / totals[kinds]).sum()
+
+
+def probability_ratio(log_ratio: Tensor) -> Tensor:
+    """e^x, finite and with a finite gradient whatever x is."""
+    return log_ratio.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp()
+
+
+def figure_of(values: Tensor, counted: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The sum of the values that are counted (all, by default) and their number, without gradients."""
+    counted = torch.ones_like(values, dtype=torch.bool) if counted is None else counted
+    return values.detach()[counted].double().sum(), counted.sum()

@@ -1,0 +1,121 @@
+"""ℓ of target spans under a model: under the one that is trained, and, once per dataset, under the reference."""
+
+import hashlib
+import inspect
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
+from training.losses.base import IGNORED, losses_of, span_means
+from training.methods.base import Config
+from training.rendering import MarkedTokens
+from training.span_data import SpanCollator, SpanItem, learnt_spans
+
+_NAME = "log_probs"
+
+
+def takes_positions(model: Any) -> bool:
+    """Whether a model computes its logits only where it is asked to."""
+    return "logits_to_keep" in inspect.signature(model.forward).parameters
+
+
+def span_log_probs(model: Any, batch: dict[str, Tensor], positions: bool) -> Tensor:
+    """ℓ of each span of a batch: the mean log-probability of its tokens. Shape (S,).
+
+    With `positions`, the model's head is computed only before tokens that a sequence of the batch learns.
+    """
+    before = batch["labels"][:, 1:].ne(IGNORED).any(dim=0).nonzero()[:, 0]
+    kept = {"logits_to_keep": before} if positions else {}
+    logits = model(input_ids=batch["input_ids"], use_cache=False, **kept)["logits"]
+    logits = logits if positions else logits[:, before]
+    losses = losses_of(logits, batch["labels"][:, before + 1])
+    return span_means(losses, batch["owners"][:, before + 1], len(batch["items"]))
+
+
+class ReferenceLogProbs:
+    """ℓ_ref of the spans of sequences under a frozen model, kept in a file under the hash of all that they follow from.
+
+    `load` gives a model that takes so many tokens, and is called only where the values are not known yet; `identity`
+    says by hashes which model and tokenizer it is.
+    """
+
+    def __init__(self, config: Config, folder: Path, identity: str, load: Any, padding: int) -> None:
+        self._config = config
+        self._folder = folder
+        self._identity = identity
+        self._load = load
+        self._padding = padding
+
+    def __call__(self, sequences: Sequence[MarkedTokens]) -> list[tuple[float, ...]]:
+        """The values of each sequence. Raises Refused as `load` does, and Failed if the disk is full."""
+        counts = [len(learnt_spans(each)) for each in sequences]
+        path = self._folder / f"{self._key(sequences)}.safetensors"
+        found = _read(path, sum(counts))
+        if found is None:
+            found = self._computed(sequences)
+            _write(path, found)
+        return [tuple(each.tolist()) for each in found.split(counts)]
+
+    def _key(self, sequences: Sequence[MarkedTokens]) -> str:
+        found = hashlib.sha256(f"{self._identity} {self._config.precision}".encode())
+        for each in sequences:
+            spans = [(span.begin, span.end) for span in learnt_spans(each)]
+            found.update(repr((each.ids, spans, sorted(each.left_out))).encode())
+        return found.hexdigest()
+
+    def _computed(self, sequences: Sequence[MarkedTokens]) -> Tensor:
+        """In batches of sequences of like length. Shape (S,), float32."""
+        model = self._load(max(len(each.ids) for each in sequences))
+        device = torch.device("cuda" if self._config.device == "auto" and torch.cuda.is_available() else "cpu")
+        model.to(device).eval()
+        collator, positions = SpanCollator(self._padding), takes_positions(model)
+        order = sorted(range(len(sequences)), key=lambda at: len(sequences[at].ids))
+        found: list[Tensor] = [torch.zeros(0)] * len(sequences)
+        with torch.no_grad(), _precision(self._config, device):
+            for begin in range(0, len(order), self._config.batch):
+                chosen = order[begin : begin + self._config.batch]
+                batch = collator([(at, SpanItem((sequences[at],), ())) for at in chosen])
+                values = span_log_probs(model, {name: each.to(device) for name, each in batch.items()}, positions)
+                counts = [len(learnt_spans(sequences[at])) for at in chosen]
+                for at, each in zip(chosen, values.float().cpu().split(counts), strict=True):
+                    found[at] = each
+        return torch.cat(found)
+
+
+def _precision(config: Config, device: torch.device) -> AbstractContextManager[Any]:
+    """The precision in which the trained model computes, too."""
+    return torch.autocast(device.type, torch.bfloat16) if config.precision == "bfloat16" else nullcontext()
+
+
+def _read(path: Path, count: int) -> Tensor | None:
+    """The values in a file; None if there is none or not all of them are in it."""
+    try:
+        found: Tensor = load_file(path)[_NAME]
+    except (OSError, SafetensorError, KeyError):
+        return None
+    return found if found.shape == (count,) else None
+
+
+def _write(path: Path, values: Tensor) -> None:
+    """Writes the file under its name when it is whole: other processes may want the same one."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file({_NAME: values}, part)
+        part.rename(path)
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            part.unlink()
+        if is_disk_full(error):
+            raise TrainingFailed(f"{path}: the disk is full ({one_line(error)}); make room and start again") from None
+        raise TrainingRefused(
+            f"reference_cache: expected a folder that can be written, got {path.parent}: {one_line(error)}"
+        ) from None
