@@ -33,6 +33,16 @@ Batch = Annotated[
         json_schema_extra={"unit": "rows", "rank": 3},
     ),
 ]
+Epochs = Annotated[
+    float,
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        title="Epochs",
+        description="How often each row is seen.",
+        json_schema_extra={"rank": 1},
+    ),
+]
 LearningRate = Annotated[
     float,
     Field(
@@ -102,14 +112,7 @@ class Config(BaseModel):
         description="Of the order of rows, of the rows kept aside, of fresh weights and of dropout.",
         json_schema_extra={"rank": 5},
     )
-    epochs: float = Field(
-        default=1.0,
-        gt=0,
-        allow_inf_nan=False,
-        title="Epochs",
-        description="How often each row is seen.",
-        json_schema_extra={"rank": 1},
-    )
+    epochs: Epochs = 1.0
     max_steps: int | None = Field(
         default=None,
         ge=1,
@@ -260,6 +263,31 @@ class Need(StrEnum):
     COMPARISONS = "comparisons"
 
 
+CONVERSATIONS, COMPARISONS = "conversations", "comparisons"  # kinds of datasets
+SUPERVISED = "sft"  # the type of a row that is learnt as it is, among rows with rewards
+
+
+@dataclass(frozen=True, slots=True)
+class RowSchema:
+    """What the rows of a method have to be: of which kind of dataset, and what each move to be learnt has to have.
+
+    `keys` are those of an assistant's message beside `role` and `content`; `weight` may always be there.
+    """
+
+    kind: str
+    keys: tuple[str, ...]
+
+    def missing(self, row: Mapping[str, Any]) -> str | None:
+        """A key that a move of the row has not; None if all are there.
+
+        A move of weight 0 needs none, nor does a row that is learnt as it is.
+        """
+        if row.get("type") == SUPERVISED:
+            return None
+        moves = [each for each in row.get("messages", ()) if each.get("role") == "assistant" and each.get("weight", 1)]
+        return next((key for key in self.keys for each in moves if each.get(key) is None), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A method of training. `loss` is a module of `training.losses`, loaded by name when the training starts.
@@ -291,6 +319,12 @@ class Method:
     def job_fields(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON Schema of each field that a training job may be given."""
         return {name: schema for name, schema in self.fields.items() if schema.get("given_by") != "job"}
+
+    @property
+    def rows(self) -> RowSchema:
+        """What its rows have to be."""
+        kind = COMPARISONS if Need.COMPARISONS in self.needs else CONVERSATIONS
+        return RowSchema(kind, ("reward",) if Need.REWARDS in self.needs else ())
 
     def fault(self, given: Mapping[str, Any]) -> FieldFault | None:
         """What is wrong with the fields of a job; None if they can be trained with.

@@ -1,0 +1,68 @@
+"""Rows of comparisons: a query, responses to it, and the rating of each: `{"query", "responses", "scores"}`."""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from training.data import Conversation, group_of, read_objects
+from training.errors import TrainingRefused, shown
+
+_PARTS = ("query", "responses", "scores")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One row: where it stands, its group, the query, and the responses, each with its rating."""
+
+    place: str
+    group: str
+    query: str
+    responses: tuple[str, ...]
+    scores: tuple[float, ...]
+
+    def chosen(self, most: int, rng: random.Random) -> list[tuple[str, float]]:
+        """The first of the best responses, then at most so many that are drawn from those rated lower."""
+        pairs = list(zip(self.responses, self.scores, strict=True))
+        best = max(pairs, key=lambda pair: pair[1])
+        lower = [pair for pair in pairs if pair[1] < best[1]]
+        return [best, *rng.sample(lower, min(most, len(lower)))]
+
+    def conversation(self, response: str, score: float) -> Conversation:
+        """A response as the assistant's answer to the query, with its rating as reward."""
+        query, answer = {"role": "user", "content": self.query}, {"role": "assistant", "content": response}
+        return Conversation(self.place, self.group, (query, {**answer, "reward": score}))
+
+
+def read_comparisons(path: Path, scale: float) -> list[Comparison]:
+    """The comparisons of a JSONL or JSON file with ratings from 0 to `scale`.
+
+    Raises Refused, naming the row, and where no row has a response that is better than another.
+    """
+    found = [_comparison(place, raw, scale) for place, raw in read_objects(path)]
+    if all(len(set(each.scores)) == 1 for each in found):
+        raise TrainingRefused(
+            f"{path}: expected a query with a response that is rated better than another, got none; train with sft"
+        )
+    return found
+
+
+def _comparison(place: str, raw: Any, scale: float) -> Comparison:
+    parts: tuple[Any, ...] = tuple(raw.get(name) if isinstance(raw, dict) else None for name in _PARTS)
+    query, responses, scores = parts
+    if not isinstance(query, str) or not _texts(responses) or not isinstance(scores, list):
+        raise TrainingRefused(
+            f'{place}: expected {{"query": text, "responses": [texts], "scores": [numbers]}}, got {shown(raw)}'
+        )
+    if len(scores) != len(responses):
+        raise TrainingRefused(
+            f"{place}: scores: expected one for each of {len(responses)} responses, got {len(scores)}"
+        )
+    for score in scores:
+        if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= scale:
+            raise TrainingRefused(f"{place}: scores: expected numbers from 0 to {scale:g}, got {shown(score)}")
+    return Comparison(place, group_of(place, raw), query, tuple(responses), tuple(map(float, scores)))
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)

@@ -1,0 +1,90 @@
+"""The rewards of moves: checked, and, if asked for, made relative to what the player's role gets on average."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from training.data import Conversation
+from training.errors import TrainingRefused, shown
+from training.methods.base import SUPERVISED
+
+_LARGEST = 1e20  # of a reward: float32 must hold its product with a ratio
+
+
+class RoleBaselines:
+    """The running mean of a row's rewards for each game and role, from 0 on: b ← decay·b + (1 − decay)·R.
+
+    Source: role-conditioned advantage estimation in SPIRAL, arXiv 2506.24119.
+    """
+
+    def __init__(self, decay: float) -> None:
+        self._decay = decay
+        self._means: defaultdict[tuple[str, str], float] = defaultdict(float)
+
+    def relative(self, row: Conversation) -> Conversation:
+        """The row with r − b in place of the rewards of its moves; then b takes in their mean.
+
+        The mean of before is taken, so that an advantage does not depend on its own reward. Raises Refused for a move
+        without the role of its player.
+        """
+        found: dict[str, list[float]] = {}
+        game = str(row.game)
+        messages = list(row.messages)
+        for number, each in enumerate(row.messages):
+            if not _is_move(each):
+                continue
+            role = each.get("player_role")
+            if not isinstance(role, str):
+                raise TrainingRefused(
+                    f"{row.place}, message {number + 1}: player_role: expected the player's role, got {shown(role)};"
+                    " set advantage: reward to do without"
+                )
+            messages[number] = {**each, "reward": each["reward"] - self._means[game, role]}
+            found.setdefault(role, []).append(each["reward"])
+        for role, rewards in found.items():
+            mean = self._means[game, role]
+            self._means[game, role] = self._decay * mean + (1 - self._decay) * math.fsum(rewards) / len(rewards)
+        return replace(row, messages=tuple(messages))
+
+
+def rewarded_rows(rows: Iterable[Conversation], baselines: RoleBaselines | None = None) -> list[Conversation]:
+    """The rows, in their order: those of type `sft` without rewards, the others with one for each move.
+
+    With `baselines`, rewards become relative to them. Raises Refused, naming row and message.
+    """
+    found = []
+    for row in rows:
+        if row.type is not None and row.type != SUPERVISED:
+            raise TrainingRefused(f'{row.place}: type: expected "{SUPERVISED}" or none, got {shown(row.type)}')
+        if row.type == SUPERVISED:
+            bare = ({name: value for name, value in each.items() if name != "reward"} for each in row.messages)
+            found.append(replace(row, messages=tuple(bare)))
+            continue
+        for number, each in enumerate(row.messages, 1):
+            if _is_move(each) and not _is_number(each.get("reward")):
+                raise TrainingRefused(
+                    f"{row.place}, message {number}: reward: expected a number, got {shown(each.get('reward'))};"
+                    f' a row that is to be learnt as it is has "type": "{SUPERVISED}"'
+                )
+        found.append(baselines.relative(row) if baselines else row)
+    return found
+
+
+def check_policy(rows: Iterable[Conversation], reference_sha256: str) -> None:
+    """Raises Refused for a row that another checkpoint played than the reference, whose probabilities it is not."""
+    for row in rows:
+        if row.type != SUPERVISED and row.policy not in (None, reference_sha256):
+            raise TrainingRefused(
+                f"{row.place}: policy: expected {reference_sha256[:12]}…, the reference, got {shown(row.policy, 20)};"
+                " name the checkpoint that played these rows as reference"
+            )
+
+
+def _is_move(message: Mapping[str, Any]) -> bool:
+    return message["role"] == "assistant" and bool(message.get("weight", 1))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
