@@ -8,6 +8,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from training.progress import Progress, StopRequest
 from training.trainer import PREFIX, TokenTrainer
 
+FIGURES = ("reward", "kl", "clip_fraction", "penalty")  # of losses that tell more than themselves
+
 
 class ProgressCallback(TrainerCallback):
     """Tells `progress` of steps, evaluations and checkpoints, and ends the training when `stop` was asked for."""
@@ -41,7 +43,8 @@ class ProgressCallback(TrainerCallback):
         facts = {"step": state.global_step, "steps": state.max_steps, "epoch": state.epoch}
         if logs and "loss" in logs and state.is_world_process_zero:
             figures = {"loss": logs["loss"], "lr": logs["learning_rate"], "gradient_norm": logs.get("grad_norm")}
-            self._progress.tell("step", **facts, **figures, tokens_per_second=self._speed())
+            of_loss = {name: logs[name] for name in FIGURES if name in logs}
+            self._progress.tell("step", **facts, **figures, **of_loss, tokens_per_second=self._speed())
         if logs and "eval_loss" in logs and state.is_world_process_zero:
             self._progress.tell("eval", **facts, loss=logs["eval_loss"])
 

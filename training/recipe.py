@@ -16,16 +16,21 @@ from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
 from training.callbacks import ProgressCallback
-from training.data import TokenRows, file_hash, read_rows, render_rows
+from training.data import Rows, file_hash
 from training.errors import TrainingRefused
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
 from training.progress import Progress, StopRequest
 from training.rendering import Renderer
+from training.rows import load_rows
+from training.span_trainer import SpanTrainer
 from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
 
 # They change no weight; the base's hash is recorded as it was found.
-_NOT_RECORDED = {"output", "run", "resume", "keep", "log_every", "threads", "device", "base_sha256"}
-_NO_SETTINGS = {"data", "eval_data", "chat_template", "base", "base_sha256", "output", "run", "resume"}
+_NOT_RECORDED = {"output", "run", "resume", "keep", "log_every", "threads", "device", "base_sha256", "reference_cache"}
+_NO_SETTINGS = {
+    "data", "eval_data", "chat_template", "base", "base_sha256", "output", "run", "resume", "reference",
+    "reference_cache",
+}  # fmt: skip
 
 
 def prepare(config: Config) -> None:
@@ -96,13 +101,12 @@ def train(
     Raises Refused before the first step, Failed after it, and KeyboardInterrupt where `stop` was asked for.
     """
     render = renderer(config, model, tokenizer)
-    train_rows, aside_rows = read_rows(config)
-    rows = render_rows(train_rows, render)
-    aside = render_rows(aside_rows, render) if aside_rows else None
-    provenance = _provenance(config, method.name, base, rows)
+    found = load_rows(method, config, model, tokenizer, render)
+    rows, aside = found.rows, found.aside
+    provenance = _provenance(config, method.name, {**base, **found.provenance}, rows)
     last = _last_checkpoint(config, provenance)
     follower = ProgressCallback(progress, stop)
-    trainer = TokenTrainer(
+    trainer = (SpanTrainer if method.needs else TokenTrainer)(
         config,
         model,
         tokenizer,
@@ -113,7 +117,8 @@ def train(
         callbacks=_callbacks(config, follower, last),
     )
     follower.trainer = trainer
-    counts = {"rows": len(train_rows), "sequences": len(rows), "eval_rows": len(aside_rows), "targets": rows.targets}
+    sequences = len(rows.sequences)
+    counts = {"rows": found.read, "sequences": sequences, "eval_rows": found.read_aside, "targets": rows.targets}
     progress.tell(
         "started", method=method.name, device=_device(trainer.args.device), parameters=model.num_parameters(), **counts,
         shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
@@ -134,7 +139,7 @@ def _settings(config: Config) -> dict[str, Any]:
     return {name: value for name, value in config if name not in _NO_SETTINGS}
 
 
-def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: TokenRows) -> dict[str, Any]:
+def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     """What makes the model what it is. Files by name and hash: their folders are another machine's tomorrow."""
     named = {name: value.name if isinstance(value, Path) else value for name, value in config}
     facts = {"method": method, "seed": config.seed, **base, "data_sha256": file_hash(config.data)}
@@ -142,7 +147,7 @@ def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Toke
         facts["eval_data_sha256"] = file_hash(config.eval_data)
     if config.chat_template is not None:
         facts["chat_template_sha256"] = file_hash(config.chat_template)
-    counts = {"sequences": len(rows), "targets": rows.targets, "shortened": rows.shortened}
+    counts = {"sequences": len(rows.sequences), "targets": rows.targets, "shortened": rows.shortened}
     return {**facts, **counts, "config": {name: value for name, value in named.items() if name not in _NOT_RECORDED}}
 
 

@@ -58,7 +58,7 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("train dpo --dataset rows --name x", "method: expected sft or tiny, got 'dpo'"),
+        ("train dpo --dataset rows --name x", "method: expected sft or tiny or offline-po or sft-kl"),
         ("train sft --dataset rows --name x", "base: expected the local model that sft goes on from, got none"),
         ("train sft --dataset rows --name x --base scripted", "base: expected a local model, which has weights"),
         ("train tiny --dataset rows --name x --config lr=1", "lr: expected a field of tiny ("),

@@ -97,5 +97,51 @@ def train() -> Iterator[Callable[..., int]]:
     torch.use_deterministic_algorithms(False)
 
 
+@pytest.fixture
+def refusal(train: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The one line on stderr of a training that was refused before it began."""
+
+    def refused(config: Path, method: str = "sft") -> str:
+        assert train(method, config) == 2
+        out, err = capsys.readouterr()
+        [line] = err.splitlines()
+        assert [json.loads(each)["event"] for each in out.splitlines()] == ["failed"]
+        return line
+
+    return refused
+
+
 def events_in(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def rewarded(rows: list[Row]) -> list[Row]:
+    """The rows with roles, and with rewards that favour moves about few books; every fifth is of type sft."""
+    for at, row in enumerate(rows):
+        moves = [each for each in row["messages"] if each["role"] == "assistant"]
+        for number, each in enumerate(moves):
+            few = any(f"{count} books" in each["content"] for count in (0, 1))
+            each |= {"reward": (1.0 if few else -0.5) * 0.8 ** (len(moves) - number - 1), "weight": 1 + at % 2}
+            each["player_role"] = ("first", "second")[at % 2]
+        row["type"] = "sft" if at % 5 == 4 else None
+    return rows
+
+
+def comparisons_of(queries: int) -> list[Row]:
+    """Rows of comparisons in which the answer with the number of the query is rated best."""
+    rng = random.Random(11)
+    rows = []
+    for _ in range(queries):
+        books = rng.randrange(4)
+        responses = [f"[message] i want {count} books" for count in range(4)]
+        scores = [7 - 2 * abs(count - books) for count in range(4)]
+        rows.append({"query": f"books {books} hats 1 balls 1. you begin", "responses": responses, "scores": scores})
+    return rows
+
+
+@pytest.fixture(scope="session")
+def data_of(data: Path) -> dict[str, Path]:
+    """A file of rows for each of the methods that count spans."""
+    rewards = write_rows(data.with_name("rewarded.jsonl"), rewarded(rows_of(24)))
+    compared = write_rows(data.with_name("comparisons.jsonl"), comparisons_of(24))
+    return {"sft-kl": rewards, "offline-po": rewards, "stable-alignment": compared}

@@ -1,5 +1,6 @@
 """What goes wrong is one line that says what to do, and nothing lies under the output's name."""
 
+import contextlib
 import json
 import resource
 import shutil
@@ -15,20 +16,6 @@ from tests.training.conftest import events_in, rows_of, write_rows
 
 Train = Callable[..., int]
 ConfigFile = Callable[..., Path]
-
-
-@pytest.fixture
-def refusal(train: Train, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """The one line on stderr of a training that was refused before it began."""
-
-    def refused(config: Path, method: str = "sft") -> str:
-        assert train(method, config) == 2
-        out, err = capsys.readouterr()
-        [line] = err.splitlines()
-        assert [json.loads(each)["event"] for each in out.splitlines()] == ["failed"]
-        return line
-
-    return refused
 
 
 @pytest.mark.parametrize(
@@ -156,22 +143,26 @@ def test_a_loss_that_is_no_number_stops_names_its_rows_and_keeps_the_last_checkp
     assert not (tmp_path / "config" / "model").exists()
 
 
-@pytest.fixture
-def small_disk() -> Iterator[None]:
-    """No file may grow beyond 8 kB: the weights do not fit."""
+@contextlib.contextmanager
+def small_disk(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes. Not for longer than need be: pytest may be writing to a file as well."""
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, most))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
-    signal.signal(signal.SIGXFSZ, handler)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize("every", [1, None])
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
-    every: int | None, config_file: ConfigFile, train: Train, tmp_path: Path, capsys: Any, small_disk: None
+    every: int | None, config_file: ConfigFile, train: Train, tmp_path: Path, capsys: Any
 ) -> None:
-    assert train("sft", config_file(max_steps=2, save_every=every)) == 1
+    config = config_file(max_steps=2, save_every=every)
+    with small_disk(8_000):  # the weights do not fit
+        assert train("sft", config) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert "the disk is full" in line
     assert "make room and start again" in line
@@ -181,12 +172,11 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
 
 
 def test_a_disk_too_full_for_logs_and_events_is_one_line_too(
-    config_file: ConfigFile, train: Train, tmp_path: Path, capsys: pytest.CaptureFixture[str], small_disk: None
+    config_file: ConfigFile, train: Train, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     config = config_file(max_steps=2)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
-    assert train("sft", config, tmp_path / "events.jsonl") == 1
+    with small_disk(0):
+        assert train("sft", config, tmp_path / "events.jsonl") == 1
     [line] = capsys.readouterr().err.splitlines()
     assert "the disk is full" in line
 

@@ -10,12 +10,13 @@ from importlib import import_module
 
 from training.methods.base import Method
 
-_SHARED = ("base",)  # modules that are no method
+_SHARED = ("base", "reference")  # modules that are no method
 
 
 @cache
 def all_methods() -> Mapping[str, Method]:
-    """All methods by name: the `METHOD` of each module of this package.
+    """All methods by name: the `METHOD` of each module of this package. Those that any conversation will do for come
+    first.
 
     Raises ValueError for a method that is not named as its module is.
     """
@@ -25,4 +26,4 @@ def all_methods() -> Mapping[str, Method]:
         if method.name.replace("-", "_") != module:
             raise ValueError(f"training/methods/{module}.py: expected a method of that name, got {method.name}")
         found[method.name] = method
-    return found
+    return {each.name: each for each in sorted(found.values(), key=lambda method: (bool(method.needs), method.name))}

@@ -8,11 +8,14 @@ from app.errors import Invalid
 from app.finetuning.config import check_model_name, find_method, read_config
 from training.methods import all_methods
 
-ITS_OWN = {"data", "output", "run", "resume", "base", "base_sha256", "eval_data", "chat_template"}
+ITS_OWN = {
+    "data", "output", "run", "resume", "base", "base_sha256", "eval_data", "chat_template", "reference",
+    "reference_cache",
+}  # fmt: skip
 
 
 def test_every_field_of_a_training_may_be_given_but_for_its_files() -> None:
-    assert list(all_methods()) == ["sft", "tiny"]
+    assert list(all_methods()) == ["sft", "tiny", "offline-po", "sft-kl", "stable-alignment"]
     for name, method in all_methods().items():
         assert set(find_method(name).job_fields) == set(method.config.model_fields) - ITS_OWN
 
@@ -38,7 +41,7 @@ def test_a_field_may_be_given_under_its_old_name() -> None:
 @pytest.mark.parametrize(
     ("method", "fields", "complaint"),
     [
-        ("dpo", {}, "method: expected sft or tiny, got 'dpo'"),
+        ("dpo", {}, "method: expected sft or tiny or offline-po or sft-kl or stable-alignment, got 'dpo'"),
         ("sft", {"lr": 1}, "lr: expected a field of sft (max_length, seed, epochs, "),
         ("sft", {"width": 64}, "width: expected a field of sft "),
         ("sft", {"output": "elsewhere"}, "output: expected a field of sft "),

@@ -1,0 +1,41 @@
+"""What methods have in common that compare the model with a reference model."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from training.methods.base import FromCheckpoint
+
+
+class WithReference(FromCheckpoint):
+    """The fields of a method that takes the log-probabilities of its rows under a reference model, too."""
+
+    reference: Path | None = Field(
+        default=None,
+        title="Reference",
+        description="The checkpoint folder of the reference model, which has the vocabulary of the base.",
+        json_schema_extra={"given_by": "job", "unset": "the base"},
+    )
+    reference_cache: Path | None = Field(
+        default=None,
+        title="Cache of the reference",
+        description="A folder for the log-probabilities under the reference; trainings may share it.",
+        json_schema_extra={"given_by": "job", "unset": "`reference` in the run folder"},
+    )
+
+    @property
+    def cache_folder(self) -> Path:
+        """Where the log-probabilities under the reference are kept."""
+        return self.reference_cache or self.run_folder / "reference"
+
+
+KlWeight = Annotated[
+    float,
+    Field(
+        ge=0,
+        allow_inf_nan=False,
+        title="KL weight",
+        description="Weight of the term that keeps the model near the reference (β).",
+    ),
+]

@@ -1,0 +1,61 @@
+"""Stable Alignment: the best of several rated responses is learnt, and set apart from those that are rated lower.
+
+Source: arXiv 2305.16960. The defaults are the published recipe; docs/training.md has those of its code.
+"""
+
+from typing import Annotated
+
+from pydantic import Field, WithJsonSchema
+
+from training.methods.base import Epochs, FromCheckpoint, LearningRate, Method, Need
+
+
+class StableAlignmentConfig(FromCheckpoint):
+    """The fields of every method that goes on from a checkpoint, and those of the loss."""
+
+    epochs: Epochs = 7.0
+    learning_rate: LearningRate = 2e-5
+    rating_scale: float = Field(
+        default=7.0,
+        gt=0,
+        allow_inf_nan=False,
+        title="Rating scale",
+        description="The highest rating; the difference of two is divided by it.",
+    )
+    margin: float = Field(
+        default=10.0,
+        ge=0,
+        allow_inf_nan=False,
+        title="Margin",
+        description="How far apart the losses of the best and the worst rating are to be.",
+    )
+    # Forms and command lines know words and numbers.
+    max_flow: Annotated[bool, WithJsonSchema({"type": "string", "enum": ["false", "true"]})] = Field(
+        default=False,
+        title="Largest difference",
+        description="Whether the pair with the largest term counts alone, in place of the mean over pairs.",
+    )
+    ratio: float = Field(
+        default=0.2,
+        ge=0,
+        allow_inf_nan=False,
+        title="Weight of the comparison",
+        description="Weight of what sets the best response apart from the others.",
+    )
+    num_comp: int = Field(
+        default=3,
+        ge=2,
+        title="Responses",
+        description="Responses of a query that are compared, the best one included, at most.",
+        json_schema_extra={"unit": "responses"},
+    )
+
+
+METHOD = Method(
+    name="stable-alignment",
+    title="Learn from ratings",
+    summary="The best rated response to a query becomes more likely than the others.",
+    config=StableAlignmentConfig,
+    loss="stable_alignment",
+    needs=frozenset({Need.COMPARISONS}),
+)

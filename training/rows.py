@@ -1,0 +1,106 @@
+"""The rows of a training as its method needs them: conversations, moves with rewards, or comparisons."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from training import checkpoints
+from training.comparisons import Comparison, read_comparisons
+from training.data import Conversation, Rows, read_rows, read_sides, render_rows
+from training.errors import TrainingRefused
+from training.log_probs import ReferenceLogProbs
+from training.methods.base import Config, Method, Need
+from training.methods.offline_po import OfflinePoConfig
+from training.methods.reference import WithReference
+from training.methods.stable_alignment import StableAlignmentConfig
+from training.rendering import Renderer
+from training.rewards import RoleBaselines, check_policy, rewarded_rows
+from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRows:
+    """Rows to train on and, if any, to evaluate on, and how many were read of both.
+
+    `provenance` is what the checkpoint says of them beside the hash of their file.
+    """
+
+    rows: Rows
+    aside: Rows | None
+    read: int
+    read_aside: int
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_rows(method: Method, config: Config, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
+    """Reads and renders the config's rows; `model` is the one that the training starts from.
+
+    Raises Refused for rows, or a reference model, that the method cannot be trained with.
+    """
+    if isinstance(config, StableAlignmentConfig):
+        return _comparisons(config, render)
+    if isinstance(config, WithReference):
+        return _spans(method, config, model, tokenizer, render)
+    train, aside = read_rows(config)
+    rendered = render_rows(aside, render) if aside else None
+    return TrainingRows(render_rows(train, render), rendered, len(train), len(aside))
+
+
+def _comparisons(config: StableAlignmentConfig, render: Renderer) -> TrainingRows:
+    train, aside = read_sides(config, partial(read_comparisons, scale=config.rating_scale))
+    rendered = _render_comparisons(config, aside, render) if aside else None
+    return TrainingRows(_render_comparisons(config, train, render), rendered, len(train), len(aside))
+
+
+def _render_comparisons(config: StableAlignmentConfig, rows: Sequence[Comparison], render: Renderer) -> SpanRows:
+    """An item of each query, with the best response first. Which others are compared depends on seed and row alone."""
+    items = []
+    for each in rows:
+        chosen = each.chosen(config.num_comp - 1, random.Random(f"{config.seed}:{each.place.rpartition(', ')[2]}"))
+        responses = render_rows([each.conversation(*response) for response in chosen], render)
+        items.append(SpanItem(responses.sequences, (REWARDED,)))
+    return SpanRows(tuple(items), tuple(each.group for each in rows), shortened=0)
+
+
+def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
+    train, aside = read_rows(config)
+    rewarded = Need.REWARDS in method.needs
+    folder = config.reference or config.base
+    identity = checkpoints.check(folder)
+    if rewarded:
+        by_role = config if isinstance(config, OfflinePoConfig) and config.advantage == "role" else None
+        baselines = RoleBaselines(by_role.decay) if by_role else None
+        train, aside = rewarded_rows(train, baselines), rewarded_rows(aside, baselines)
+        check_policy([*train, *aside], identity)
+    load = partial(_reference_model, config, model, tokenizer)
+    known_as = f"{identity} {render.tokenizer_hash}"
+    log_probs = ReferenceLogProbs(config, config.cache_folder, known_as, load, tokenizer.pad_token_id or 0)
+
+    def prepared(rows: Sequence[Conversation]) -> SpanRows:
+        return rows_of_spans(render_rows(rows, render), rewarded).with_reference(log_probs)
+
+    rendered = prepared(aside) if aside else None
+    return TrainingRows(prepared(train), rendered, len(train), len(aside), {"reference_sha256": identity})
+
+
+def _reference_model(config: WithReference, model: Any, tokenizer: Any, longest: int) -> Any:
+    """The reference model, which is the one that the training starts from unless another one is named.
+
+    Raises Refused where that has another vocabulary, or takes fewer than `longest` tokens.
+    """
+    if config.reference is None:
+        return model
+    found, own = checkpoints.load(config.reference)
+    if own.get_vocab() != tokenizer.get_vocab():
+        raise TrainingRefused(
+            f"reference: expected the vocabulary of the base ({len(tokenizer)} tokens), got another one"
+            f" ({len(own)} tokens) in {config.reference}; name a checkpoint that was trained from the same model"
+        )
+    if checkpoints.length_of(found) < longest:
+        raise TrainingRefused(
+            f"reference: expected a model that takes {longest} tokens, got one that takes"
+            f" {checkpoints.length_of(found)} in {config.reference}; lower max_length"
+        )
+    return found
