@@ -26,7 +26,7 @@ from pathlib import Path
 from app.campaigns.material import is_held_out
 from app.config import ROOT
 from app.games.negotiation.contexts import generate_context
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.players.scripted.taboo.clues import table
 from app.rounds.material import items_of
 

@@ -7,7 +7,7 @@ from app.analysis.histogram import histogram
 from app.analysis.paired import SEEDS, PairedDifference
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
-from app.games.taboo.rules import ATTACKER_WINS, DEFENDER_WINS, RULES_BROKEN
+from app.games.taboo.outcomes import ATTACKER_WINS, DEFENDER_WINS, RULES_BROKEN
 
 
 def charts_of(analysis: RoundAnalysis) -> list[Chart]:

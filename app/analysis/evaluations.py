@@ -11,7 +11,7 @@ from app.analysis.matches import MatchTable
 from app.analysis.metrics import ModelMetrics
 from app.analysis.reading import matches_of
 from app.analysis.rounds import RoundAnalysis, analyse
-from app.games.taboo.rules import ROLES
+from app.games.taboo.outcomes import ROLES
 
 # By game, the columns of a model's own part in matches against another player, under the names that they have where it
 # plays against itself; by role where roles differ. Columns that are of the match as a whole stay.

@@ -13,7 +13,7 @@ from app.analysis.paired import PairedDifference, paired
 from app.analysis.reading import matches_of
 from app.errors import Invalid, Verbatim, shown
 from app.games.negotiation.rules import NEGOTIATION
-from app.games.taboo.rules import ROLES
+from app.games.taboo.outcomes import ROLES
 from app.models import RoundRow
 from app.rounds import lifecycle
 from app.rounds.job import ROUND

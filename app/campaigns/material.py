@@ -7,7 +7,7 @@ from typing import Any
 
 from app.errors import Invalid, Phrase
 from app.games.negotiation.contexts import generate_context
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.rounds.lifecycle import Material
 from app.rounds.material import items_of
 

@@ -15,7 +15,7 @@ from app.config import Settings
 from app.errors import Invalid, NotAllowed, Phrase, TooMany, Verbatim, either
 from app.games import find_game
 from app.games.negotiation.contexts import Context, read_contexts
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.stored import StoredMatch, StoredSeat

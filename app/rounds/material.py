@@ -7,7 +7,7 @@ from typing import Any
 from app.errors import Invalid, Phrase, Verbatim, shown
 from app.games import find_game
 from app.games.negotiation.contexts import Context, read_contexts
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.matches.lobby import load_contexts
 from app.rounds.lifecycle import Material
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.errors import NotAllowed, NotFound
 from app.extensions import reading, writing
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.matches import live
 from app.matches.events import Violated
 from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match

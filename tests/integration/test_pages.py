@@ -19,7 +19,7 @@ from app.datasets.spec import read_spec
 from app.errors import Invalid
 from app.extensions import db, reading, writing
 from app.games.negotiation.contexts import generate_context
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.matches import engine as matches
 from app.matches import live
 from app.matches.stored import LoggedEvent, StoredMatch, StoredSeat

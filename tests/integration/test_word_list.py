@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.games.taboo.rules import TABOO, WORD_LIST, target_words
+from app.games.taboo.rules import TABOO
+from app.games.taboo.words import WORD_LIST, target_words
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENT = WORD_LIST.read_bytes()

@@ -17,7 +17,8 @@ from app.errors import Invalid, either
 from app.games.base import JSON, Event
 from app.games.taboo.episodes import Episode, read_episode
 from app.games.taboo.judges import RULES, judge
-from app.games.taboo.rules import TABOO, TIED, decision
+from app.games.taboo.outcomes import TIED
+from app.games.taboo.rules import TABOO, decision
 from app.matches.engine import readable
 from app.matches.events import LogEvent, Started
 

@@ -16,6 +16,7 @@ from typing import Any
 from app.errors import Invalid, Phrase
 from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript
 from app.games.negotiation.contexts import ITEMS, Context, Counts, context_of, generate_context, three
+from app.games.negotiation.outcomes import DEAL, MOVE_LIMIT, NO_DEAL
 from app.validation import whole_number
 
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
@@ -166,12 +167,12 @@ class Negotiation:
             return None
         split = _split(state)
         if split is None:
-            reason = "no deal" if len(_proposals(state)) == 2 else "move limit"
+            reason = NO_DEAL if len(_proposals(state)) == 2 else MOVE_LIMIT
             return Outcome(reason, None, (0, 0), dict(self.unfinished))
         lam = state.config.lam
         first, second = utilities(state.context, split, lam)
         return Outcome(
-            "deal",
+            DEAL,
             None,
             (_number(first), _number(second)),
             {

@@ -9,7 +9,8 @@ from typing import Any
 
 from app.errors import Invalid, Verbatim, either
 from app.games.taboo.judges import RULES, judge
-from app.games.taboo.rules import ROLES, TIED, decision
+from app.games.taboo.outcomes import ROLES, TIED
+from app.games.taboo.rules import decision
 
 
 @dataclass(frozen=True, slots=True)

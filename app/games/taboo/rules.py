@@ -5,29 +5,19 @@ the default, strict judge departs from the published rule.
 """
 
 import random
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from app.errors import Invalid, Phrase, either
+from app.errors import Invalid, either
 from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript
 from app.games.taboo.judges import RULES, judge
-from app.games.taboo.spelling import fold, is_blank
+from app.games.taboo.outcomes import ATTACKER, ATTACKER_WINS, DEFENDER, DEFENDER_WINS, ROLES, RULES_BROKEN, TIED
+from app.games.taboo.spelling import is_blank
+from app.games.taboo.words import read_word, target_words
 from app.validation import whole_number
 
-ATTACKER, DEFENDER = 0, 1
-ROLES = ("attacker", "defender")
 MOST_TURNS = 50
-LONGEST_WORD = 40
-WORD_LIST = Path(__file__).resolve().parents[3] / "data" / "taboo" / "words.txt"
-
-ATTACKER_WINS = "attacker wins"
-DEFENDER_WINS = "defender wins"
-RULES_BROKEN = "attacker breaks the rules"
-TIED = "tied game"
 
 _WINNERS: Mapping[str, tuple[int | None, tuple[float, float]]] = {
     ATTACKER_WINS: (ATTACKER, (1, -1)),
@@ -35,8 +25,6 @@ _WINNERS: Mapping[str, tuple[int | None, tuple[float, float]]] = {
     RULES_BROKEN: (None, (-1, 0)),
     TIED: (None, (0, 0)),
 }
-_ONE_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_ENGLISH = re.compile(r"[a-z]+(?:-[a-z]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +76,7 @@ class Taboo:
         if rule not in RULES:
             raise Invalid("rule", expected=either(RULES), got=rule)
         return Config(
-            word=None if raw.get("word") is None else _one_word(raw["word"]),
+            word=read_word(raw.get("word")),
             max_turns=whole_number(raw.get("max_turns", 5), "max_turns", 1, MOST_TURNS),
             rule=rule,
         )
@@ -156,12 +144,6 @@ def decision(seat: int, *, said: bool, declared: bool, right: bool) -> str | Non
     return ATTACKER_WINS if said else None
 
 
-@lru_cache(maxsize=1)
-def target_words() -> tuple[str, ...]:
-    """The words that a game draws its target from, in the order of the list. data/SOURCES.md says how it was made."""
-    return tuple(WORD_LIST.read_text(encoding="utf-8").split())
-
-
 def _reason(state: State) -> str | None:
     if state.events:
         last = state.events[-1]  # only it can have decided: nothing is played after a decision
@@ -174,18 +156,6 @@ def _reason(state: State) -> str | None:
         if decided:
             return decided
     return TIED if state.ply >= 2 * state.config.max_turns else None
-
-
-def _one_word(raw: Any) -> str:
-    if isinstance(raw, str) and len(raw) <= LONGEST_WORD:
-        word = raw.strip().lower()
-        if _ONE_WORD.fullmatch(word) and _ENGLISH.fullmatch(fold(word)):
-            return word
-    raise Invalid(
-        "word",
-        expected=Phrase("one English word of at most %(longest)s letters, possibly with hyphens", longest=LONGEST_WORD),
-        got=str(raw)[:60],
-    )
 
 
 TABOO = Taboo()

@@ -16,7 +16,7 @@ from app.errors import AppError
 from app.extensions import db, reading
 from app.finetuning.config import find_method
 from app.games import find_game
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint

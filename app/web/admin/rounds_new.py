@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.games import find_game
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.models import LanguageModel, RoundRow
 from app.registry import round_models
 from app.rounds import estimate, lifecycle, matrix

@@ -18,7 +18,7 @@ from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, THEMES, palette
 from app.config import ROOT
 from app.errors import Invalid
-from app.games.taboo.rules import ROLES
+from app.games.taboo.outcomes import ROLES
 
 DEALS = [
     FinishedMatch((7, 4), ("a", "b"), "deal", 6, 30, first_proposal=4, agreed=True),

@@ -7,7 +7,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.columns import interval, number
 from app.analysis.matches import FinishedMatch, of_rows
 from app.config import ROOT
-from app.games.taboo.rules import ROLES
+from app.games.taboo.outcomes import ROLES
 
 DOCUMENTED = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "analysis.md").read_text()))
 TWO = of_rows(

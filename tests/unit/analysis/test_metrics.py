@@ -12,7 +12,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.matches import FinishedMatch, MatchTable, of_rows
 from app.analysis.metrics import Metrics, negotiation, taboo
 from app.games.negotiation.rules import NEGOTIATION, is_pareto_optimal, scores, splits, utilities
-from app.games.taboo.rules import ROLES
+from app.games.taboo.outcomes import ROLES
 
 AB, AA = ("a", "b"), ("a", "a")
 #          utilities players reason  ply words tokens refused first_proposal winner agreed pareto unspoken

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from app.errors import Invalid
 from app.games.base import Event, Violation
-from app.games.taboo.rules import ATTACKER, DEFENDER, TABOO, target_words
+from app.games.taboo.outcomes import ATTACKER, DEFENDER
+from app.games.taboo.rules import TABOO
+from app.games.taboo.words import target_words
 
 TEXTS = st.text(max_size=40) | st.sampled_from(
     ["It purrs.", "A dog?", "cat", "c-a-t", "Concatenate", "I know the word! It is cat", "i know the word, it's dog"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.games.taboo.judges import RULES, is_form_of, judge, released_plural
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from tests.effort import growth
 
 TABLE = Path(__file__).with_name("strict_cases.txt")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.games.base import Event
 from app.games.negotiation.contexts import ITEMS, generate_context
-from app.games.taboo.rules import target_words
+from app.games.taboo.words import target_words
 from app.matches import engine
 from app.matches.views import change, seat_view
 

@@ -13,7 +13,8 @@ from app.errors import Invalid, NotFound
 from app.games import GAMES, find_game
 from app.games.base import View, Violation
 from app.games.negotiation.rules import NEGOTIATION
-from app.games.taboo.rules import TABOO, target_words
+from app.games.taboo.rules import TABOO
+from app.games.taboo.words import target_words
 from app.matches.engine import BAD_ATTEMPTS
 from app.players import prompts
 

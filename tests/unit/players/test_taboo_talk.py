@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from app.games.base import Violation
 from app.games.taboo.judges import judge_strictly
-from app.games.taboo.rules import TABOO, target_words
+from app.games.taboo.rules import TABOO
+from app.games.taboo.words import target_words
 from app.players.scripted.taboo import clues, seats
 from tests.effort import growth
 

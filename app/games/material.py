@@ -1,0 +1,46 @@
+"""The contract between a game and those who give its matches something to be played on.
+
+Material comes in pieces, such as the context of a negotiation or a target word. A piece is JSON: it is stored with
+rounds and campaigns, and stands for a part of a match's config.
+"""
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+
+class MaterialKind(ABC):
+    """What the matches of a game are played on, where each gets a piece of a list."""
+
+    name: ClassVar[str]  # of the field in forms, and of the option on the command line
+    piece: ClassVar[str]  # one piece; a match's own is drawn by its seed and this word
+    fields: ClassVar[tuple[str, ...]]  # of the config that a piece stands for; errors name the first
+    title: ClassVar[str]  # what forms call the list
+    file: ClassVar[str]  # what a file holds, for the help of the command line
+    file_hint: ClassVar[str]  # the same as a sentence, for forms
+    text_label: ClassVar[str]  # of the field for pieces that are typed, in place of a file
+    text_hint: ClassVar[str]
+    setting: ClassVar[str | None] = None  # the server's setting that may name a file
+    in_order: ClassVar[bool] = False  # whether a round plays a list in its order unless it is asked otherwise
+    each_once: ClassVar[bool] = False  # whether the command line plays each piece of a file once if not asked otherwise
+
+    @abstractmethod
+    def read(self, lines: Iterable[str], source: str) -> list[Any]:
+        """The pieces of a file in their order. Raises Invalid with `source` and the number of the line at fault."""
+
+    @abstractmethod
+    def config_of(self, piece: Any) -> dict[str, Any]:
+        """The part of a config that a piece stands for."""
+
+    def draw_all(self, rng: random.Random) -> Sequence[Any]:  # noqa: ARG002  a list needs none
+        """As many different pieces as there are without a file, or nearly so."""
+        return self.listed()
+
+    def listed(self) -> Sequence[Any]:
+        """The list that comes with the game; empty where each match draws a piece of its own."""
+        return ()
+
+    def held_out_key(self, piece: Any) -> Any:
+        """JSON that is the same for pieces of which all or none must be held out of training."""
+        return piece
