@@ -16,6 +16,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
+from app.games import GAMES
 from training.methods import all_methods
 
 # Where strings are, and by which function names they are known; static/js/words.js has t and tn.
@@ -43,7 +44,22 @@ def extracted() -> Catalog:
             found.add(text, None, [(f"{folder}/{path}", 0)], auto_comments=comments, context=context)
     for text in training_texts():
         found.add(text, None, [("training/methods", 0)])
+    for text in game_texts():
+        found.add(text, None, [("app/games", 0)])
     return found
+
+
+def game_texts() -> Iterator[str]:
+    """What pages show of the descriptions of games."""
+    for game in GAMES.values():
+        yield from (game.title, *game.roles, *game.outcomes)
+        for field in game.fields.values():
+            for texts in (field, field.get("other", {})):
+                yield from (texts[name] for name in ("title", "description", "label") if name in texts)
+            yield from field.get("labels", {}).values()
+        if (kind := game.material) is not None:
+            yield from (kind.title, kind.file_hint, kind.text_label, kind.text_hint)
+        yield from game.metrics.texts()
 
 
 def training_texts() -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.analysis.bootstrap import Figure
-from app.analysis.columns import NEGOTIATION, TABOO, TIMES, Metric, beside, number
+from app.analysis.columns import NEGOTIATION, TABOO, TIMES, ColumnMetric, beside, number
 
 _OF_NEGOTIATION = (
     "score_mean",
@@ -24,10 +24,10 @@ _OF_TABOO = (
     "attacker_score_mean",
     "defender_score_mean",
 )
-COLUMNS: Mapping[str, Mapping[str, Metric]] = {
+COLUMNS: Mapping[str, Mapping[str, ColumnMetric]] = {
     "negotiation": {
         **{name: NEGOTIATION[name] for name in _OF_NEGOTIATION},
-        "score_ratio": Metric("mean score ÷ base's", TIMES),
+        "score_ratio": ColumnMetric("mean score ÷ base's", TIMES),
     },
     "taboo": {name: TABOO[name] for name in _OF_TABOO},
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.analysis.bootstrap import Floats, Integers, Statistic
-from app.analysis.matches import Booleans, MatchTable
+from app.games.match_table import Booleans, MatchTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,73 +10,73 @@ TIMES = "times"  # how many times another figure
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class ColumnMetric:
     """A column in words, and its unit; a share is a number from 0 to 1 that people read as a percentage."""
 
     title: str
     unit: str
 
 
-_TRANSCRIPTS: Mapping[str, Metric] = {
-    "score_mean": Metric("mean score", POINTS),
-    "score_median": Metric("median score", POINTS),
-    "messages_mean": Metric("mean length", MOVES),
-    "tokens_mean": Metric("mean length in tokens", TOKENS),
-    "words_mean": Metric("mean length in words", WORDS),
-    "abort_rate": Metric("aborted", SHARE),
-    "agreement_rate": Metric("agreed", SHARE),
-    "agreed_score_mean": Metric("mean score of agreed games", POINTS),
-    "agreed_score_median": Metric("median score of agreed games", POINTS),
-    "agreed_messages_mean": Metric("mean length of agreed games", MOVES),
-    "agreed_tokens_mean": Metric("mean length of agreed games in tokens", TOKENS),
-    "agreed_words_mean": Metric("mean length of agreed games in words", WORDS),
-    "pareto_rate": Metric("Pareto-optimal, of all games", SHARE),
-    "agreed_pareto_rate": Metric("Pareto-optimal, of agreed games", SHARE),
+_TRANSCRIPTS: Mapping[str, ColumnMetric] = {
+    "score_mean": ColumnMetric("mean score", POINTS),
+    "score_median": ColumnMetric("median score", POINTS),
+    "messages_mean": ColumnMetric("mean length", MOVES),
+    "tokens_mean": ColumnMetric("mean length in tokens", TOKENS),
+    "words_mean": ColumnMetric("mean length in words", WORDS),
+    "abort_rate": ColumnMetric("aborted", SHARE),
+    "agreement_rate": ColumnMetric("agreed", SHARE),
+    "agreed_score_mean": ColumnMetric("mean score of agreed games", POINTS),
+    "agreed_score_median": ColumnMetric("median score of agreed games", POINTS),
+    "agreed_messages_mean": ColumnMetric("mean length of agreed games", MOVES),
+    "agreed_tokens_mean": ColumnMetric("mean length of agreed games in tokens", TOKENS),
+    "agreed_words_mean": ColumnMetric("mean length of agreed games in words", WORDS),
+    "pareto_rate": ColumnMetric("Pareto-optimal, of all games", SHARE),
+    "agreed_pareto_rate": ColumnMetric("Pareto-optimal, of agreed games", SHARE),
 }
 
-NEGOTIATION: Mapping[str, Metric] = {
+NEGOTIATION: Mapping[str, ColumnMetric] = {
     **_TRANSCRIPTS,
-    "violations_mean": Metric("refused moves a match", MOVES),
-    "first_proposal_mean": Metric("moves before the first proposal", MOVES),
-    "unspoken_rate": Metric("deals never said in the talk", SHARE),
-    "above_share": Metric("transcripts above average", SHARE),
-    **{f"above_{name}": Metric(f"above average: {each.title}", each.unit) for name, each in _TRANSCRIPTS.items()},
+    "violations_mean": ColumnMetric("refused moves a match", MOVES),
+    "first_proposal_mean": ColumnMetric("moves before the first proposal", MOVES),
+    "unspoken_rate": ColumnMetric("deals never said in the talk", SHARE),
+    "above_share": ColumnMetric("transcripts above average", SHARE),
+    **{f"above_{name}": ColumnMetric(f"above average: {each.title}", each.unit) for name, each in _TRANSCRIPTS.items()},
 }
 
-TABOO: Mapping[str, Metric] = {
-    "attacker_wins_rate": Metric("attacker wins", SHARE),
-    "defender_wins_rate": Metric("defender wins", SHARE),
-    "rules_broken_rate": Metric("attacker breaks the rules", SHARE),
-    "tied_rate": Metric("tied game", SHARE),
-    "abort_rate": Metric("aborted", SHARE),
-    "decided_attacker_wins_rate": Metric("attacker wins, of games with a winner", SHARE),
-    "attacker_score_mean": Metric("mean score of the attacker", POINTS),
-    "defender_score_mean": Metric("mean score of the defender", POINTS),
-    "turns_mean": Metric("mean turns", TURNS),
-    "messages_mean": Metric("mean length", MOVES),
-    "tokens_mean": Metric("mean length in tokens", TOKENS),
-    "words_mean": Metric("mean length in words", WORDS),
-    "violations_mean": Metric("refused moves a match", MOVES),
+TABOO: Mapping[str, ColumnMetric] = {
+    "attacker_wins_rate": ColumnMetric("attacker wins", SHARE),
+    "defender_wins_rate": ColumnMetric("defender wins", SHARE),
+    "rules_broken_rate": ColumnMetric("attacker breaks the rules", SHARE),
+    "tied_rate": ColumnMetric("tied game", SHARE),
+    "abort_rate": ColumnMetric("aborted", SHARE),
+    "decided_attacker_wins_rate": ColumnMetric("attacker wins, of games with a winner", SHARE),
+    "attacker_score_mean": ColumnMetric("mean score of the attacker", POINTS),
+    "defender_score_mean": ColumnMetric("mean score of the defender", POINTS),
+    "turns_mean": ColumnMetric("mean turns", TURNS),
+    "messages_mean": ColumnMetric("mean length", MOVES),
+    "tokens_mean": ColumnMetric("mean length in tokens", TOKENS),
+    "words_mean": ColumnMetric("mean length in words", WORDS),
+    "violations_mean": ColumnMetric("refused moves a match", MOVES),
 }
 
-MODEL: Mapping[str, Metric] = {
-    "score_mean": Metric("mean score", POINTS),
-    "score_median": Metric("median score", POINTS),
-    "agreed_score_mean": Metric("mean score of agreed games", POINTS),
-    "agreed_score_median": Metric("median score of agreed games", POINTS),
-    "first_seat_score_mean": Metric("mean score in the first seat", POINTS),
-    "second_seat_score_mean": Metric("mean score in the second seat", POINTS),
-    "win_rate": Metric("won", SHARE),
-    "loss_rate": Metric("lost", SHARE),
+MODEL: Mapping[str, ColumnMetric] = {
+    "score_mean": ColumnMetric("mean score", POINTS),
+    "score_median": ColumnMetric("median score", POINTS),
+    "agreed_score_mean": ColumnMetric("mean score of agreed games", POINTS),
+    "agreed_score_median": ColumnMetric("median score of agreed games", POINTS),
+    "first_seat_score_mean": ColumnMetric("mean score in the first seat", POINTS),
+    "second_seat_score_mean": ColumnMetric("mean score in the second seat", POINTS),
+    "win_rate": ColumnMetric("won", SHARE),
+    "loss_rate": ColumnMetric("lost", SHARE),
 }
 
-DIFFERENCE: Mapping[str, Metric] = {
+DIFFERENCE: Mapping[str, ColumnMetric] = {
     "score_mean": MODEL["score_mean"],
     "agreed_score_mean": MODEL["agreed_score_mean"],
     "win_rate": MODEL["win_rate"],
 }
 
-GAMES: Mapping[str, Mapping[str, Metric]] = {"negotiation": NEGOTIATION, "taboo": TABOO}
+GAMES: Mapping[str, Mapping[str, ColumnMetric]] = {"negotiation": NEGOTIATION, "taboo": TABOO}
 
 
 def number(value: float | None, unit: str) -> str:

@@ -9,10 +9,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure, Floats, Integers, mean_figure
-from app.analysis.matches import MatchTable
 from app.analysis.reading import matches_of
 from app.errors import NotFound
 from app.games import find_game
+from app.games.match_table import MatchTable
 from app.models import RoundRow
 from app.rounds import lifecycle
 

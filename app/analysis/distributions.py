@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.analysis.bootstrap import Floats
-from app.analysis.matches import MatchTable
 from app.analysis.paired import SEEDS, PairedDifference
+from app.games.match_table import MatchTable
 
 _MOST_BINS = 30
 _MOST_DIFFERENCES = 45  # bins, so that each half point has one where scores are of 0 to 10

@@ -7,10 +7,10 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure, Floats, ratio_figure
-from app.analysis.matches import MatchTable
 from app.analysis.metrics import ModelMetrics
 from app.analysis.reading import matches_of
 from app.analysis.rounds import RoundAnalysis, analyse
+from app.games.match_table import MatchTable
 from app.games.taboo.outcomes import ROLES
 
 # By game, the columns of a model's own part in matches against another player, under the names that they have where it

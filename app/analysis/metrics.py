@@ -10,7 +10,7 @@ import numpy as np
 
 from app.analysis.bootstrap import Figure, Floats, Statistic, figures
 from app.analysis.cells import Cells, Sums, gather, ratio
-from app.analysis.matches import NOBODY, Booleans, MatchTable
+from app.games.match_table import NOBODY, Booleans, MatchTable
 from app.games.taboo.outcomes import ATTACKER, ATTACKER_WINS, DEFENDER, DEFENDER_WINS, RULES_BROKEN, TIED
 from app.rounds.above_average import above as strictly_above
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, mean_figure
-from app.analysis.matches import MatchTable
+from app.games.match_table import MatchTable
 
 SEEDS, MATCHES = "seeds", "matches"
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, aliased
 
-from app.analysis.matches import FinishedMatch, MatchTable, MatchTableBuilder
+from app.games.match_table import FinishedMatch, MatchTable, MatchTableBuilder
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.rounds.lifecycle import MOST_MATCHES
 

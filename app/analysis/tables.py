@@ -10,7 +10,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.campaign_charts import AS_PLAYED
 from app.analysis.campaigns import COLUMNS
 from app.analysis.columns import GAMES, MODEL, SHARE
-from app.analysis.columns import Metric as Metric
+from app.analysis.columns import ColumnMetric as ColumnMetric
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.csv_tables import Column
@@ -70,7 +70,7 @@ def campaign_columns(games: Sequence[str] = tuple(GAMES)) -> tuple[Column, ...]:
     return *_OF_AN_ITERATION, *_figure_columns(metrics)
 
 
-def _figure_columns(metrics: Mapping[str, Metric]) -> Iterator[Column]:
+def _figure_columns(metrics: Mapping[str, ColumnMetric]) -> Iterator[Column]:
     """Four columns a figure: its value, both ends of its interval, and of how many matches it is taken."""
     for name, metric in metrics.items():
         title = metric.title[:1].upper() + metric.title[1:]

@@ -10,7 +10,7 @@ from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
-from app.analysis.columns import POINTS, SHARE, Metric, beside, number, signed, signed_beside
+from app.analysis.columns import POINTS, SHARE, ColumnMetric, beside, number, signed, signed_beside
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cross_play
 from app.analysis.paired import SEEDS, PairedDifference
@@ -155,7 +155,7 @@ def _heading(each: RoundAnalysis) -> str:
     return f"Round {each.round_id}: {each.name[:_WIDEST]}, {each.game}{lam}, {far}"
 
 
-def _table(known: Mapping[str, Metric], group: Sequence[RoundAnalysis]) -> Iterator[str]:
+def _table(known: Mapping[str, ColumnMetric], group: Sequence[RoundAnalysis]) -> Iterator[str]:
     """A line a column, with its figure in each round."""
     heads = [f"round {each.round_id}" for each in group]
     rows = [
@@ -209,7 +209,7 @@ def _matrix(matrix: CrossPlay) -> Iterator[str]:
         yield f"  {cell.row}{role} against {cell.column}: {_shown(cell.score, POINTS)}"
 
 
-def _with_unit(column: Metric) -> str:
+def _with_unit(column: ColumnMetric) -> str:
     return column.title if column.unit == SHARE or column.unit in column.title else f"{column.title} ({column.unit})"
 
 

@@ -1,9 +1,11 @@
 """The games, by name."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.errors import NotFound, either
 from app.games.base import Game
+from app.games.metrics import COMMON, GameMetrics
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import TABOO
 
@@ -21,3 +23,14 @@ def find_game(name: str) -> Game[Any]:
         return GAMES[name]
     except KeyError:
         raise NotFound("game", expected=either(GAMES), got=name) from None
+
+
+def metrics_of(name: str) -> GameMetrics:
+    """The metrics of the game of that name; the common ones of a game that defines none, or is not there any more."""
+    return GAMES[name].metrics if name in GAMES else COMMON
+
+
+def partner_weight(name: str, config: Mapping[str, Any]) -> float | None:
+    """λ of a config: how much the partner's points count in a score. None in a game that knows none."""
+    weight = getattr(find_game(name).config(config), "lam", None)
+    return None if weight is None else float(weight)

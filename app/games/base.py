@@ -1,4 +1,4 @@
-"""The contract between the rules of a game and everything that plays, stores, shows or judges it.
+"""The contract between a game and everything that plays, stores, shows or judges it.
 
 A game is pure, immutable and seeded. Its state is a frozen dataclass that carries the *resolved* config, the one
 in which nothing is left to chance, so that `game.initial(game.config(state.config.to_json()), any_rng)` is the
@@ -6,11 +6,15 @@ same starting state again. That is how a match is rebuilt from its event log.
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from app.errors import Invalid, Phrase, Verbatim, shown
+from app.games.config import GameConfig, fields_of
+from app.games.material import MaterialKind
+from app.games.metrics import COMMON, GameMetrics
+from app.validation import Schema
 
 JSON = dict[str, Any]
 
@@ -72,12 +76,6 @@ class Outcome:
     facts: JSON = field(default_factory=dict)
 
 
-class Config(Protocol):
-    """A validated config of a game; `to_json` gives the mapping that `Game.config` takes."""
-
-    def to_json(self) -> JSON: ...
-
-
 class State(Protocol):
     """What every game's state has: its resolved config and its number of accepted moves."""
 
@@ -88,53 +86,92 @@ class State(Protocol):
     def ply(self) -> int: ...
 
 
+class TypicalCalls(NamedTuple):
+    """What a model is expected to do in one seat of one match: calls, tokens of all of them, seconds of each."""
+
+    calls: float
+    prompt_tokens: float
+    completion_tokens: float
+    latency: float
+
+
 S = TypeVar("S")
 
 
-class Game(Protocol[S]):
-    """The rules of a kind of game. See docs/adding-a-game.md for a worked example."""
+class Game(ABC, Generic[S]):
+    """All that is known of a kind of game: its rules, and what others need to know to play, store and show it.
 
-    name: str
-    title: str
-    version: int
-    roles: tuple[str, str]
-    material: tuple[str, ...]  # fields of the config that each match draws by itself; guests may not fix them
-    unfinished: JSON  # facts of a match that was broken off
+    See docs/adding-a-game.md for a worked example.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    version: ClassVar[int]  # of the rules; a change of them raises it
+    roles: ClassVar[tuple[str, str]]
+    settings: ClassVar[type[GameConfig]]
+    outcomes: ClassVar[tuple[str, ...]]  # the reasons of outcomes, in the order in which they are read
+    unfinished: ClassVar[JSON] = {}  # facts of a match that was broken off
+    material: ClassVar[MaterialKind | None] = None
+    metrics: ClassVar[GameMetrics] = COMMON
+    list_field: ClassVar[str | None] = None  # of the config, shown in lists of matches in place of the joint score
+    most_tokens: ClassVar[int] = 256  # of a move, where a model's row does not say
+    typical: ClassVar[TypicalCalls] = TypicalCalls(4, 3400, 150, 1.0)
+    sampling: ClassVar[Mapping[str, float]] = {}  # that of its paper, with which the forms begin
+
+    @property
+    def fields(self) -> Mapping[str, Schema]:
+        """The JSON Schema of each field of the config."""
+        return fields_of(self.settings)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The fields of the config that each match draws by itself; guests may not fix them."""
+        return tuple(name for name, schema in self.fields.items() if schema.get("drawn"))
+
+    @property
+    def options(self) -> Mapping[str, Schema]:
+        """The JSON Schema of each field that forms ask for."""
+        return {
+            name: schema for name, schema in self.fields.items() if not schema.get("drawn") and schema.get("form", True)
+        }
 
     def prepare(self) -> None:
         """Load what takes long to load, so that no move waits for it. Called before a process's first match of it."""
-        ...
 
-    def config(self, raw: Mapping[str, Any]) -> Config:
+    def config(self, raw: Mapping[str, Any]) -> GameConfig:
         """Validate a raw config. Raises Invalid, which names the field, what was expected and what came."""
-        ...
+        return self.settings.read(raw, self.name)
 
+    def typical_calls(self, config: Mapping[str, Any]) -> TypicalCalls:  # noqa: ARG002  in most games any config is alike
+        """What a match with that config takes of a model of which nothing is known."""
+        return self.typical
+
+    @abstractmethod
     def initial(self, config: Any, rng: random.Random) -> S:
         """Draw what the config leaves open from `rng`, and set the game up."""
-        ...
 
+    @abstractmethod
     def to_move(self, state: S) -> int | None:
         """The seat whose turn it is, or None when the game is over."""
-        ...
 
+    @abstractmethod
     def parse(self, state: S, seat: int, text: str) -> Event | Violation:
         """Read a move of the seat to move: the structured event, or why it is refused."""
-        ...
 
+    @abstractmethod
     def apply(self, state: S, event: Event) -> S:
         """The state after an event that `parse` made."""
-        ...
 
+    @abstractmethod
     def view(self, state: S, seat: int, *, over: bool = False) -> View:
         """All that `seat` may see; never what it may not know.
 
         With `over` the match was broken off: nobody is to move, and what was hidden until the end is shown.
         """
-        ...
 
+    @abstractmethod
     def outcome(self, state: S) -> Outcome | None:
         """How the game ended by its own rules, or None while it goes on."""
-        ...
 
 
 def transcript(events: Sequence[Event], seat: int, hidden: frozenset[str] = frozenset()) -> tuple[TranscriptEntry, ...]:
@@ -148,15 +185,3 @@ def transcript(events: Sequence[Event], seat: int, hidden: frozenset[str] = froz
             for ply, event in enumerate(events)
         ]
     )
-
-
-def known_fields(raw: Mapping[str, Any], known: Sequence[str], game: str) -> None:
-    """Refuse a config that names a field the game does not have."""
-    unknown = sorted(set(raw) - set(known))
-    if unknown:
-        raise Invalid(
-            "config",
-            expected=Phrase("only %(names)s", names=", ".join(known)),
-            got=Verbatim(", ".join(map(shown, unknown))),
-            subject=Phrase("config of %(game)s", game=game),
-        )

@@ -30,7 +30,7 @@ def check_guest_config(request: GuestMatchRequest) -> None:
 
     Whoever chooses the word knows it, and whoever chooses the values knows the partner's.
     """
-    fixed = [name for name in find_game(request.game).material if request.config.get(name) is not None]
+    fixed = [name for name in find_game(request.game).drawn if request.config.get(name) is not None]
     if fixed and not settings().GUEST_CONFIG:
         raise NotAllowed(
             f"config: expected no {' and no '.join(fixed)} from a guest, because each match draws its own, got"

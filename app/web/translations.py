@@ -30,11 +30,7 @@ def N_(text: str) -> str:  # noqa: N802 - the name by which gettext knows it
 
 # What the layers below say in English because they know no languages, and pages show.
 FROM_BELOW = (
-    N_("Deal or No Deal"),
-    N_("Adversarial Taboo"),
     N_("House partner"),
-    *(N_("deal"), N_("no deal"), N_("move limit")),
-    *(N_("attacker wins"), N_("defender wins"), N_("attacker breaks the rules"), N_("tied game")),
     *(N_("resigned"), N_("aborted"), N_("timeout"), N_("abandoned")),
     *(N_("waiting"), N_("playing"), N_("over"), N_("live"), N_("terminal"), N_("selfplay"), N_("import")),
     *(N_("running"), N_("cancelling"), N_("cancelled"), N_("failed"), N_("done"), N_("interrupted")),

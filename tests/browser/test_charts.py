@@ -15,12 +15,12 @@ from app.analysis.comparisons import compare, compare_differences, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import distributions
 from app.analysis.losses import loss_curve
-from app.analysis.matches import FinishedMatch, of_rows
 from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, palette
 from app.config import ROOT
 from app.factory import _POLICY
+from app.games.match_table import FinishedMatch, of_rows
 from tests.browser.visitor import Visitor
 
 SITE = "http://127.0.0.1:4999"  # where nobody listens: `answer` does

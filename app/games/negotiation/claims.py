@@ -26,6 +26,10 @@ from app.games.negotiation.vocabulary import (
     WORTH,
 )
 
+# Which reading of people's words figures rest on. Raise it with every change after which some text is read differently,
+# here, in `vocabulary`, `understanding` or `offers`.
+CLAIMS_VERSION = 1
+
 _HALF = -1
 _ALL = -2
 _END = "."

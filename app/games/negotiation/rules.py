@@ -8,18 +8,23 @@ import itertools
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from app.errors import Invalid, Phrase
-from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript
+from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Violation, transcript
+from app.games.config import GameConfig
 from app.games.negotiation.contexts import ITEMS, Context, Counts, context_of, generate_context, three
+from app.games.negotiation.material import Contexts
+from app.games.negotiation.metrics import METRICS
 from app.games.negotiation.outcomes import DEAL, MOVE_LIMIT, NO_DEAL
-from app.validation import whole_number
 
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
+NAME = "negotiation"
 MOST_MOVES = 50
 
 Split = tuple[Counts, Counts]
@@ -32,28 +37,87 @@ _PROPOSAL = re.compile(
 _FORM = "[propose] (x books, y hats, z balls)"
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """Settings of a negotiation. `context` and `first` are None until they are drawn."""
+def _objective(raw: Any) -> str | int | float:
+    if isinstance(raw, str) and raw in PRESETS:
+        return raw
+    try:
+        if isinstance(raw, bool):
+            raise ValueError
+        lam = float(raw)
+    except (TypeError, ValueError):
+        lam = float("nan")
+    if not -1 <= lam <= 1:
+        raise Invalid("objective", expected=Phrase("self, coop, comp or a number from -1 to 1"), got=raw)
+    return int(lam) if lam.is_integer() else lam
 
-    objective: str | int | float = "self"
-    limit: int = MOST_MOVES
-    context: Context | None = None
-    first: int | None = None
+
+def _as_it_came(raw: Any) -> Any:
+    return raw
+
+
+_OBJECTIVE = {"anyOf": [{"type": "string", "enum": list(PRESETS)}, {"type": "number", "minimum": -1, "maximum": 1}]}
+
+
+class Config(GameConfig):
+    """Settings of a negotiation. `counts` with `values`, and `first`, are None until they are drawn."""
+
+    objective: Annotated[str | int | float, BeforeValidator(_objective), WithJsonSchema(_OBJECTIVE)] = Field(
+        default="self",
+        title="Objective",
+        description="What a partner’s point is worth to a player.",
+        json_schema_extra={
+            "labels": {
+                "self": "own points (λ = 0)",
+                "coop": "points of both (λ = 1)",
+                "comp": "lead over the partner (λ = −1)",
+            },
+            "other": {
+                "word": "lambda",
+                "label": "another λ",
+                "name": "lam",
+                "title": "λ",
+                "description": "From −1 to 1.",
+                "default": 0.5,
+            },
+        },
+    )
+    limit: int = Field(
+        default=MOST_MOVES, ge=1, le=1000, title="Most moves of a match", description="Then it is over without a deal."
+    )
+    counts: Annotated[Counts | None, BeforeValidator(_as_it_came)] = Field(
+        default=None, title="Counts", json_schema_extra={"drawn": True}
+    )
+    values: Annotated[tuple[Counts, Counts] | None, BeforeValidator(_as_it_came)] = Field(
+        default=None, title="Values", json_schema_extra={"drawn": True}
+    )
+    first: int | None = Field(default=None, ge=0, le=1, title="First seat", json_schema_extra={"form": False})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _context_is_whole(cls, raw: Any) -> Any:
+        """Counts without values are half a context. Raises Invalid, also for what cannot be a context."""
+        counts, values = raw.get("counts"), raw.get("values")
+        if (counts is None) != (values is None):
+            raise Invalid(
+                "config",
+                expected=Phrase("counts and values together"),
+                got=Phrase("only one of them"),
+                subject=Phrase("config of %(game)s", game=NAME),
+            )
+        if counts is None:
+            return raw
+        context = context_of(counts, values)
+        return {**raw, "counts": context.counts, "values": context.values}
 
     @property
     def lam(self) -> Fraction:
         """λ, exactly: how much a partner's point counts for a seat (self 0, coop 1, comp −1)."""
         return _lam(self.objective)
 
-    def to_json(self) -> JSON:
-        raw: JSON = {"objective": self.objective, "limit": self.limit}
-        if self.context is not None:
-            raw["counts"] = list(self.context.counts)
-            raw["values"] = [list(row) for row in self.context.values]
-        if self.first is not None:
-            raw["first"] = self.first
-        return raw
+    @property
+    def context(self) -> Context | None:
+        """The context, once it is drawn."""
+        return None if self.counts is None or self.values is None else Context(self.counts, self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,40 +134,29 @@ class State:
         return len(self.events)
 
 
-class Negotiation:
+class Negotiation(Game[State]):
     """The rules, as one value without state of its own."""
 
-    name = "negotiation"
+    name = NAME
     title = "Deal or No Deal"
     version = 1
     roles = ("negotiator", "negotiator")
-    material: tuple[str, ...] = ("counts", "values")
-    unfinished: JSON = {"agreed": False, "pareto_optimal": False}  # noqa: RUF012
-
-    def prepare(self) -> None:
-        """There is nothing to load."""
+    settings = Config
+    outcomes = (DEAL, NO_DEAL, MOVE_LIMIT)
+    unfinished: ClassVar[JSON] = {"agreed": False, "pareto_optimal": False}
+    material = Contexts()
+    metrics = METRICS
+    most_tokens = 200  # Source: docs/papers.md
+    typical = TypicalCalls(3.6, 3200, 125, 1.0)  # rules of 650 to 800 tokens, then moves of 35 to 40
 
     def config(self, raw: Mapping[str, Any]) -> Config:
-        """Read `objective`, `limit`, `counts` with `values`, and `first`; all of them may be left out."""
-        known_fields(raw, ("objective", "limit", "counts", "values", "first"), self.name)
-        if ("counts" in raw) != ("values" in raw):
-            raise Invalid(
-                "config",
-                expected=Phrase("counts and values together"),
-                got=Phrase("only one of them"),
-                subject=Phrase("config of %(game)s", game="negotiation"),
-            )
-        return Config(
-            objective=_objective(raw.get("objective", "self")),
-            limit=whole_number(raw.get("limit", MOST_MOVES), "limit", 1, 1000),
-            context=context_of(raw["counts"], raw["values"]) if "counts" in raw else None,
-            first=None if raw.get("first") is None else whole_number(raw["first"], "first", 0, 1),
-        )
+        return Config.read(raw, self.name)
 
     def initial(self, config: Config, rng: random.Random) -> State:
         context = config.context or generate_context(rng)
         first = rng.randrange(2) if config.first is None else config.first
-        return State(replace(config, context=context, first=first), context, first)
+        drawn = {"counts": context.counts, "values": context.values, "first": first}
+        return State(config.model_copy(update=drawn), context, first)
 
     def to_move(self, state: State) -> int | None:
         ply = len(state.events)
@@ -300,20 +353,6 @@ def _dominates(there: tuple[int, int], here: tuple[int, int]) -> bool:
 @lru_cache(maxsize=256)
 def _lam(objective: str | int | float) -> Fraction:
     return PRESETS[objective] if isinstance(objective, str) else Fraction(repr(objective))
-
-
-def _objective(raw: Any) -> str | int | float:
-    if isinstance(raw, str) and raw in PRESETS:
-        return raw
-    try:
-        if isinstance(raw, bool):
-            raise ValueError
-        lam = float(raw)
-    except (TypeError, ValueError):
-        lam = float("nan")
-    if not -1 <= lam <= 1:
-        raise Invalid("objective", expected=Phrase("self, coop, comp or a number from -1 to 1"), got=raw)
-    return int(lam) if lam.is_integer() else lam
 
 
 def _by_item(numbers: Counts) -> JSON:

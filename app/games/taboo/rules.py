@@ -6,18 +6,20 @@ the default, strict judge departs from the published rule.
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
-from app.errors import Invalid, either
-from app.games.base import JSON, Event, Outcome, View, Violation, known_fields, transcript
-from app.games.taboo.judges import RULES, judge
+from pydantic import BeforeValidator, Field
+
+from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Violation, transcript
+from app.games.config import GameConfig
+from app.games.taboo.judges import judge
+from app.games.taboo.metrics import METRICS
 from app.games.taboo.outcomes import ATTACKER, ATTACKER_WINS, DEFENDER, DEFENDER_WINS, ROLES, RULES_BROKEN, TIED
 from app.games.taboo.spelling import is_blank
-from app.games.taboo.words import read_word, target_words
-from app.validation import whole_number
+from app.games.taboo.words import TargetWords, read_word, target_words
 
-MOST_TURNS = 50
+_TYPICAL_TURNS = 5  # of each side, that the typical figures are for
 
 _WINNERS: Mapping[str, tuple[int | None, tuple[float, float]]] = {
     ATTACKER_WINS: (ATTACKER, (1, -1)),
@@ -27,19 +29,24 @@ _WINNERS: Mapping[str, tuple[int | None, tuple[float, float]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(GameConfig):
     """Settings of a game of taboo. `word` is None until it is drawn from the list."""
 
-    word: str | None = None
-    max_turns: int = 5
-    rule: str = "strict"
-
-    def to_json(self) -> JSON:
-        raw: JSON = {"max_turns": self.max_turns, "rule": self.rule}
-        if self.word is not None:
-            raw["word"] = self.word
-        return raw
+    max_turns: int = Field(default=5, ge=1, le=50, title="Turns of each side", description="Then it is a tie.")
+    rule: Literal["strict", "released"] = Field(
+        default="strict",
+        title="Judge",
+        description="Which texts hold the target word.",
+        json_schema_extra={
+            "labels": {
+                "strict": "strict: the word and its inflections",
+                "released": "released: as in the published code",
+            }
+        },
+    )
+    word: Annotated[str | None, BeforeValidator(read_word)] = Field(
+        default=None, title="Word", json_schema_extra={"drawn": True}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +62,39 @@ class State:
         return len(self.events)
 
 
-class Taboo:
+class Taboo(Game[State]):
     """The rules, as one value without state of its own."""
 
     name = "taboo"
     title = "Adversarial Taboo"
     version = 2  # docs/papers.md says what changed
     roles = ROLES
-    material: tuple[str, ...] = ("word",)
-    unfinished: JSON = {}  # noqa: RUF012
+    settings = Config
+    outcomes = (ATTACKER_WINS, DEFENDER_WINS, TIED, RULES_BROKEN)
+    material = TargetWords()
+    metrics = METRICS
+    list_field = "word"
+    most_tokens = 256  # Source: docs/papers.md
+    typical = TypicalCalls(4.2, 3400, 170, 1.0)  # rules of 650 to 800 tokens, then moves of 35 to 40
+    sampling: ClassVar[Mapping[str, float]] = {"temperature": 1.2, "top_k": 50}
 
     def prepare(self) -> None:
         """Load the libraries of inflections, which takes about a second and 55 MB."""
         judge("strict", "mouse", "mice")
 
     def config(self, raw: Mapping[str, Any]) -> Config:
-        """Read `word`, `max_turns` and `rule`; all of them may be left out."""
-        known_fields(raw, ("word", "max_turns", "rule"), self.name)
-        rule = raw.get("rule", "strict")
-        if rule not in RULES:
-            raise Invalid("rule", expected=either(RULES), got=rule)
-        return Config(
-            word=read_word(raw.get("word")),
-            max_turns=whole_number(raw.get("max_turns", 5), "max_turns", 1, MOST_TURNS),
-            rule=rule,
-        )
+        return Config.read(raw, self.name)
+
+    def typical_calls(self, config: Mapping[str, Any]) -> TypicalCalls:
+        """Prompts grow with the turns before them."""
+        turns = config.get("max_turns", _TYPICAL_TURNS)
+        scale = turns / _TYPICAL_TURNS if isinstance(turns, int) else 1
+        calls, prompt, completion, latency = self.typical
+        return TypicalCalls(calls * scale, prompt * scale**1.3, completion * scale, latency)
 
     def initial(self, config: Config, rng: random.Random) -> State:
         word = config.word or rng.choice(target_words())
-        return State(replace(config, word=word), word)
+        return State(config.model_copy(update={"word": word}), word)
 
     def to_move(self, state: State) -> int | None:
         return None if _reason(state) else state.ply % 2

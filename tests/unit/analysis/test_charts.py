@@ -12,12 +12,12 @@ from app.analysis.charts import charts_of, outcomes, paired_differences, score_h
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import Bin, distributions
-from app.analysis.matches import FinishedMatch, of_rows
 from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, THEMES, palette
 from app.config import ROOT
 from app.errors import Invalid
+from app.games.match_table import FinishedMatch, of_rows
 from app.games.taboo.outcomes import ROLES
 
 DEALS = [

@@ -5,8 +5,8 @@ import re
 from app.analysis import columns, metrics
 from app.analysis.bootstrap import Figure
 from app.analysis.columns import interval, number
-from app.analysis.matches import FinishedMatch, of_rows
 from app.config import ROOT
+from app.games.match_table import FinishedMatch, of_rows
 from app.games.taboo.outcomes import ROLES
 
 DOCUMENTED = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "analysis.md").read_text()))

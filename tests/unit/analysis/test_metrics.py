@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.analysis.bootstrap import Figure
-from app.analysis.matches import FinishedMatch, MatchTable, of_rows
 from app.analysis.metrics import Metrics, negotiation, taboo
+from app.games.match_table import FinishedMatch, MatchTable, of_rows
 from app.games.negotiation.rules import NEGOTIATION, is_pareto_optimal, scores, splits, utilities
 from app.games.taboo.outcomes import ROLES
 

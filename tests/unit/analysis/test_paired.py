@@ -4,9 +4,9 @@ import pytest
 
 from app.analysis.bootstrap import Figure
 from app.analysis.distributions import differences
-from app.analysis.matches import FinishedMatch, of_rows
 from app.analysis.metrics import negotiation
 from app.analysis.paired import paired
+from app.games.match_table import FinishedMatch, of_rows
 
 AB, BA = ("a", "b"), ("b", "a")
 FEW_SEEDS = {"no_interval": "fewer than 10 seeds"}

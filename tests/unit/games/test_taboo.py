@@ -2,7 +2,6 @@
 
 import json
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -224,13 +223,13 @@ def test_a_config_may_come_as_text_from_a_command_line():
     config = TABOO.config({"word": " Merry-Go-Round ", "max_turns": "7", "rule": "released"})
     assert config.to_json() == {"word": "merry-go-round", "max_turns": 7, "rule": "released"}
     assert TABOO.config(config.to_json()) == config
-    assert replace(config, word=None).to_json() == {"max_turns": 7, "rule": "released"}
+    assert config.model_copy(update={"word": None}).to_json() == {"max_turns": 7, "rule": "released"}
 
 
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({"words": "cat"}, "config of taboo: expected only word, max_turns, rule, got 'words'"),
+        ({"words": "cat"}, "config of taboo: expected only max_turns, rule, word, got 'words'"),
         ({"max_turns": 0}, "max_turns: expected a whole number from 1 to 50, got 0"),
         ({"max_turns": 51}, "max_turns: expected a whole number from 1 to 50, got 51"),
         ({"max_turns": "few"}, "max_turns: expected a whole number from 1 to 50, got 'few'"),

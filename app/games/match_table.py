@@ -1,14 +1,14 @@
 """Finished matches as columns of numbers: what all figures are made of. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.analysis.bootstrap import Floats, Integers
-
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 NOBODY = -1
 
@@ -56,6 +56,37 @@ class MatchTable:
 
     def __len__(self) -> int:
         return len(self.ply)
+
+    def ended(self, reason: str) -> Booleans:
+        """(n,) Which matches ended for that reason."""
+        ended: Booleans = self.reason == (self.reasons.index(reason) if reason in self.reasons else NOBODY)
+        return ended
+
+    def take(self, places: Integers) -> "MatchTable":
+        """The matches at these places, in their order."""
+        taken: dict[str, Any] = {
+            field.name: values[places]
+            for field in fields(self)
+            if isinstance(values := getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **taken)
+
+    @property
+    def won(self) -> Booleans:
+        """(n, 2) Which seat won."""
+        won: Booleans = self.winner[:, None] == np.array([0, 1])
+        return won
+
+    @property
+    def lost(self) -> Booleans:
+        """(n, 2) Whose partner won."""
+        return self.won[:, ::-1]
+
+    @property
+    def decided(self) -> Booleans:
+        """(n,) Which matches have a winner."""
+        decided: Booleans = self.winner != NOBODY
+        return decided
 
     @property
     def turns(self) -> Floats:

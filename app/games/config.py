@@ -1,0 +1,72 @@
+"""The base of every game's config: a pydantic model whose JSON Schema feeds forms, the command line and the API.
+
+A field is described once, in its game's `Config`: type, bounds, default, title, one sentence of help and, in
+`json_schema_extra`, what JSON Schema has no word for:
+
+- `drawn`: True where each match draws its own; guests may not fix it, nor may what all matches of a campaign share;
+- `form`: False where forms leave it out, as they do with all that is drawn;
+- `labels`: what a form calls each of the words that the field may be;
+- `other`: of a field that may be a word or a number, the number's own field in a form: its `name`, `title`,
+  `description`, `default`, and the `word` and the `label` of the choice that shows it.
+
+A field with a `BeforeValidator` of its own reads what came by itself, and raises Invalid.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from app.errors import Invalid, Phrase, Verbatim, shown
+from app.validation import Schema, read_value
+
+
+class GameConfig(BaseModel):
+    """A validated config. `to_json` gives the mapping that `read` takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], game: str) -> Self:
+        """The config of a mapping; numbers may have come as text. Raises Invalid, naming the field."""
+        if unknown := sorted(set(raw) - set(cls.model_fields)):
+            raise Invalid(
+                "config",
+                expected=Phrase("only %(names)s", names=", ".join(cls.model_fields)),
+                got=Verbatim(", ".join(map(shown, unknown))),
+                subject=Phrase("config of %(game)s", game=game),
+            )
+        schemas = fields_of(cls)
+        given = {
+            name: value if _reads_itself(cls, name) else read_value(schemas[name], value, name)
+            for name, value in raw.items()
+        }
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise _fault(error) from None
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+@lru_cache
+def fields_of(config: type[GameConfig]) -> Mapping[str, Schema]:
+    """The JSON Schema of each field, in the order in which they are declared."""
+    found: Mapping[str, Schema] = config.model_json_schema()["properties"]
+    return found
+
+
+@lru_cache
+def _reads_itself(config: type[GameConfig], name: str) -> bool:
+    return any(isinstance(each, BeforeValidator) for each in config.model_fields[name].metadata)
+
+
+def _fault(error: ValidationError) -> Invalid:
+    """The first fault, as the rest of Parlor says it."""
+    first = error.errors()[0]
+    field = str(first["loc"][0]) if first["loc"] else "config"
+    if first["type"] == "missing":
+        return Invalid(field, expected=Phrase("a value"), got=Phrase("none"))
+    return Invalid(field, expected=first["msg"].removeprefix("Input should be ").lower(), got=first["input"])

@@ -1,0 +1,303 @@
+"""What a metric is, and those that every game has. Pure; each game's own ones are in its package, `metrics.py`.
+
+A metric is defined once: analysis, charts, campaigns, comparisons, tiles, lists, CSV, codebook and docs/analysis.md
+read these definitions. Each works on a whole table of matches at a time, so that 100,000 of them take no longer than
+NumPy does.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Flag, auto
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # NumPy is loaded where figures are worked out
+    from app.games.match_table import Booleans, Floats, MatchTable
+
+ABORTED = "aborted"  # how a match of any game ends that a model or we could not go on with
+
+POINTS, MOVES, TOKENS, WORDS, TURNS, SHARE = "points", "moves", "tokens", "words", "turns", "share"
+TIMES = "times"  # how many times another figure
+MEAN, MEDIAN, PART, RATIO = "mean", "median", "share", "ratio"  # aggregates
+WILSON, BOOTSTRAP = "Wilson", "bootstrap"  # intervals
+EITHER, FIRST, SECOND, ABOVE = "either", "first", "second", "above"  # of which seats a metric is taken
+# What an outcome is coloured as.
+GOOD, WARN, BAD, FIRST_WINS, SECOND_WINS = "good", "warn", "bad", "first", "second"
+AS_PLAYED = "as played"  # what the first evaluation of a campaign's model is called beside others
+
+Value = Callable[["MatchTable"], "Floats | Booleans"]
+Condition = Callable[["MatchTable"], "Booleans"]
+
+
+class Use(Flag):
+    """Where a metric is shown beside the full table of all metrics."""
+
+    NOWHERE = 0
+    HEADLINE = auto()  # the one that says most: lists, and charts that nobody asked a column for
+    TILE = auto()  # a tile of a round's page
+    COMPARISON = auto()  # a chart of rounds side by side
+    EVALUATION = auto()  # a column of a campaign's page
+    CONDITION = auto()  # a column where a campaign's models are evaluated in other conditions
+    WHOLE = auto()  # kept of an evaluation against another player, although it is of both players
+    RESULT = auto()  # of a model: a column of the table with which a round's page begins
+    DIFFERENCE = auto()  # of a model: also what one model has over the other
+
+
+class Histogram(NamedTuple):
+    """How often each value of a metric occurred. `name` is its key in JSON, `most` how many bins at most."""
+
+    name: str
+    title: str
+    x: str
+    mean: str = "Mean"
+    most: int | None = None
+
+
+class Panel(NamedTuple):
+    """A panel of a campaign's figure.
+
+    One that is `compared` has a line for each further evaluation beside its own one; one that is not there `alone` is
+    shown only with these.
+    """
+
+    title: str
+    compared: bool = False
+    alone: bool = True
+
+
+class PanelLine(NamedTuple):
+    """A metric as a line of a panel, under what the legend calls it."""
+
+    panel: Panel
+    label: str = AS_PLAYED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """A figure of matches. `name` is its CSV column and JSON key; that of a share ends in _rate or _share.
+
+    `value` gives a number or a truth for each match, (n,), NaN where a match has none; if `by_seat`, for each of its
+    seats, (n, 2). A share is taken of truths, or of numbers that are 0 or 1; a median of seats alone. `among` leaves
+    out matches, `seats` seats. Without a `value` it is the share of seats that `seats` leaves. Raises ValueError for a
+    name or an aggregate that does not fit.
+    """
+
+    name: str
+    title: str  # as it stands within a sentence
+    unit: str
+    explanation: str  # what docs/analysis.md and the codebook say
+    value: Value | None
+    aggregate: str = MEAN
+    by_seat: bool = False
+    among: Condition | None = None
+    seats: str = EITHER
+    above: bool = False  # whether it is also taken of the transcripts above the average, as above_NAME
+    rank: int | None = None  # where there is room for few, those of the lowest rank come first
+    uses: Use = Use.NOWHERE
+    own: tuple[str, str | None] | None = None  # of a model against another player: which metric of a model, which role
+    note: str = ""  # a sentence below tables that show it
+    histogram: Histogram | None = None
+    lines: tuple[PanelLine, ...] = ()
+    references: Callable[[float | None], Sequence[tuple[float, str]]] | None = None  # by λ: values to compare it with
+
+    def __post_init__(self) -> None:
+        if self.name.endswith(("_rate", "_share")) != (self.unit == SHARE):
+            raise ValueError(f"expected _rate or _share at the end of a share's name alone, got {self.name}")
+        if (self.unit == SHARE) != (self.aggregate == PART):
+            raise ValueError(f"expected a share to be measured as one, got {self.aggregate} in {self.unit}")
+        if self.aggregate == MEDIAN and not self.by_seat:
+            raise ValueError(f"expected a median of seats, got {self.name}, which is of matches")
+
+    @property
+    def heading(self) -> str:
+        """The title as it stands at the head of a column."""
+        return self.title[:1].upper() + self.title[1:]
+
+    @property
+    def interval(self) -> str:
+        """How its 95 % interval is made."""
+        return WILSON if self.aggregate == PART else BOOTSTRAP
+
+    @property
+    def pooled(self) -> bool:
+        """Whether it mixes what both seats got: of two models that differ, it says nothing about either."""
+        return self.by_seat and self.seats == EITHER
+
+
+@dataclass(frozen=True, eq=False)
+class GameMetrics:
+    """The metrics of a game: of all matches, and of each model in them.
+
+    Of both kinds one says most; a model always has its mean score. Raises ValueError where one of these is missing.
+    """
+
+    of_matches: tuple[Metric, ...]
+    of_models: tuple[Metric, ...]
+    tones: Mapping[str, str]  # what outcomes are coloured as
+    claims_version: int | None = None  # which reading of words some of them rest on
+
+    def __post_init__(self) -> None:
+        for kind in (self.of_matches, self.of_models):
+            if sum(Use.HEADLINE in each.uses for each in kind) != 1:
+                raise ValueError(f"expected one headline of these, got {', '.join(each.name for each in kind)}")
+        if MODEL_SCORE.name not in self.models:
+            raise ValueError(f"expected {MODEL_SCORE.name} of a model, got {', '.join(self.models)}")
+
+    @cached_property
+    def columns(self) -> Mapping[str, Metric]:
+        """What an analysis has of all matches, by name, in the order of the CSV; of a ratio there is none."""
+        found = [each for each in self.of_matches if each.aggregate != RATIO]
+        return {each.name: each for each in (*found, *(_above(each) for each in found if each.above))}
+
+    @cached_property
+    def ratios(self) -> Mapping[str, Metric]:
+        """What an evaluation of a campaign has beside these: the model's mean divided by that of the base."""
+        return {each.name: each for each in self.of_matches if each.aggregate == RATIO}
+
+    @cached_property
+    def everything(self) -> Mapping[str, Metric]:
+        """The columns and the ratios."""
+        return {**self.columns, **self.ratios}
+
+    @cached_property
+    def models(self) -> Mapping[str, Metric]:
+        """What an analysis has of each model, by name."""
+        return {each.name: each for each in self.of_models}
+
+    @cached_property
+    def ranked(self) -> Sequence[Metric]:
+        """The metrics of matches in reading order: by rank, and then as they are defined."""
+        return sorted(self.of_matches, key=_rank)
+
+    @property
+    def headline(self) -> Metric:
+        """What says most of matches."""
+        return next(each for each in self.of_matches if Use.HEADLINE in each.uses)
+
+    @property
+    def model_headline(self) -> Metric:
+        """What says most of a model."""
+        return next(each for each in self.of_models if Use.HEADLINE in each.uses)
+
+    @cached_property
+    def histograms(self) -> Mapping[str, Metric]:
+        """What is counted, by the histogram's name: of every game the common ones, and then its own."""
+        own = (each for each in self.of_matches if each.histogram)
+        return {each.histogram.name: each for each in (*COUNTED, *own) if each.histogram}
+
+    def shown(self, use: Use) -> list[Metric]:
+        """The metrics of matches that are used so, in reading order."""
+        return [each for each in self.ranked if use in each.uses]
+
+    def shown_of_models(self, use: Use) -> list[Metric]:
+        """The metrics of a model that are used so, in order."""
+        return [each for each in self.of_models if use in each.uses]
+
+    def texts(self) -> Iterator[str]:
+        """What pages show of them."""
+        for each in (*self.of_matches, *self.of_models):
+            yield each.heading
+            if each.note:
+                yield each.note
+
+
+def _rank(metric: Metric) -> tuple[bool, int]:
+    return metric.rank is None, metric.rank or 0
+
+
+def _above(metric: Metric) -> Metric:
+    """The metric, taken of the transcripts above the average."""
+    return replace(
+        metric,
+        name=f"above_{metric.name}",
+        title=f"above average: {metric.title}",
+        explanation=f"{metric.name} of the transcripts above average alone",
+        seats=ABOVE,
+        above=False,
+        rank=None,
+        uses=Use.NOWHERE,
+        own=None,
+        note="",
+        histogram=None,
+        lines=(),
+        references=None,
+    )
+
+
+# ---- What matches yield ----------------------------------------------------------
+
+
+def scores(matches: "MatchTable") -> "Floats":
+    """(n, 2) What each seat got."""
+    return matches.utility
+
+
+def moves(matches: "MatchTable") -> "Floats":
+    """(n,) Accepted moves of both seats."""
+    return matches.ply
+
+
+def tokens(matches: "MatchTable") -> "Floats":
+    """(n,) Tokens of the accepted moves, NaN where no server counted them."""
+    return matches.tokens
+
+
+def words(matches: "MatchTable") -> "Floats":
+    """(n,) Words of the accepted moves."""
+    return matches.words
+
+
+def ended_as(reason: str) -> Value:
+    """Whether a match ended for that reason: (n,)."""
+    return lambda matches: matches.ended(reason)
+
+
+# ---- Of every game ---------------------------------------------------------------
+
+LENGTH = Panel("Length of matches")
+
+SCORE_MEAN = Metric(
+    "score_mean", "mean score", POINTS, "scores of both seats over all matches", scores, by_seat=True, rank=1,
+    uses=Use.HEADLINE | Use.TILE | Use.COMPARISON | Use.EVALUATION | Use.CONDITION, own=("score_mean", None),
+    histogram=Histogram("score", "Scores", "Score (points)"),
+    lines=(PanelLine(Panel("Mean score", compared=True), "mean score"),),
+)  # fmt: skip
+MESSAGES_MEAN = Metric(
+    "messages_mean", "messages in a match", MOVES, "accepted moves of both seats", moves, rank=60,
+    uses=Use.TILE | Use.EVALUATION | Use.WHOLE,
+    histogram=Histogram("messages", "Length of matches in moves", "Length (accepted moves of both seats)",
+                        "Mean length"),
+    lines=(PanelLine(LENGTH, "length"),),
+)  # fmt: skip
+TOKENS_MEAN = Metric(
+    "tokens_mean", "tokens in a match", TOKENS, "tokens of the accepted moves, as the models' servers count them",
+    tokens,
+)  # fmt: skip
+WORDS_MEAN = Metric(
+    "words_mean", "words in a match", WORDS, "words of the accepted moves", words,
+    histogram=Histogram("words", "Length of matches in words", "Length (words of both seats)", "Mean length", 30),
+)  # fmt: skip
+ABORT_RATE = Metric(
+    "abort_rate", "aborted", SHARE, "matches that a model's fifth refused attempt, or its silence, ended",
+    ended_as(ABORTED), PART, rank=70, uses=Use.TILE | Use.WHOLE,
+)  # fmt: skip
+VIOLATIONS_MEAN = Metric(
+    "violations_mean", "refused moves in a match", MOVES, "refused moves of both seats",
+    lambda matches: matches.violations, rank=90, uses=Use.TILE | Use.WHOLE,
+)  # fmt: skip
+FIRST_PROPOSAL_MEAN = Metric(
+    "first_proposal_mean", "moves before the first proposal", MOVES,
+    "accepted moves before the first proposal, of matches that have one", lambda matches: matches.first_proposal,
+    histogram=Histogram("first_proposal", "First proposals", "Accepted moves before it"),
+)  # fmt: skip
+MODEL_SCORE = Metric(
+    "score_mean", "mean score", POINTS, "what the model got", scores, by_seat=True,
+    uses=Use.HEADLINE | Use.RESULT | Use.DIFFERENCE,
+)  # fmt: skip
+
+COUNTED = (SCORE_MEAN, MESSAGES_MEAN, WORDS_MEAN, FIRST_PROPOSAL_MEAN)  # what is counted of every game
+
+# What a game has that defines none of its own.
+COMMON = GameMetrics(
+    (SCORE_MEAN, MESSAGES_MEAN, TOKENS_MEAN, WORDS_MEAN, ABORT_RATE, VIOLATIONS_MEAN), (MODEL_SCORE,), {}
+)

@@ -1,0 +1,157 @@
+"""The metrics of negotiations. Pure.
+
+Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose table has most of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.games.metrics import (
+    ABORT_RATE,
+    ABOVE,
+    FIRST,
+    FIRST_PROPOSAL_MEAN,
+    GOOD,
+    MEDIAN,
+    MESSAGES_MEAN,
+    MODEL_SCORE,
+    MOVES,
+    PART,
+    POINTS,
+    RATIO,
+    SCORE_MEAN,
+    SECOND,
+    SHARE,
+    TIMES,
+    TOKENS,
+    TOKENS_MEAN,
+    VIOLATIONS_MEAN,
+    WORDS,
+    WORDS_MEAN,
+    GameMetrics,
+    Metric,
+    Panel,
+    PanelLine,
+    Use,
+    moves,
+    scores,
+    tokens,
+    words,
+)
+from app.games.negotiation.claims import CLAIMS_VERSION
+from app.games.negotiation.outcomes import DEAL
+
+if TYPE_CHECKING:
+    from app.games.match_table import Booleans, Floats, MatchTable
+
+_PARETO = Panel("Pareto-optimal deals")
+_EVALUATED = Use.TILE | Use.COMPARISON | Use.EVALUATION | Use.CONDITION
+
+
+def _agreed(matches: "MatchTable") -> "Booleans":
+    return matches.agreed
+
+
+def _pareto(matches: "MatchTable") -> "Booleans":
+    return matches.pareto
+
+
+def _unspoken(matches: "MatchTable") -> "Floats":
+    return matches.unspoken
+
+
+def _references(lam: float | None) -> Sequence[tuple[float, str]]:
+    """Scores of two who split at random, and of two who find the best joint deal, over the published contexts.
+
+    With λ = 1 both score what both get together; with another λ there is nothing to compare with.
+    """
+    if lam not in (0, 1):
+        return ()
+    return (5.0 * (1 + lam), "random complementary split"), (7.5 * (1 + lam), "best joint score")
+
+
+_SCORE_MEDIAN = Metric(
+    "score_median", "median score", POINTS, "scores of both seats over all matches", scores, MEDIAN, by_seat=True,
+    above=True,
+)  # fmt: skip
+_AGREED_SCORE_MEAN = Metric(
+    "agreed_score_mean", "mean score of deals", POINTS, "scores over matches with a deal", scores, by_seat=True,
+    among=_agreed, above=True, rank=30, uses=Use.TILE | Use.EVALUATION | Use.CONDITION, own=("agreed_score_mean", None),
+)  # fmt: skip
+_AGREED_SCORE_MEDIAN = Metric(
+    "agreed_score_median", "median score of deals", POINTS, "scores over matches with a deal", scores, MEDIAN,
+    by_seat=True, among=_agreed, above=True, own=("agreed_score_median", None),
+)  # fmt: skip
+
+METRICS = GameMetrics(
+    of_matches=(
+        replace(SCORE_MEAN, above=True, references=_references),
+        replace(_SCORE_MEDIAN, own=("score_median", None)),
+        replace(MESSAGES_MEAN, above=True, explanation="accepted moves of both seats, proposals included"),
+        replace(TOKENS_MEAN, above=True),
+        replace(WORDS_MEAN, above=True, rank=100, uses=Use.TILE),
+        replace(ABORT_RATE, above=True),
+        Metric(
+            "agreement_rate", "agreement", SHARE, "matches with a deal", _agreed, PART, above=True, rank=20,
+            uses=_EVALUATED | Use.WHOLE, lines=(PanelLine(Panel("Agreement", compared=True), "agreement"),),
+        ),
+        _AGREED_SCORE_MEAN,
+        _AGREED_SCORE_MEDIAN,
+        Metric("agreed_messages_mean", "messages in a deal", MOVES, "accepted moves, of matches with a deal", moves,
+               among=_agreed, above=True),
+        Metric("agreed_tokens_mean", "tokens in a deal", TOKENS, "tokens of the accepted moves, of matches with a deal",
+               tokens, among=_agreed, above=True),
+        Metric("agreed_words_mean", "words in a deal", WORDS, "words of the accepted moves, of matches with a deal",
+               words, among=_agreed, above=True),
+        Metric(
+            "pareto_rate", "Pareto-optimal, of all", SHARE,
+            "of all matches, those with a deal that no full split betters for one seat without loss to the other, in"
+            " the utilities with λ",
+            _pareto, PART, above=True, rank=50, uses=Use.TILE | Use.EVALUATION | Use.WHOLE,
+            lines=(PanelLine(_PARETO, "of all games"),),
+            note="Pareto-optimal: no full split is better for one and no worse for the other.",
+        ),
+        Metric(
+            "agreed_pareto_rate", "Pareto-optimal, of deals", SHARE,
+            "of matches with a deal, those that no full split betters so", _pareto, PART,
+            among=_agreed, above=True, rank=40, uses=Use.TILE | Use.COMPARISON | Use.EVALUATION | Use.WHOLE,
+            lines=(PanelLine(_PARETO, "of agreed games"),),
+            note="Pareto-optimal: no full split is better for one and no worse for the other.",
+        ),
+        VIOLATIONS_MEAN,
+        FIRST_PROPOSAL_MEAN,
+        Metric(
+            "unspoken_rate", "deals never said in the talk", SHARE,
+            "of the deals, those whose split was never named in the talk before the proposals: the share of deals that"
+            " the talk does not account for",
+            _unspoken, PART, rank=120, uses=Use.EVALUATION | Use.CONDITION | Use.WHOLE,
+            lines=(PanelLine(Panel("Deals never said in the talk", compared=True)),),
+            note="Never said: no message of the talk named the split that both then proposed.",
+        ),
+        Metric(
+            "above_share", "share of transcripts above the mean score", SHARE,
+            "of all transcripts, those above average", None, PART, seats=ABOVE, rank=80, uses=Use.TILE,
+        ),
+        Metric(
+            "score_ratio", "score ÷ the base’s", TIMES,
+            "in campaigns: a model's mean score divided by that of the base under the same condition", scores, RATIO,
+            by_seat=True, rank=110, uses=Use.EVALUATION | Use.CONDITION,
+            lines=(PanelLine(Panel("Mean score ÷ the base's", compared=True)),),
+            note="Score ÷ the base’s: both models’ mean scores in the same matches. For its range, matches are drawn"
+            " with replacement for both models together.",
+        ),
+    ),
+    of_models=(
+        MODEL_SCORE,
+        _SCORE_MEDIAN,
+        replace(_AGREED_SCORE_MEAN, uses=Use.RESULT | Use.DIFFERENCE),
+        _AGREED_SCORE_MEDIAN,
+        Metric("first_seat_score_mean", "mean score in the first seat", POINTS, "what it got in the first seat", scores,
+               by_seat=True, seats=FIRST),
+        Metric("second_seat_score_mean", "mean score in the second seat", POINTS, "what it got in the second seat",
+               scores, by_seat=True, seats=SECOND),
+    ),
+    tones={DEAL: GOOD},
+    claims_version=CLAIMS_VERSION,
+)  # fmt: skip
