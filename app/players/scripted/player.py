@@ -1,48 +1,36 @@
-"""The scripted baselines: one player that takes every seat of every game, at once and without a model."""
+"""The scripted baselines: one player that takes every seat of every game that has one, at once and without a model."""
 
 import random
-from collections.abc import Callable, Mapping
-from functools import partial
 
 from app.errors import Invalid, Verbatim, either
 from app.games.base import View
 from app.players.base import PlayerSpec
-from app.players.scripted.negotiation import careless, casual_phrases, negotiator
-from app.players.scripted.taboo import casual_lures, seats
+from app.players.scripted import SCRIPTED
 
-_Chooser = Callable[[View, random.Random], str]
-_CHOOSERS: Mapping[tuple[str, str], _Chooser] = {
-    ("negotiation", "negotiator"): negotiator.choose,
-    ("taboo", "attacker"): seats.attack,
-    ("taboo", "defender"): seats.defend,
-}
 PLAIN = "plain"
-MANNERS: Mapping[str, Mapping[tuple[str, str], _Chooser]] = {
-    PLAIN: _CHOOSERS,
-    "casual": {
-        **_CHOOSERS,
-        ("negotiation", "negotiator"): partial(negotiator.choose, words=casual_phrases),
-        ("taboo", "attacker"): partial(seats.attack, lures=casual_lures.lures),
-    },
-    "careless": {**_CHOOSERS, ("negotiation", "negotiator"): careless.choose},
-}
 
 
 class ScriptedPlayer:
     """Looks at the game and the role of a view and lets the baseline for that seat choose, in some manner of speech."""
 
     def __init__(self, manner: str = PLAIN) -> None:
-        self._choosers = MANNERS[manner]
+        self._manner = manner
 
     def choose(self, view: View, rng: random.Random) -> str:
         """The text of a move. Raises Invalid for a game or a role that has no baseline."""
-        chooser = self._choosers.get((view.game, view.role))
+        baseline = SCRIPTED.get(view.game)
+        chooser = baseline and baseline.chooser(view.role, self._manner)
         if chooser is None:
-            known = ", ".join(f"{role} of {game}" for game, role in _CHOOSERS)
+            known = ", ".join(f"{role} of {each.game}" for each in SCRIPTED.values() for role in each.choosers)
             raise Invalid(
                 None, expected=f"{known}", got=Verbatim(f"{view.role} of {view.game}"), subject="scripted player"
             )
         return chooser(view, rng)
+
+
+def manners() -> list[str]:
+    """The manners of speech of any game's baselines, the plain one first."""
+    return list(dict.fromkeys([PLAIN, *(manner for each in SCRIPTED.values() for manner in each.manners)]))
 
 
 def make(spec: PlayerSpec) -> ScriptedPlayer:
@@ -56,6 +44,6 @@ def make(spec: PlayerSpec) -> ScriptedPlayer:
             got=Verbatim(", ".join(sorted(options))),
             subject=f"option of scripted player {spec.name}",
         )
-    if manner not in MANNERS:
-        raise Invalid("manner", expected=either(MANNERS), got=manner)
+    if manner not in manners():
+        raise Invalid("manner", expected=either(manners()), got=manner)
     return ScriptedPlayer(manner)

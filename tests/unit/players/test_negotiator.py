@@ -73,8 +73,25 @@ def test_the_opening_names_a_concrete_split():
     assert conversation.mine is not None
 
 
-def test_the_opening_says_what_it_cares_about():
-    assert "hat" in chosen(setting(), 0).split("?")[0].split(".")[0].lower() + chosen(setting(), 0).lower()
+def stated_preference(text):
+    """What an opening says to matter most and least: the one sentence about it, without the split that follows."""
+    [sentence] = re.findall(r"[^.!?]*\bmost\b[^.!?]*", text.lower())
+    most, least = sentence.split(",")
+    return tuple(re.findall(r"book|hat|ball", most)), tuple(re.findall(r"book|hat|ball", least))
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "least"),
+    [((1, 5, 1), "hat", "ball"), ((5, 0, 0), "book", "ball"), ((0, 1, 3), "ball", "book"), ((2, 3, 1), "hat", "ball")],
+)
+def test_the_opening_says_what_it_cares_about(values, most, least):
+    state = setting(Context((2, 1, 3), (values, (2, 0, 2))))
+    assert {stated_preference(chosen(state, 0, seed)) for seed in range(20)} == {((most,), (least,))}
+
+
+def test_whoever_cares_for_everything_alike_states_no_preference():
+    state = setting(Context((2, 1, 2), ((2, 2, 2), (1, 4, 2))))
+    assert not any(re.search("most|least|matter", chosen(state, 0, seed)) for seed in range(20))
 
 
 def test_the_same_view_and_seed_give_the_same_words():

@@ -1,0 +1,16 @@
+"""The baselines of Deal or No Deal."""
+
+from functools import partial
+
+from app.games.negotiation.rules import NEGOTIATION
+from app.players.scripted.base import ScriptedGame
+from app.players.scripted.negotiation import careless, casual_phrases, negotiator
+
+SCRIPTED_NEGOTIATION = ScriptedGame(
+    game=NEGOTIATION.name,
+    choosers={"negotiator": negotiator.choose},
+    manners={
+        "casual": {"negotiator": partial(negotiator.choose, words=casual_phrases)},
+        "careless": {"negotiator": careless.choose},
+    },
+)
