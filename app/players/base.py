@@ -8,7 +8,7 @@ answer how it came about.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from app.errors import AppError
 from app.failures import BUSY, FailureKind
@@ -43,14 +43,16 @@ class Generation:
     token_ids: list[int] | None = None  # as a local model drew them, the one that ended the answer last
 
 
-# The papers' limits of one move; Source: docs/papers.md
-_MOST_TOKENS = {"negotiation": 200, "taboo": 256}
-_MOST_TOKENS_ELSEWHERE = 256
+MOST_TOKENS = 256  # of an answer where neither a game nor a model's row says
 
 
-def most_tokens(game: str) -> int:
-    """How many tokens a move may have where a model's row does not say."""
-    return _MOST_TOKENS.get(game, _MOST_TOKENS_ELSEWHERE)
+class ChatSampling(NamedTuple):
+    """How an answer is sampled; None is as the model's row says."""
+
+    temperature: float | None = None  # 0 to 2
+    top_p: float | None = None  # 0 to 1
+    top_k: int | None = None  # only local models have it
+    max_tokens: int | None = None  # of the answer
 
 
 class PlayerFailed(AppError):
@@ -73,11 +75,23 @@ class InstantPlayer(Protocol):
 
 
 class ModelPlayer(Protocol):
-    """A player that calls a model."""
+    """A player that calls a model, which answers chats; a move of a game is an answer to the chat that tells it."""
 
     @property
     def at_once(self) -> int:
         """How many replies may be under way at once."""
+        ...
+
+    async def complete(
+        self,
+        messages: list[dict[str, str]],
+        sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
+        seed: str | None = None,
+    ) -> Generation:
+        """Ask for the next message of a chat, which ends with one of the user.
+
+        `seed` decides what is sampled, where that is done here. Raises PlayerFailed.
+        """
         ...
 
     async def reply(

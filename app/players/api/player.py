@@ -15,13 +15,14 @@ from typing import Any
 from aiohttp import ClientTimeout
 
 from app.failures import DENIED
+from app.games import find_game
 from app.games.base import JSON, View
 from app.players import prompts
 from app.players.api.addresses import host_of
 from app.players.api.client import CONNECT_SECONDS, ChatFailure, ChatRequest, ChatResponse, client, count
 from app.players.api.options import ApiOptions, read_options
 from app.players.api.redaction import without_key
-from app.players.base import Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
+from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 
 LONGEST_ERROR = 300  # characters
 _BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answer
@@ -30,7 +31,7 @@ _KEY = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class _RequestTemplate:
-    """What all requests about one game have in common: `sampling` as it is recorded, and the body but for the chat."""
+    """What all requests with the same sampling share: it as it is recorded, and the body but for the chat."""
 
     sampling: JSON
     begin: str
@@ -46,7 +47,9 @@ class ApiPlayer:
 
     name: str
     options: ApiOptions
-    _frames: dict[str, _RequestTemplate] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _templates: dict[ChatSampling, _RequestTemplate] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def at_once(self) -> int:
@@ -58,23 +61,34 @@ class ApiPlayer:
         view: View,
         prompt: JSON,
         refused: Sequence[Refused] = (),
+        seed: str | None = None,
+    ) -> Generation:
+        """Ask for a move. No content is the text "", which a game's parser refuses like any bad move."""
+        sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
+        return await self.complete(prompts.messages(view, prompt, refused), sampling, seed)
+
+    async def complete(
+        self,
+        messages: list[dict[str, str]],
+        sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
         seed: str | None = None,  # noqa: ARG002 - the server draws
     ) -> Generation:
-        """Ask for a move. No content is the text "", which a game's parser refuses like any bad move.
+        """Ask for the next message of a chat.
 
         `sampling` of the generation is what was sent, and the server's `finish_reason`; `model` is the name that
         the server gives itself. Raises PlayerFailed.
         """
-        messages = prompts.messages(view, prompt, refused)
-        frame = self._frames.get(view.game) or self._frames.setdefault(view.game, _frame(self.options, view.game))
-        found = await self._ask(f"{frame.begin}{json.dumps(messages)}}}".encode(), frame.most_tokens)
-        sampling = dict(frame.sampling)
+        template = self._templates.get(sampling)
+        if template is None:
+            template = self._templates[sampling] = _template(self.options, sampling)
+        found = await self._ask(f"{template.begin}{json.dumps(messages)}}}".encode(), template.most_tokens)
+        sent = dict(template.sampling)
         if isinstance(found, ChatFailure):
             asked = Generation(
-                messages, None, self.options.model, sampling, None, None, found.latency, found.retries, found.what
+                messages, None, self.options.model, sent, None, None, found.latency, found.retries, found.what
             )
             raise PlayerFailed(found.what, asked, found.kind)
-        return self._read(found, messages, sampling)
+        return self._read(found, messages, sent)
 
     async def _ask(self, body: bytes, most_tokens: int) -> ChatResponse | ChatFailure:
         options = self.options
@@ -141,13 +155,17 @@ def make(spec: PlayerSpec) -> ApiPlayer:
     return ApiPlayer(spec.name, read_options(spec.options))
 
 
-def _frame(options: ApiOptions, game: str) -> _RequestTemplate:
-    most = options.max_tokens or most_tokens(game)
-    sent: JSON = {"temperature": options.temperature, "top_p": options.top_p, "seed": options.seed}
+def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
+    most = sampling.max_tokens or options.max_tokens or MOST_TOKENS
+    sent: JSON = {
+        "temperature": options.temperature if sampling.temperature is None else sampling.temperature,
+        "top_p": options.top_p if sampling.top_p is None else sampling.top_p,
+        "seed": options.seed,
+    }
     sent = {name: value for name, value in sent.items() if value is not None} | {options.token_field: most}
     body = json.dumps({"model": options.model, **sent, **options.extra})
-    sampling = {**sent, **({"extra": options.extra} if options.extra else {})}
-    return _RequestTemplate(sampling, f'{body[:-1]}, "messages": ', most)
+    recorded = {**sent, **({"extra": options.extra} if options.extra else {})}
+    return _RequestTemplate(recorded, f'{body[:-1]}, "messages": ', most)
 
 
 # ---- Reading ------------------------------------------------------------------

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.games import find_game
 from app.games.base import JSON, View
 from app.inference import scheduler
 from app.inference.requests import Checkpoint, GenerationFailure, GenerationRequest, Sampling
 from app.players import prompts
-from app.players.base import Generation, PlayerFailed, PlayerSpec, Refused, most_tokens
+from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 from app.players.local.options import LocalOptions, read_options
 
 
@@ -32,42 +33,56 @@ class LocalPlayer:
     async def reply(
         self, view: View, prompt: JSON, refused: Sequence[Refused] = (), seed: str | None = None
     ) -> Generation:
-        """Ask for a move. The same seed draws the same from the same model, up to rounding, beside whatever else.
+        """Ask for a move."""
+        sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
+        return await self.complete(prompts.messages(view, prompt, refused), sampling, seed)
 
-        `sampling` of the generation says how and where it was drawn, why it ended, and of which tokenizer its
-        `token_ids` are. Raises PlayerFailed.
+    async def complete(
+        self,
+        messages: list[dict[str, str]],
+        sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
+        seed: str | None = None,
+    ) -> Generation:
+        """Ask for the next message of a chat.
+
+        The same seed samples the same from the same model, up to rounding, beside whatever else. `sampling` of the
+        generation says how and where it was sampled, why it ended, and of which tokenizer its `token_ids` are. Raises
+        PlayerFailed.
         """
         options = self.options
-        messages = prompts.messages(view, prompt, refused)
-        most = options.max_tokens or most_tokens(view.game)
-        sampling = Sampling(options.temperature, options.top_k, options.top_p)
+        most = sampling.max_tokens or options.max_tokens or MOST_TOKENS
+        used = Sampling(
+            temperature=options.temperature if sampling.temperature is None else sampling.temperature,
+            top_k=options.top_k if sampling.top_k is None else sampling.top_k,
+            top_p=options.top_p if sampling.top_p is None else sampling.top_p,
+        )
         loop = asyncio.get_running_loop()
-        ask = GenerationRequest(messages, sampling, most, seed, loop, loop.create_future())
+        request = GenerationRequest(messages, used, most, seed, loop, loop.create_future())
         checkpoint = Checkpoint(Path(options.path), options.sha256, options.device, options.dtype)
-        said = await scheduler.complete(checkpoint, ask, options.in_flight)
-        settings: JSON = {name: value for name, value in sampling._asdict().items() if value is not None}
-        if isinstance(said, GenerationFailure):
-            what = f"{self.name}: {said.what}"
-            settings["max_new_tokens"] = most
-            asked = Generation(messages, None, self.name, settings, None, None, 0, 0, what)
-            raise PlayerFailed(what, asked, said.kind)
+        completion = await scheduler.complete(checkpoint, request, options.in_flight)
+        recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
+        if isinstance(completion, GenerationFailure):
+            what = f"{self.name}: {completion.what}"
+            recorded["max_new_tokens"] = most
+            asked = Generation(messages, None, self.name, recorded, None, None, 0, 0, what)
+            raise PlayerFailed(what, asked, completion.kind)
         return Generation(
             prompt=messages,
-            text=said.text,
+            text=completion.text,
             model=f"{self.name}@{options.sha256[:12]}",
-            sampling=settings
+            sampling=recorded
             | {
-                "max_new_tokens": said.most,
-                "finish_reason": said.finish,
-                "device": said.device,
-                "dtype": said.dtype,
-                "tokenizer": said.tokenizer,
+                "max_new_tokens": completion.most,
+                "finish_reason": completion.finish,
+                "device": completion.device,
+                "dtype": completion.dtype,
+                "tokenizer": completion.tokenizer,
             },
-            prompt_tokens=said.prompt_tokens,
-            completion_tokens=len(said.ids),
-            latency=said.seconds,
+            prompt_tokens=completion.prompt_tokens,
+            completion_tokens=len(completion.ids),
+            latency=completion.seconds,
             retries=0,
-            token_ids=said.ids,
+            token_ids=completion.ids,
         )
 
 
