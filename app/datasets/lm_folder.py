@@ -20,6 +20,7 @@ from app.datasets.records import ExportableMatch, unpacked
 from app.errors import Invalid
 from app.games.base import JSON, Event
 from app.games.negotiation.contexts import ITEMS
+from app.games.negotiation.rules import NEGOTIATION
 from app.matches import engine
 from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, TimedOut, Violated
 from app.players import prompts
@@ -86,7 +87,7 @@ def facts_of(match: ExportableMatch, source: PublishedGame) -> JSON:
 def _made(match: ExportableMatch, facts: JSON) -> PublishedGame:
     started = match.events[0]
     ended = match.events[-1]
-    if not isinstance(started, Started) or started.game != "negotiation" or not isinstance(ended, Ended):
+    if not isinstance(started, Started) or started.game != NEGOTIATION.name or not isinstance(ended, Ended):
         raise Invalid("match", expected="a negotiation that is over", got=started, subject=f"match {match.index}")
     moves = _moves(started.config, match.events)
     system, notice = facts.get("system"), facts.get("notice")

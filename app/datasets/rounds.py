@@ -36,6 +36,9 @@ _SEATS = (ImportedSeat(PERSON), ImportedSeat(PERSON))  # who played is no part o
 class ImportSource(Protocol):
     """What an importer gives: the games of one source, as often as they are asked for."""
 
+    @property
+    def game(self) -> str: ...
+
     def __iter__(self) -> Iterator[ImportedMatch]: ...
 
 
@@ -52,19 +55,19 @@ class Import:
 def lm_selfplay(folder: str, objective: str | float, limit: int) -> Import:
     """The output folder of published self-play. Raises Invalid."""
     source = LmSelfplay(folder, objective, limit)
-    return Import(source, source.folder, "negotiation", {"objective": source.objective, "limit": limit})
+    return Import(source, source.folder, source.game, {"objective": source.objective, "limit": limit})
 
 
 def spag(file: str, rule: str) -> Import:
     """A file of recorded games of Adversarial Taboo. Raises Invalid."""
     source = Spag(file, rule)
-    return Import(source, source.file, "taboo", {"rule": rule})
+    return Import(source, source.file, source.game, {"rule": rule})
 
 
 def dialogues(file: str) -> Import:
     """A file of human dialogues on Deal or No Deal."""
     source = Dialogues(file)
-    return Import(source, source.file, "negotiation", {"objective": "self"})
+    return Import(source, source.file, source.game, {"objective": "self"})
 
 
 # ---- In ----------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.games import find_game
 from app.games.base import JSON
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.players.api import options as api_options
@@ -17,7 +18,6 @@ from app.rounds.prices import Prices, prices_of_model
 
 SAMPLE = 100  # past matches that a model's habit is taken from
 SCRIPTED_A_SECOND = 500.0  # matches that one process plays and writes down where nobody has to be waited for
-_TYPICAL_TURNS = 5  # the turns of each side that the typical figures of taboo are for
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,6 @@ class CallStatistics:
     matches: int = 0
 
 
-# Rules of 650 to 800 tokens, then moves of 35 to 40: three to four turns a seat.
-TYPICAL: Mapping[str, CallStatistics] = {
-    "negotiation": CallStatistics(3.6, 3200, 125, 1.0),
-    "taboo": CallStatistics(4.2, 3400, 170, 1.0),
-}
 _NOTHING = CallStatistics(0, 0, 0, 0)
 
 
@@ -129,14 +124,7 @@ def _seconds(
 
 def typical(game: str, config: JSON) -> CallStatistics:
     """What a model does in a match of which nothing is known."""
-    habit = TYPICAL.get(game, TYPICAL["negotiation"])
-    turns = config.get("max_turns", _TYPICAL_TURNS)
-    if game != "taboo" or not isinstance(turns, int):
-        return habit
-    scale = turns / _TYPICAL_TURNS  # prompts grow with the turns before them
-    return CallStatistics(
-        habit.calls * scale, habit.prompt_tokens * scale**1.3, habit.completion_tokens * scale, habit.latency
-    )
+    return CallStatistics(*find_game(game).typical_calls(config))
 
 
 def channel_of(model: LanguageModel) -> ModelCapacity:

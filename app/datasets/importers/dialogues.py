@@ -30,6 +30,8 @@ class Dialogues:
     Raises Invalid while it is read, which names the file and the line, what was expected and what came.
     """
 
+    game = NEGOTIATION.name
+
     def __init__(self, file: Path | str) -> None:
         self.file = Path(file)
 

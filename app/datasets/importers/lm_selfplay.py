@@ -65,6 +65,8 @@ class LmSelfplay:
     Raises Invalid for a folder that is none, and while it is read, for a file that is missing or not as it should be.
     """
 
+    game = NEGOTIATION.name
+
     def __init__(self, folder: Path | str, objective: str | float = "self", limit: int = LIMIT) -> None:
         self.folder = Path(folder)
         self._settings = NEGOTIATION.config({"objective": objective, "limit": limit})

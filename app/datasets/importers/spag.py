@@ -29,6 +29,8 @@ class Spag:
     Raises Invalid for a rule that there is not, and while it is read, which names the file, the episode and the field.
     """
 
+    game = TABOO.name
+
     def __init__(self, file: Path | str, rule: str = "strict") -> None:
         if rule not in RULES:
             raise Invalid("rule", expected=either(RULES), got=rule)

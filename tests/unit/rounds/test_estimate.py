@@ -2,7 +2,9 @@
 
 import pytest
 
-from app.rounds.estimate import TYPICAL, CallStatistics, ModelCapacity, estimate, typical
+from app.games.negotiation.rules import NEGOTIATION
+from app.games.taboo.rules import TABOO
+from app.rounds.estimate import CallStatistics, ModelCapacity, estimate, typical
 
 SCRIPTED = ModelCapacity(True, 1, None, (0.0, 0.0))
 FREE = ModelCapacity(False, 10, None, None)
@@ -49,7 +51,7 @@ def test_a_cross_play_is_all_of_its_pairs() -> None:
 
 def test_typical_games_of_taboo_grow_with_their_turns() -> None:
     usual, long = typical("taboo", {"max_turns": 5}), typical("taboo", {"max_turns": 10})
-    assert usual == TYPICAL["taboo"]
+    assert usual == CallStatistics(*TABOO.typical)
     assert long.calls == 2 * usual.calls
     assert long.prompt_tokens > 2 * usual.prompt_tokens
-    assert typical("negotiation", {"limit": 9}) == TYPICAL["negotiation"]
+    assert typical("negotiation", {"limit": 9}) == CallStatistics(*NEGOTIATION.typical)
