@@ -18,18 +18,8 @@ from app.models import LanguageModel
 from app.rounds import material
 from app.rounds.lifecycle import Material
 from app.validation import whole_number
-from app.web.admin.rounds_form import (
-    GENERATED,
-    LIST,
-    SERVER,
-    UPLOAD,
-    RefusedField,
-    about,
-    files_of,
-    one_of,
-    read_lam,
-    uploaded,
-)
+from app.web.admin.rounds_form import GENERATED, LIST, SERVER, UPLOAD, about, files_of, read_lam, uploaded
+from app.web.forms import RefusedField, one_of
 
 WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
 FIELDS = ("epochs", "learning_rate", "batch")

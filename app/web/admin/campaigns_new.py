@@ -20,10 +20,10 @@ from app.games.taboo.words import target_words
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_form import RefusedField
 from app.web.admin.rounds_scores import in_thread
 from app.web.admin.training_fields import training_fields
 from app.web.form_writes import write
+from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.translations import game_titles
 

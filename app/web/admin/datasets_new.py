@@ -18,9 +18,9 @@ from app.matches.overview import reasons
 from app.players.prompts import styles
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_form import RefusedField
 from app.web.admin.rounds_scores import in_thread
 from app.web.form_writes import write
+from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.translations import game_titles
 

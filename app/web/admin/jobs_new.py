@@ -17,9 +17,9 @@ from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_form import RefusedField
 from app.web.admin.training_fields import training_fields
 from app.web.form_writes import write
+from app.web.forms import RefusedField
 from app.web.seats import settings
 from training.methods import all_methods
 from training.methods.base import with_new_names

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Request
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid, Phrase, either
+from app.errors import AppError, Invalid, Phrase
 from app.games import find_game
 from app.games.base import JSON
 from app.games.negotiation.rules import MOST_MOVES, PRESETS
@@ -18,6 +18,7 @@ from app.rounds import lifecycle, material, matrix
 from app.rounds.job import ROUND
 from app.rounds.plan import IN_ORDER, RANDOM, SHUFFLED
 from app.validation import whole_number
+from app.web.forms import RefusedField, one_of
 
 MOST_UPLOADED = 400_000  # characters of a file of contexts or words
 PAIR, CROSS = "pair", "cross"
@@ -36,15 +37,6 @@ class RoundForm:
     @property
     def pairs(self) -> list[tuple[str, str]]:
         return matrix.pairs(self.wish.game, self.models) if self.cross else [self.wish.models]
-
-
-class RefusedField(Exception):
-    """The field of a form that an error is about, by its name there, and the error."""
-
-    def __init__(self, field: str, error: AppError) -> None:
-        super().__init__(error.message)
-        self.field = field
-        self.error = error
 
 
 # ---- Filling in --------------------------------------------------------------
@@ -252,11 +244,3 @@ def _again(session: Session, form: Mapping[str, Any], game: str) -> lifecycle.Ma
             got=Phrase("round %(number)s", number=row.id),
         )
     return lifecycle.Material(kept.source, kept.items)
-
-
-def one_of(name: str, form: Mapping[str, Any], known: Sequence[str]) -> str:
-    """What was chosen of what is known. Raises Invalid."""
-    value: str = form[name]
-    if value not in known:
-        raise Invalid(name, expected=either(known), got=value)
-    return value

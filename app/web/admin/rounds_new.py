@@ -18,8 +18,9 @@ from app.rounds.job import ROUND
 from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds import WORKERS_CALLED
-from app.web.admin.rounds_form import RefusedField, RoundForm
+from app.web.admin.rounds_form import RoundForm
 from app.web.form_writes import write
+from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.translations import game_titles
 
