@@ -20,7 +20,7 @@ BATCH = "batch"
 TRAIN = "train"
 RUN_JOB = "parlor.jobs.run"
 ENGINES = "parlor.engines"  # what workers are asked for over the broker
-TEST_MODEL = "parlor.models.test"
+MAKE_REQUEST = "parlor.models.request"
 CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
 
 # A broker that is away is noticed in seconds, not minutes. A task that waits for longer than the visibility timeout,
@@ -53,9 +53,9 @@ def enqueue_turn(broker_url: str, match_id: str) -> None:
     _send(broker_url, PLAY_TURN, match_id)
 
 
-def enqueue_test_call(broker_url: str, model_id: int) -> None:
-    """Ask a worker to make the test call of a model, after the commit. Upkeep repeats what is lost."""
-    _send(broker_url, TEST_MODEL, model_id)
+def enqueue_request(broker_url: str, number: int) -> None:
+    """Ask a worker to make a request to a model, after the commit. Upkeep repeats what is lost."""
+    _send(broker_url, MAKE_REQUEST, number)
 
 
 def enqueue_job(broker_url: str, queue: str, kind: str, number: int, times: int = 1) -> None:

@@ -22,7 +22,7 @@ from workers import context
 settings = load_settings()
 
 TASKS = {
-    TURNS: ("workers.turns", "workers.test_calls"),
+    TURNS: ("workers.turns", "workers.model_requests"),
     BATCH: ("workers.jobs",),
     TRAIN: ("workers.jobs",),
 }

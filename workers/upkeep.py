@@ -24,9 +24,9 @@ from app.job_kinds import JOB_KINDS
 from app.jobs import leases
 from app.matches import live
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
-from app.matches.test_call import forgotten_tests
+from app.model_requests.lifecycle import take_forgotten
 from app.models import MatchRow
-from app.queues import enqueue_test_call, enqueue_turn, make_publisher
+from app.queues import enqueue_request, enqueue_turn, make_publisher
 from workers import heartbeat
 
 log = structlog.get_logger()
@@ -69,20 +69,20 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         forgotten = take_forgotten_turns(session)
         overdue = overdue_matches(session)
         untouched = abandoned_matches(session, before) if settings.OPEN_MATCH_HOURS else ()
-        untried = forgotten_tests(session)
+        unmade = take_forgotten(session, settings.TURN_SECONDS)
         unattended = []
         for kind in JOB_KINDS:
             unattended += [(kind, number) for number in kind.take_unattended(session)]
             kind.settle_cancelled(session)
     for match_id in forgotten:
-        log.info("a turn was forgotten, ringing again", match=match_id)
+        log.info("a turn was forgotten, sending it again", match=match_id)
         enqueue_turn(settings.broker_url, match_id)
-    for model_id in untried:
-        log.info("a test call was forgotten, asking again", model=model_id)
-        enqueue_test_call(settings.broker_url, model_id)
+    for number in unmade:
+        log.info("a request to a model was forgotten, asking again", request=number)
+        enqueue_request(settings.broker_url, number)
     for kind, number in unattended:
         log.debug("a job is free, calling a worker", kind=kind.name, number=number)
-        kind.enqueue(settings.broker_url, number)
+        kind.enqueue(settings.broker_url, number, 1)
     for match_id in overdue:
         if live.end_overdue(database, match_id):
             log.info("a clock ran out", match=match_id)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import cast
 
 import click
 from flask.cli import with_appcontext
@@ -11,8 +12,11 @@ from app.cli import checks, model_checks
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.checks import FAIL, OK, Finding
 from app.errors import AppError
-from app.matches.test_call import TestCall
+from app.model_requests.test_call import SEED, opening, sampling_of
 from app.models import LanguageModel
+from app.players import make_player
+from app.players.base import ModelPlayer
+from app.registry import player_spec
 
 
 @click.command(cls=Command)
@@ -62,7 +66,8 @@ def _findings(call: bool) -> Iterator[Finding]:
 def _call(row: LanguageModel) -> Finding:
     """Have the model make the first move of a match that nobody stores."""
     try:
-        generation = asyncio.run(TestCall.of(row).reply(settings().home))
+        player = cast(ModelPlayer, make_player(player_spec(row), settings().home))
+        generation = asyncio.run(player.complete(opening(row), sampling_of(row), str(SEED)))
     except AppError as error:
         remedy = f"mend its server or its options, or flask model set {row.name} --rounds off --people off"
         return Finding(f"model {row.name}", FAIL, error.message, remedy)

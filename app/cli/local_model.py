@@ -44,11 +44,11 @@ def add_local(
     The folder stays where it is and must not change: its hash is checked whenever the model is loaded.
     """
     home = settings().home
-    folder = _folder(home, path)
+    folder = folder_at(home, path)
     options = {option: value for option, value in given.items() if value is not None}
     options |= {option: read_value(options[option]) for option in _NUMBERS if option in options}
     facts = look_at(folder)
-    options |= {"path": _stored(home, folder), "sha256": facts["sha256"]}
+    options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}
     ensure_database()
     with writing() as session:
         row = add_local_model(session, name, label, games, options, prompt_style=prompt_style)
@@ -84,13 +84,13 @@ def look_at(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _folder(home: Path, path: str) -> Path:
+def folder_at(home: Path, path: str) -> Path:
     """Where a path leads: from where one stands, from PARLOR_HOME or from the project's folder."""
     here = Path(path).expanduser()
     return (here if here.exists() else resolve(home, path)).resolve()
 
 
-def _stored(home: Path, folder: Path) -> str:
+def stored_path(home: Path, folder: Path) -> str:
     """The path for the registry: relative where the folder may move together with PARLOR_HOME or the project."""
     for root in (home, ROOT):
         if folder.is_relative_to(root) and resolve(home, relative := str(folder.relative_to(root))) == folder:

@@ -1,13 +1,10 @@
 """`flask model`: the registry of language models."""
 
-import asyncio
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from app.cli.base import (
-    CommandFailed,
     Group,
     RepeatableOption,
     ensure_database,
@@ -19,11 +16,12 @@ from app.cli.base import (
 )
 from app.cli.lineage import lineage
 from app.cli.local_model import add_local
+from app.cli.model_calls import ask, test
+from app.cli.model_changes import archive, clone, edit, remove, restore
 from app.cli.model_format import described, in_full, in_words, next_steps
 from app.errors import Conflict, Invalid, Verbatim
 from app.extensions import reading, writing
 from app.games import GAMES, find_game
-from app.matches.test_call import TestCall, store_result
 from app.registry import (
     add_api_model,
     add_scripted_model,
@@ -39,18 +37,21 @@ _SWITCH = click.Choice([ON, OFF])
 model = Group("model", help="List, add, test and switch the models of rounds and of people.")
 model.add_command(add_local)
 model.add_command(lineage)
+for command in (test, ask, edit, clone, archive, restore, remove):
+    model.add_command(command)
 
 
 @model.command("list")
 @click.option("--game", metavar="GAME", help="Only models that play this game.")
+@click.option("--archived", is_flag=True, help="Those in the archive as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def list_(game: str | None, as_json: bool) -> None:
-    """Show every registered model."""
+def list_(game: str | None, archived: bool, as_json: bool) -> None:
+    """Show the registered models."""
     if game is not None:
         find_game(game)
     ensure_database()
     with reading() as session:
-        found = [described(row, settings().home) for row in list_models(session, game)]
+        found = [described(row, settings().home) for row in list_models(session, game, archived=archived)]
     if as_json:
         print_json(found)
         return
@@ -172,35 +173,6 @@ def show(name: str, as_json: bool) -> None:
     width = max(map(len, lines))
     for field, value in lines.items():
         click.echo(f"{field.ljust(width)}  {value}")
-
-
-@model.command()
-@click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def test(name: str, as_json: bool) -> None:
-    """Have a model make the first move of a match that nobody stores, and keep how that went.
-
-    The call is made here, with the keys of this environment. Exit code 0: it answered; 1: it did not.
-    """
-    ensure_database()
-    home, seconds = settings().home, settings().TURN_SECONDS
-    with reading() as session:
-        row = get_model(session, name)
-        if row.kind == "scripted":
-            raise Conflict(
-                "model", expected="one that is called", got=Verbatim(f"{name}, which is scripted and needs no test")
-            )
-        number, trial = row.id, TestCall.of(row)
-    result = trial.result(lambda: asyncio.run(asyncio.wait_for(trial.reply(home), seconds)), seconds)
-    with writing() as session:
-        store_result(session, number, result, datetime.now(UTC))
-    if as_json:
-        print_json(result)
-    elif result["ok"]:
-        legal = f", which is no legal move: {result['refused']}" if result["refused"] else ", a legal move"
-        click.echo(f"{name} answered in {result['latency']:.1f} s{legal}.")
-    if not result["ok"]:
-        raise CommandFailed(f"{name} did not answer: {result['error']}")
 
 
 @model.command("set")

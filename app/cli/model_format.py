@@ -15,6 +15,7 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
     """A registry row as JSON. Of a key, only the variable's name and whether it is set here."""
     found: dict[str, Any] = {
         "name": row.name, "label": row.label, "kind": row.kind, "games": row.games,
+        "uses": row.uses, "archived": row.archived_at is not None, "notes": row.notes,
         "usable_in_rounds": row.usable_in_rounds, "offered_to_people": row.offered_to_people,
         "test_call": test_call(row), "prompt_style": row.prompt_style, "options": row.options,
     }  # fmt: skip
@@ -33,13 +34,15 @@ def test_call(row: LanguageModel) -> str:
     """How the latest test call of a model went, in a word or two."""
     if not needs_test(row):
         return "needs none"
-    return "not yet" if row.test_result is None else "passed" if has_passed_test(row) else "failed"
+    if row.test_request is None or row.test_request.result is None:
+        return "not yet"
+    return "passed" if has_passed_test(row) else "failed"
 
 
 def in_words(found: dict[str, Any]) -> dict[str, str]:
     """What a described model is used for, and its detail, for a list."""
     uses = [word for word, use in (("rounds", "usable_in_rounds"), ("people", "offered_to_people")) if found[use]]
-    words = {"for": " and ".join(uses) or "nothing", "detail": ""}
+    words = {"for": " and ".join(uses) or ("nothing (archived)" if found["archived"] else "nothing"), "detail": ""}
     if found["kind"] == "api":
         key = f"key in {found['key_env']}" if found["key_env"] else "no key"
         unset = " (not set here)" if found["key_set"] is False else ""
@@ -75,7 +78,9 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
         yield name.replace("_", " "), "none" if value is None or value == "" else str(value)
     if found.get("key_set") is False:
         yield "key", "not set here"
-    yield "test call", (row.test_result or {}).get("error") or found["test_call"]
+    yield "test call", (row.test_request is not None and row.test_request.error) or found["test_call"]
+    if row.notes:
+        yield "notes", row.notes
 
 
 def next_steps(found: dict[str, Any]) -> str:

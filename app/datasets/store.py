@@ -196,7 +196,7 @@ def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, in
         .distinct()
         .order_by(Dataset.id.desc(), DatasetRow.seat)
     )
-    return [(row, seat) for row, seat in session.execute(rows)]
+    return [(row, seat) for row, seat in session.execute(rows) if seat is not None]
 
 
 def path_of(home: Path, row: Dataset) -> Path:

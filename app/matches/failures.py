@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.jobs import states
 from app.matches.events import Aborted, from_json
 from app.matches.filter import PEOPLES
-from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, ModelRequest, RoundRow, SeatRow, TrainingJob
 
 LATELY = timedelta(days=7)  # by when a match began or a test call was made
 CALLS = 2000  # so many of the latest calls are looked through, whenever they were
@@ -82,11 +82,15 @@ def _unanswered(session: Session) -> list[ModelFailure]:
 
 
 def _failed_tests(session: Session, now: datetime) -> list[ModelFailure]:
-    rows = session.scalars(select(LanguageModel).where(LanguageModel.tested_at >= now - LATELY))
+    rows = session.execute(
+        select(ModelRequest.ended_at, ModelRequest.error, LanguageModel.id, LanguageModel.name)
+        .join(LanguageModel, LanguageModel.test_request_id == ModelRequest.id)
+        .where(ModelRequest.status == states.FAILED, ModelRequest.ended_at >= now - LATELY)
+    )
     return [
-        ModelFailure(row.tested_at, "test", "model", row.test_result["error"], None, row.id, row.name)
+        ModelFailure(row.ended_at, "test", "model", row.error or "", None, row.id, row.name)
         for row in rows
-        if row.tested_at is not None and row.test_result is not None and not row.test_result["ok"]
+        if row.ended_at is not None
     ]
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import Invalid, NotAllowed, Phrase, TooMany, Verbatim, either
+from app.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, Verbatim, either
 from app.games import find_game
 from app.games.negotiation.contexts import Context, read_contexts
 from app.games.taboo.words import target_words
@@ -21,7 +21,7 @@ from app.matches.clocks import Clocks
 from app.matches.stored import StoredMatch, StoredSeat
 from app.models import LanguageModel, MatchRow
 from app.players.scripted.taboo import clues
-from app.registry import PERSON, SHIPPED, find_partner
+from app.registry import PERSON, SHIPPED, check_not_archived, find_partner
 
 LIVE = "live"
 
@@ -38,7 +38,7 @@ class GuestMatchRequest:
     held: Collection[str] = ()  # matches in which this person has a seat already
 
 
-def start_guest_match(session: Session, settings: Settings, wish: GuestMatchRequest) -> StoredMatch:
+def start_guest_match(session: Session, settings: Settings, request: GuestMatchRequest) -> StoredMatch:
     """Start the match that a guest wishes for.
 
     Raises NotAllowed when guest play is off, Conflict when too many games of the same person are open, NotFound for
@@ -46,30 +46,49 @@ def start_guest_match(session: Session, settings: Settings, wish: GuestMatchRequ
     """
     if not settings.GUEST_PLAY:
         raise NotAllowed(Phrase("Games start by invitation here. Please use the link that you were sent."))
-    game = find_game(wish.game)
-    _check_open(session, settings.OPEN_MATCHES, wish)
-    opponent = find_partner(session, game.name, wish.opponent)
+    game = find_game(request.game)
+    _check_open(session, settings.OPEN_MATCHES, request)
+    return _start(session, settings, request, find_partner(session, game.name, request.opponent))
+
+
+def start_match_against(session: Session, settings: Settings, game: str, opponent: LanguageModel) -> StoredMatch:
+    """Start a match of an experimenter against a model that may be offered to nobody.
+
+    Raises NotFound for an unknown game, Conflict for one that the model does not play and for an archived model.
+    """
+    check_not_archived(opponent)
+    if find_game(game).name not in opponent.games:
+        raise Conflict(
+            "game",
+            expected=Phrase("one that %(name)s plays (%(games)s)", name=opponent.name, games=", ".join(opponent.games)),
+            got=game,
+        )
+    return _start(session, settings, GuestMatchRequest(game, {}), opponent)
+
+
+def _start(session: Session, settings: Settings, request: GuestMatchRequest, opponent: LanguageModel) -> StoredMatch:
+    game = find_game(request.game)
     seed = new_seed()
-    person = person_seat(game.roles, wish.role, seed)
+    person = person_seat(game.roles, request.role, seed)
     seats = StoredSeat(PERSON), StoredSeat.of(opponent)
     return live.create(
         session,
         game.name,
-        _drawn(game.name, wish.config, settings, opponent, seed),
+        _drawn(game.name, request.config, settings, opponent, seed),
         seats if person == 0 else (seats[1], seats[0]),
         seed=seed,
         source=LIVE,
         instant=settings.READING_WORDS_PER_MINUTE == 0,
-        start_key=wish.start_key,
+        start_key=request.start_key,
         clocks=Clocks.of(settings.TURN_CLOCK, settings.MATCH_CLOCK),
     )
 
 
-def _check_open(session: Session, most: int, wish: GuestMatchRequest) -> None:
+def _check_open(session: Session, most: int, request: GuestMatchRequest) -> None:
     """Refuse one game too many, but not the same start sent twice."""
-    playing = select(MatchRow.start_key).where(MatchRow.id.in_(wish.held), MatchRow.status == "playing")
-    keys = session.scalars(playing).all() if most and wish.held else []
-    if len(keys) >= most > 0 and (wish.start_key is None or wish.start_key not in keys):
+    playing = select(MatchRow.start_key).where(MatchRow.id.in_(request.held), MatchRow.status == "playing")
+    keys = session.scalars(playing).all() if most and request.held else []
+    if len(keys) >= most > 0 and (request.start_key is None or request.start_key not in keys):
         raise TooMany(
             Phrase(
                 "You have as many games open as one person may. Finish or leave one of them first, from the start page."

@@ -4,14 +4,25 @@ from app.models.campaign import Campaign, CampaignEvaluation, CampaignIteration
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow
+from app.models.model_request import ModelRequest
 from app.models.operation import Lease
 from app.models.round import RoundMaterial, RoundRange, RoundRow
 from app.models.source import MatchSource
+from app.models.study import (
+    Arm,
+    Consent,
+    Enrolment,
+    Participant,
+    RecruitmentIdentity,
+    Study,
+    StudyVersion,
+)
 from app.models.training import TrainingEvent, TrainingJob
 from app.models.user import LoginLink, User, UserSession
 
 __all__ = [
-    "Campaign", "CampaignEvaluation", "CampaignIteration", "Dataset", "DatasetRow", "EventRow", "GenerationRow",
-    "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource", "RoundMaterial", "RoundRange", "RoundRow",
-    "SeatRow", "TrainingEvent", "TrainingJob", "User", "UserSession",
+    "Arm", "Campaign", "CampaignEvaluation", "CampaignIteration", "Consent", "Dataset", "DatasetRow", "Enrolment",
+    "EventRow", "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource", "ModelRequest",
+    "Participant", "RecruitmentIdentity", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Study",
+    "StudyVersion", "TrainingEvent", "TrainingJob", "User", "UserSession",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ class Dataset(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(80))
     version: Mapped[int]  # from 1
+    kind: Mapped[str] = mapped_column(String(20), server_default="conversations")  # | comparisons
     spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
     sha256: Mapped[str] = mapped_column(String(64), index=True)
     size: Mapped[int] = mapped_column(BigInteger)  # bytes
@@ -32,11 +33,11 @@ class Dataset(Model):
 
 
 class DatasetRow(Model):
-    """Where a row of a dataset came from. `place` is its line in the file, from 0."""
+    """Where a row of a dataset came from. `place` is its line in the file, from 0; the match is None if it was none."""
 
     __tablename__ = "dataset_row"
 
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id", ondelete="CASCADE"), primary_key=True)
     place: Mapped[int] = mapped_column(primary_key=True)
-    match_id: Mapped[str] = mapped_column(MATCH_ID, ForeignKey("match.id"), index=True)
-    seat: Mapped[int]
+    match_id: Mapped[str | None] = mapped_column(MATCH_ID, ForeignKey("match.id"), index=True)
+    seat: Mapped[int | None]

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import String
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy.orm import Mapped, foreign, mapped_column, relationship
 
 from app.extensions import Model
+from app.models.model_request import ModelRequest
 from app.models.types import Json, UtcDateTime
 
 
@@ -25,8 +26,13 @@ class LanguageModel(Model):
     usable_in_rounds: Mapped[bool] = mapped_column(default=True)
     offered_to_people: Mapped[bool] = mapped_column(default=False)  # switched on by somebody, after a passed test call
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    uses: Mapped[list[str]] = mapped_column(Json)  # games | chat
+    notes: Mapped[str] = mapped_column(Text, default="", server_default="")  # of experimenters, for experimenters
+    cloned_from_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
+    archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since then nothing new can use it
 
-    # The latest test call: when it was asked for, when a worker made it, and what came of it (`matches.trial`).
-    test_asked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    tested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    test_result: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    # The latest test call. No foreign key: requests name their model by one, and a backup puts back table by table.
+    test_request_id: Mapped[int | None]
+    test_request: Mapped[ModelRequest | None] = relationship(
+        primaryjoin=lambda: foreign(LanguageModel.test_request_id) == ModelRequest.id, viewonly=True
+    )

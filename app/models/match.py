@@ -6,7 +6,7 @@ The event log is the truth; the columns of `match` that can be derived from it a
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
@@ -30,6 +30,8 @@ class MatchRow(Model):
     source: Mapped[str] = mapped_column(String(20))  # live | terminal | selfplay | import
     round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"))
     index: Mapped[int | None]  # the place in the round, from 0
+    arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # of the study that it belongs to
+    position: Mapped[int | None]  # among the matches of its participant in that study, from 0
     status: Mapped[str] = mapped_column(String(10))  # waiting | playing | over
     seed: Mapped[int] = mapped_column(BigInteger)
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # resolved
@@ -73,6 +75,8 @@ class SeatRow(Model):
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
     player: Mapped[str | None] = mapped_column(String(80))  # of an imported match: who is in no registry
     training_consent: Mapped[bool | None]  # whether a person agreed that models learn from it; None: was not asked
+    participant_id: Mapped[int | None] = mapped_column(ForeignKey("participant.id"), index=True)
+    enrolment_id: Mapped[int | None] = mapped_column(ForeignKey("enrolment.id"), index=True)
 
 
 class EventRow(Model):
@@ -92,21 +96,27 @@ class EventRow(Model):
 
 
 class GenerationRow(Model):
-    """One call of a language model: the exact prompt, what came back, and what it cost."""
+    """One call of a language model: the exact prompt, what came back, and what it cost.
+
+    It belongs to a turn of a match, or else to a request that stands by itself.
+    """
 
     __tablename__ = "generation"
     __table_args__ = (Index("ix_generation_turn", "match_id", "ply", "attempt"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    match_id: Mapped[str] = mapped_column(ForeignKey("match.id", ondelete="CASCADE"))
-    seat: Mapped[int]
-    ply: Mapped[int]
+    match_id: Mapped[str | None] = mapped_column(ForeignKey("match.id", ondelete="CASCADE"))
+    seat: Mapped[int | None]
+    ply: Mapped[int | None]
+    request_id: Mapped[int | None] = mapped_column(ForeignKey("model_request.id", ondelete="CASCADE"), index=True)
     attempt: Mapped[int]  # from 0; a refused attempt is followed by another with its reason in the prompt
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"))
     model: Mapped[str] = mapped_column(String(200))
     prompt: Mapped[list[dict[str, str]]] = mapped_column(Json)
     text: Mapped[str | None] = mapped_column(Text)
     token_ids: Mapped[list[int] | None] = mapped_column(Json)  # as a local model sampled them, its end marker last
+    # Of the sampled tokens, before masks, temperature and limits: as many little-endian float32 as there are token_ids.
+    log_probs: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_tokens: Mapped[int | None]
     completion_tokens: Mapped[int | None]

@@ -1,11 +1,13 @@
-"""Column types that behave alike on SQLite and PostgreSQL."""
+"""Column types, and functions of JSON columns, that behave alike on SQLite and PostgreSQL."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import JSON, DateTime, Dialect
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import GenericFunction
+from sqlalchemy.types import Boolean, Integer, TypeDecorator
 
 # none_as_null: an absent value is SQL NULL, never the JSON text "null".
 Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
@@ -22,3 +24,31 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
         return None if value is None else value.replace(tzinfo=UTC)
+
+
+class list_length(GenericFunction[int]):  # noqa: N801 - functions of SQL are named so
+    """How many items the list in a JSON column has, counted by the database."""
+
+    type = Integer()
+    inherit_cache = True
+
+
+class list_holds(GenericFunction[bool]):  # noqa: N801
+    """Whether the list in a JSON column holds a number: `list_holds(column, number)`."""
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(list_length)
+def _list_length(element: list_length, compiler: Any, **options: Any) -> str:
+    prefix = "jsonb" if compiler.dialect.name == "postgresql" else "json"
+    return f"{prefix}_array_length({compiler.process(element.clauses, **options)})"
+
+
+@compiles(list_holds)
+def _list_holds(element: list_holds, compiler: Any, **options: Any) -> str:
+    column, number = (compiler.process(each, **options) for each in element.clauses)
+    if compiler.dialect.name == "postgresql":
+        return f"({column}) @> to_jsonb(CAST({number} AS integer))"
+    return f"EXISTS (SELECT 1 FROM json_each({column}) AS held WHERE held.value = {number})"  # noqa: S608 - made of bound parts

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from playwright.sync_api import Page, Route, expect
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine
 
 from app import accounts
 from app.extensions import reading, writing
@@ -17,14 +17,14 @@ from app.factory import create_app
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.stored import StoredMatch, StoredSeat
-from app.matches.test_call import make_test_call
 from app.matches.turns import WorkerContext, play_turn
-from app.models import LanguageModel
+from app.model_requests.runner import make_request
 from app.registry import PERSON, add_api_model, get_model, set_usable_in_rounds
 from app.schema import upgrade
 from tests.browser.admin_jobs import furnish_jobs, job_states
 from tests.browser.admin_rounds import dataset_states, furnish_datasets, furnish_rounds, round_states
 from tests.experimenter import signed_in
+from tests.model_requests import ask_for_test
 from tests.stack import PATIENCE, Stack, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import database, settings_of
@@ -75,8 +75,7 @@ def furnish(parlor: Stack, stub: StubServer) -> Furnished:
         models = _register(engine, stub)
         for name, number in models.items():
             if name not in UNTRIED:
-                _ask_for_test(engine, number)
-                make_test_call(desk, number)
+                make_request(desk, ask_for_test(engine, number))
         matches = _play(desk)
         rounds = furnish_rounds(engine, desk.settings, parlor.home)
         datasets = furnish_datasets(engine, desk.settings, rounds)
@@ -92,12 +91,6 @@ def _register(engine: Engine, stub: StubServer) -> dict[str, int]:
             add_api_model(session, name, None, ["negotiation"], options)
             set_usable_in_rounds(session, name, False)
         return {name: get_model(session, name).id for name in MODELS}
-
-
-def _ask_for_test(engine: Engine, number: int) -> None:
-    with writing(engine) as session:
-        values = {"test_asked_at": datetime.now(UTC), "tested_at": None}
-        session.execute(update(LanguageModel).where(LanguageModel.id == number).values(**values))
 
 
 def _play(desk: WorkerContext) -> dict[str, str]:
@@ -222,6 +215,10 @@ def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> I
         "matches": "/admin/matches",
         "matches-none": "/admin/matches?reason=checkmate",
         "matches-refused": "/admin/matches?player=nobody&since=never",
+        "matches-analysis": "/admin/matches/analysis?source=live",
+        "matches-analysis-models": "/admin/matches/analysis?source=selfplay&game=negotiation",
+        "matches-analysis-none": "/admin/matches/analysis?reason=checkmate",
+        "matches-analysis-refused": "/admin/matches/analysis?player=nobody",
         "models": "/admin/models",
         "model-scripted": "/admin/models/1",
         "model-untried": f"/admin/models/{models['harbour-new']}",
@@ -250,11 +247,11 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     """What pages show when something was opened, asked for or refused."""
     models, matches = furnished.models, furnished.matches
     with database(parlor) as engine:
-        _ask_for_test(engine, models["harbour-slow"])
+        ask_for_test(engine, models["harbour-slow"])
     page.goto(f"{parlor.url}/admin/models/{models['harbour-slow']}")
     yield "model-waiting"
     page.get_by_label("Label", exact=True).fill("House partner")
-    page.get_by_role("button", name="Change the label").click()
+    page.get_by_role("button", name="Save").click()
     yield "model-label-refused"
     page.goto(parlor.url + "/admin/models/new")
     for field, value in {"name": "mine", "model": "m", "temperature": "hot"}.items():

@@ -18,19 +18,25 @@ from flask import Flask
 from flask.testing import FlaskClient
 from redis import Redis
 from sqlalchemy import Engine, select, update
+from sqlalchemy.orm import selectinload
 
 from app.config import load_settings
+from app.errors import Conflict
 from app.extensions import reading, writing
-from app.matches.test_call import forgotten_tests, make_test_call
 from app.matches.turns import WorkerContext
-from app.models import LanguageModel, Lease
+from app.model_requests.lifecycle import take_forgotten
+from app.model_requests.runner import make_request
+from app.model_requests.test_call import request_test
+from app.models import LanguageModel, ModelRequest
 from app.players import prompts
-from app.queues import TEST_MODEL, TURNS
+from app.queues import MAKE_REQUEST, TURNS
 from app.registry import ensure_baselines
 from app.web.admin import models as pages
+from app.web.admin import models_form
 from app.web.labels import LABELS
 from tests.campaigns import add_local
 from tests.experimenter import labelled, signed_in
+from tests.model_requests import keep_result, latest
 from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import StubServer, hanging
 
@@ -40,9 +46,10 @@ FORM = {"name": "mine", "games": ["negotiation"], "model": "stub-negotiator", "b
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The models that a worker was asked to try; the broker is there."""
+    """The requests that a worker was told of; the broker is there."""
     numbers: list[int] = []
-    monkeypatch.setattr(pages, "enqueue_test_call", lambda _url, number: numbers.append(number))
+    for module in (pages, models_form):
+        monkeypatch.setattr(module, "enqueue_request", lambda _url, number: numbers.append(number))
     return numbers
 
 
@@ -59,7 +66,8 @@ def add(client: FlaskClient, **form: Any) -> str:
 
 def stored(engine: Engine, name: str = "mine") -> LanguageModel | None:
     with reading(engine) as session:
-        return session.scalar(select(LanguageModel).where(LanguageModel.name == name))
+        every = select(LanguageModel).options(selectinload(LanguageModel.test_request))
+        return session.scalar(every.where(LanguageModel.name == name))
 
 
 def test_the_list_shows_what_is_registered_and_the_form_what_can_be(client: FlaskClient) -> None:
@@ -85,9 +93,9 @@ def test_what_needs_no_test_call_says_so_until_one_was_made(client: FlaskClient,
             assert (says in cells, len(re.findall("needs none|not yet", cells))) == (True, 1), name
         assert name == "scripted" or says in own.partition('id="test"')[2].partition("</div>")[0]
         assert ("It needs a test call" in own) == (name == "mine")
-    with writing(engine) as session:
-        failed = {"tested_at": datetime.now(UTC), "test_result": {"game": "taboo", "ok": False, "error": "no weights"}}
-        session.execute(update(LanguageModel).where(LanguageModel.name == "tiny").values(**failed))
+    tiny = stored(engine, "tiny")
+    assert tiny is not None
+    keep_result(engine, tiny.id, ok=False, error="no weights")
     assert "no answer" in client.get("/admin/models").text
 
 
@@ -105,7 +113,7 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
     where = add(client, label="Robin", key_env="MY_API_KEY", token_field="max_completion_tokens", **more)
     row = stored(engine)
     assert row is not None
-    assert (row.label, row.games, row.kind, asked) == ("Robin", ["negotiation"], "api", [row.id])
+    assert (row.label, row.games, row.kind, asked) == ("Robin", ["negotiation"], "api", [latest(engine)])
     assert row.options == {
         "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1", "key_env": "MY_API_KEY", "temperature": None,
         "top_p": 0.9, "seed": 3, "max_tokens": 99, "retries": 0, "token_field": "max_completion_tokens",
@@ -264,7 +272,7 @@ def test_a_worker_stores_what_came_of_a_test_call(
     where = add(client, base_url=stub.url, model=remote)
     row = stored(engine)
     assert row is not None
-    make_test_call(desk(), row.id)
+    make_request(desk(), latest(engine))
     page = client.get(where).text
     assert says in page
     assert "js/admin/waiting.js" not in page
@@ -278,7 +286,7 @@ def test_a_test_call_without_a_key_says_where_to_set_it(
     where = add(client, key_env="NO_SUCH_API_KEY")
     row = stored(engine)
     assert row is not None
-    make_test_call(desk(), row.id)
+    make_request(desk(), latest(engine))
     assert "set it where the workers run" in client.get(where).text
 
 
@@ -293,7 +301,7 @@ def test_a_test_call_goes_to_no_host_that_is_not_allowed_any_more(
     row = stored(engine)
     assert row is not None
     monkeypatch.setenv("API_HOSTS", "api.openai.com")
-    make_test_call(desk(), row.id)
+    make_request(desk(), latest(engine))
     assert "expected a host that API_HOSTS allows (api.openai.com)" in client.get(where).text
     assert stub.requests == []
 
@@ -301,9 +309,9 @@ def test_a_test_call_goes_to_no_host_that_is_not_allowed_any_more(
 def test_a_model_that_is_gone_or_scripted_is_not_called(engine: Engine, desk: Callable[..., WorkerContext]) -> None:
     scripted = stored(engine, "scripted")
     assert scripted is not None
-    for number in (scripted.id, 999):
-        make_test_call(desk(), number)
-    assert stored(engine, "scripted").tested_at is None  # type: ignore[union-attr]
+    make_request(desk(), 999)
+    with writing(engine) as session, pytest.raises(Conflict, match="which is scripted"):
+        request_test(session, session.get_one(LanguageModel, scripted.id))
 
 
 def test_without_a_broker_the_test_call_waits_until_it_is_back(app: Flask) -> None:
@@ -318,18 +326,22 @@ def test_a_doorbell_that_rings_twice_calls_the_model_once(
 ) -> None:
     stub.script("slow", hanging(1.0))
     add(client, base_url=stub.url, model="slow")
-    number = stored(engine).id  # type: ignore[union-attr]
-    workers = [threading.Thread(target=make_test_call, args=(desk(name), number)) for name in ("one", "two")]
+    number = latest(engine)
+    workers = [threading.Thread(target=make_request, args=(desk(name), number)) for name in ("one", "two")]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    make_test_call(desk("three"), number)
+    make_request(desk("three"), number)
     assert len(stub.requests) == 1
 
 
 def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
-    make_app: Callable[..., Flask], broker: str, desk: Callable[..., WorkerContext], stub: StubServer
+    make_app: Callable[..., Flask],
+    engine: Engine,
+    broker: str,
+    desk: Callable[..., WorkerContext],
+    stub: StubServer,
 ) -> None:
     app = make_app(REDIS_URL=broker)
     client = signed_in(app)
@@ -342,8 +354,8 @@ def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
         upkeep = subprocess.Popen([sys.executable, "-m", "workers.upkeep"], env=env)
         try:
             wait_until(lambda: redis.llen(TURNS), "a doorbell")
-            assert TEST_MODEL.encode() in redis.lrange(TURNS, 0, 0)[0]
-            make_test_call(desk(), int(where.rpartition("/")[2]))
+            assert MAKE_REQUEST.encode() in redis.lrange(TURNS, 0, 0)[0]
+            make_request(desk(), latest(engine))
             assert "It answers with a legal move." in client.get(where).text
             redis.flushall()
             time.sleep(1.2)
@@ -353,24 +365,24 @@ def test_a_test_call_whose_doorbell_was_lost_is_asked_for_again(
             upkeep.wait(PATIENCE)
 
 
-def test_a_test_call_is_rung_for_when_nobody_makes_it_and_not_for_ever(client: FlaskClient, engine: Engine) -> None:
-    add(client)
-    number = stored(engine).id  # type: ignore[union-attr]
+def test_a_test_call_is_sent_again_when_nobody_makes_it_and_not_for_ever(client: FlaskClient, engine: Engine) -> None:
+    where = add(client)
+    number = latest(engine)
 
-    def forgotten(**ago: float) -> list[int]:
+    def forgotten(leased: timedelta | None = None, **ago: float) -> list[int]:
         with writing(engine) as session:
-            session.get_one(LanguageModel, number).test_asked_at = datetime.now(UTC) - timedelta(**ago)
+            request = session.get_one(ModelRequest, number)
+            request.created_at, request.enqueued_at = datetime.now(UTC) - timedelta(**ago), None
+            request.lease_until = None if leased is None else datetime.now(UTC) + leased
             session.flush()
-            return list(forgotten_tests(session))
+            return list(take_forgotten(session, 60))
 
-    assert [forgotten(seconds=1), forgotten(seconds=5), forgotten(hours=1)] == [[], [number], []]
-    with writing(engine) as session:
-        soon = datetime.now(UTC) + timedelta(seconds=30)
-        session.add(Lease(name=f"test call of model {number}", owner="a worker", until=soon))
-    assert forgotten(seconds=5) == []
-    with writing(engine) as session:
-        session.execute(update(Lease).values(until=datetime.now(UTC) - timedelta(seconds=1)))
-    assert forgotten(seconds=5) == [number]
+    assert [forgotten(seconds=1), forgotten(seconds=5)] == [[], [number]]
+    assert forgotten(timedelta(seconds=30), seconds=5) == []
+    assert forgotten(timedelta(seconds=-1), seconds=5) == [number]
+    assert "A worker was asked" in client.get(where).text
+    assert forgotten(hours=1) == []
+    assert "expected a worker to make the call within 10 minutes, got none" in client.get(where).text
 
 
 # ---- Changes -----------------------------------------------------------------
@@ -378,7 +390,7 @@ def test_a_test_call_is_rung_for_when_nobody_makes_it_and_not_for_ever(client: F
 
 def test_a_model_is_labelled_and_switched(client: FlaskClient, engine: Engine) -> None:
     where = add(client)
-    assert client.post(where, data={"action": "label", "label": "Kim"}).status_code == 303
+    assert client.post(where, data={"action": "edit", "label": "Kim"}).status_code == 303
     assert client.post(where, data={"action": "rounds-off"}).status_code == 303
     row = stored(engine)
     assert row is not None
@@ -402,17 +414,17 @@ def test_people_are_offered_a_model_only_after_a_test_call_and_a_press(
         assert guest.post("/api/matches", json=asked).status_code == (201 if listed else 404)
         return listed
 
-    make_test_call(desk(), row.id)  # nothing listens at its address
+    make_request(desk(), latest(engine))  # nothing listens at its address
     refused = client.post(where, data={"action": "people-on"})
     assert (refused.status_code, "whose test call has failed" in refused.text) == (409, True)
-    assert re.search(r'role="switch"[^>]*aria-disabled="true" aria-describedby="why-', client.get(where).text)
+    assert re.search(r'role="switch"[^>]*aria-disabled="true" aria-describedby="why-people-', client.get(where).text)
     assert not offered()
     stub.script("stub-negotiator", "[message] Hello there!")
     options = {**row.options, "base_url": stub.url}
     with writing(engine) as session:
-        again = {"options": options, "test_asked_at": datetime.now(UTC)}
-        session.execute(update(LanguageModel).where(LanguageModel.id == row.id).values(**again))
-    make_test_call(desk(), row.id)
+        session.execute(update(LanguageModel).where(LanguageModel.id == row.id).values(options=options))
+    client.post(where, data={"action": "test"})
+    make_request(desk(), latest(engine))
     assert not offered()  # nobody has switched it on
     assert client.post(where, data={"action": "people-on"}).status_code == 303
     assert offered()
@@ -423,9 +435,9 @@ def test_people_are_offered_a_model_only_after_a_test_call_and_a_press(
 @pytest.mark.parametrize(
     ("form", "status", "says"),
     [
-        ({"action": "label", "label": "House partner"}, 409, "which scripted has"),
-        ({"action": "label", "label": ""}, 400, "label: expected 1 to 80 characters"),
-        ({"action": "explode"}, 400, "action: expected test, label, rounds-on"),
+        ({"action": "edit", "label": "House partner"}, 409, "which scripted has"),
+        ({"action": "edit", "label": ""}, 400, "Label: expected 1 to 80 characters"),
+        ({"action": "explode"}, 400, "action: expected test, edit, rounds-on"),
         ({}, 400, "action: expected"),
     ],
 )
@@ -435,7 +447,7 @@ def test_a_change_that_cannot_be_changes_nothing(
     where = add(client, label="Robin")
     answer = client.post(where, data=form)
     assert (answer.status_code, labelled(says) in answer.text) == (status, True)
-    assert f'value="{form.get("label", "Robin")}" maxlength="80"' in answer.text  # as it was typed, or as it is
+    assert f'value="{form.get("label", "Robin")}" maxlength=80' in answer.text  # as it was typed, or as it is
     row = stored(engine)
     assert row is not None
     assert (row.label, row.usable_in_rounds, row.offered_to_people) == ("Robin", True, False)

@@ -11,11 +11,12 @@ from flask import Flask
 from sqlalchemy import Engine, select
 
 from app.extensions import reading
-from app.matches.test_call import make_test_call
 from app.matches.turns import WorkerContext
-from app.models import LanguageModel
+from app.model_requests.runner import make_request
+from app.models import LanguageModel, ModelRequest
 from tests.checkpoints import bytes_model, register, word_model
 from tests.experimenter import signed_in
+from tests.model_requests import generation_of, latest
 
 Run = Callable[..., Result]
 
@@ -83,12 +84,15 @@ def test_the_model_is_shown_and_tested_on_its_page(
     assert sha256 in told
     assert "not on this machine" not in told
     assert client.post(page, data={"action": "test"}).status_code == 303
-    make_test_call(desk(), row.id)
-    answered = stored(engine, "mine")
-    assert answered is not None
-    assert answered.test_result is not None
-    assert answered.test_result["ok"], answered.test_result
-    assert answered.test_result["model"] == f"mine@{sha256[:12]}"
+    make_request(desk(), latest(engine))
+    with reading(engine) as session:
+        request = session.get_one(ModelRequest, latest(engine))
+        assert request.result is not None
+        assert request.result["ok"], request.result
+        assert request.result["model"] == f"mine@{sha256[:12]}"
+        call = generation_of(session, request.id)
+        assert call is not None
+        assert (call.match_id, call.prompt, call.language_model_id) == (None, request.messages, row.id)
     assert "Calls itself" in client.get(page).get_data(as_text=True)
     folder.rename(folder.with_name("elsewhere"))
     assert "not on this machine" in client.get(page).get_data(as_text=True)

@@ -19,7 +19,7 @@ from app.models import EventRow, GenerationRow, MatchRow
 from app.players.base import PlayerSpec
 from app.registry import add_api_model, find_model
 from tests.stack import PATIENCE, wait_until
-from tests.stub_openai import StubServer, failing, hanging, rate_limited
+from tests.stub_openai import Messages, StubServer, failing, hanging, rate_limited
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
 DeskMaker = Callable[..., Any]
@@ -157,6 +157,14 @@ def test_a_busy_server_is_asked_again(
     assert generations(engine, record)[0].retries == 2
 
 
+def lease_of(engine: Engine, record: StoredMatch) -> datetime:
+    """Until when the match is somebody's."""
+    with reading(engine) as session:
+        until = session.get_one(MatchRow, record.id).lease_until
+    assert until is not None
+    return until
+
+
 def test_the_lease_is_held_for_as_long_as_the_model_thinks(
     engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
@@ -166,7 +174,8 @@ def test_the_lease_is_held_for_as_long_as_the_model_thinks(
     worker = threading.Thread(target=play_turn, args=(desk("slow", TURN_LEASE=2.0), record.id))
     worker.start()
     wait_until(lambda: stub.requests, "a call")
-    time.sleep(2.5)  # longer than the lease
+    first = lease_of(engine, record)
+    wait_until(lambda: lease_of(engine, record) >= first + timedelta(seconds=2), "a lease that began after the first")
     assert not play_turn(desk("eager", TURN_LEASE=2.0), record.id)
     thought.set()
     worker.join()
@@ -227,12 +236,19 @@ def test_a_model_that_takes_too_long_ends_the_match_kindly(
 def test_leaving_while_the_model_thinks_ends_the_match_once(
     engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch], stub: StubServer
 ) -> None:
-    stub.script("thinker", hanging(1.5))
+    left = threading.Event()
+
+    def think(_messages: Messages) -> str:
+        left.wait(PATIENCE)
+        return "[message] sorry, I was away"
+
+    stub.script("thinker", think)
     record = against("thinker")
     worker = threading.Thread(target=play_turn, args=(desk("slow", TURN_LEASE=0.6), record.id))
     worker.start()
-    time.sleep(0.3)
+    wait_until(lambda: stub.requests, "the call of the model")
     assert live.commit(engine, live.Submission(record.id, 0, None), instant=True).answer.ok
+    left.set()
     worker.join()
     assert kinds(engine, record) == ["started", "resigned", "ended"]
 

@@ -7,26 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, selectinload
 
 from app.config import ROOT, Settings
 from app.errors import Conflict, FieldName, Invalid, NotFound, Phrase, check_name, shown
 from app.games import GAMES, find_game
+from app.jobs import states
 from app.models import LanguageModel
 from app.players import make_player
 from app.players.api import options as api_options
 from app.players.api.addresses import check_host, check_key_variable, host_of
 from app.players.base import PlayerSpec
 from app.players.local import options as local_options
-from app.players.prompts import USUAL_STYLE, templates
+from app.players.prompts import USUAL_STYLE, styles, templates
+from app.players.scripted import SCRIPTED
 
 BASELINE = "scripted"
 MODELS = ROOT / "data" / "models"
 SHIPPED = {"tiny": "House partner 2", "tiny-base": "House partner 3"}  # name and label; scripts/make_tiny.py
+_SHIPPED_STYLE = "compact"  # of prompts, in which they were trained
 SHIPPED_PARTNERS = ("tiny",)  # those of them that people are offered from the start; tiny-base is weak on purpose
 # At 0.5 `tiny` closes more matches with itself than at 1 (docs/results.md). Campaigns start from `tiny-base`, and
 # need what only a 1 brings: matches that differ.
 _SAMPLING: dict[str, dict[str, Any]] = {"tiny": {"temperature": 0.5}}
+GAMES_USE, CHAT_USE = "games", "chat"  # what a row is for: to play, and to answer any chat
 PERSON = "person"  # what a seat's player is called when no model sits there
 
 
@@ -34,7 +38,10 @@ def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
     """Register the scripted baseline and the small models that Parlor comes with, so that all can be played at once."""
     names = set(session.scalars(select(LanguageModel.name)))
     if BASELINE not in names:
-        session.add(_row(BASELINE, "House partner", "scripted", list(GAMES), {}, None, offered=True))
+        session.add(_row(BASELINE, "House partner", "scripted", list(SCRIPTED), {}, None, offered=True))
+    else:
+        baseline = get_model(session, BASELINE)
+        baseline.games = list(dict.fromkeys([*baseline.games, *SCRIPTED]))  # a game may have come since
     for name, label in SHIPPED.items():
         folder = MODELS / name
         if small_models and name not in names and folder.is_dir():
@@ -42,7 +49,8 @@ def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
             options = {"path": folder.relative_to(ROOT).as_posix(), "sha256": made["checkpoint_sha256"]}
             options |= _SAMPLING.get(name, {})
             offered = name in SHIPPED_PARTNERS
-            session.add(_row(name, label, "local", list(GAMES), options, "compact", offered=offered))
+            games = [game for game in GAMES if _SHIPPED_STYLE in styles([game])]
+            session.add(_row(name, label, "local", games, options, _SHIPPED_STYLE, offered=offered))
 
 
 def add_api_model(
@@ -98,12 +106,13 @@ def add_local_model(
 def add_scripted_model(session: Session, name: str, label: str | None, options: dict[str, Any]) -> LanguageModel:
     """Register a scripted player with a manner of its own. Raises and names it as `add_api_model` does."""
     make_player(PlayerSpec("scripted", name, options))
-    return _add(session, "scripted", name, label, (), options, None)
+    return _add(session, "scripted", name, label, list(SCRIPTED), options, None)
 
 
-def list_models(session: Session, game: str | None = None) -> list[LanguageModel]:
+def list_models(session: Session, game: str | None = None, *, archived: bool = True) -> list[LanguageModel]:
     """Registered models in the order of their registration; those of one game if it is named."""
-    rows = session.scalars(select(LanguageModel).order_by(LanguageModel.id))
+    every = select(LanguageModel).options(selectinload(LanguageModel.test_request)).order_by(LanguageModel.id)
+    rows = session.scalars(every if archived else every.where(LanguageModel.archived_at.is_(None)))
     return [row for row in rows if game is None or game in row.games]
 
 
@@ -165,7 +174,10 @@ def _named(rows: Sequence[LanguageModel], name: str, expected: Phrase) -> Langua
 
 def set_usable_in_rounds(session: Session, name: str, on: bool) -> None:
     """Let new rounds and campaigns use a model, or not; those that were begun go on. Raises NotFound."""
-    get_model(session, name).usable_in_rounds = on
+    row = get_model(session, name)
+    if on:
+        check_not_archived(row)
+    row.usable_in_rounds = on
 
 
 def set_offered_to_people(session: Session, name: str, on: bool) -> None:
@@ -174,11 +186,14 @@ def set_offered_to_people(session: Session, name: str, on: bool) -> None:
     Raises NotFound, and Conflict for a model that cannot be offered before a test call has passed.
     """
     row = get_model(session, name)
+    if on:
+        check_not_archived(row)
     if on and not row.offered_to_people and not may_be_offered(row):
+        failed = row.test_request is not None and row.test_request.status == states.FAILED
         came = (
-            Phrase("%(name)s, whose test call has not passed yet", name=shown(name))
-            if row.test_result is None
-            else Phrase("%(name)s, whose test call has failed", name=shown(name))
+            Phrase("%(name)s, whose test call has failed", name=shown(name))
+            if failed
+            else Phrase("%(name)s, whose test call has not passed yet", name=shown(name))
         )
         raise Conflict(
             "model",
@@ -189,9 +204,20 @@ def set_offered_to_people(session: Session, name: str, on: bool) -> None:
     row.offered_to_people = on
 
 
+def check_not_archived(row: LanguageModel) -> None:
+    """Raises Conflict for a model that nothing new may use."""
+    if row.archived_at is not None:
+        raise Conflict(
+            "model",
+            expected=Phrase("one that is not archived"),
+            got=Phrase("%(name)s, which is", name=shown(row.name)),
+            remedy=Phrase("`flask model restore %(name)s` or its page takes it out of the archive", name=row.name),
+        )
+
+
 def may_be_offered(row: LanguageModel) -> bool:
     """Whether nothing but the switch keeps a model from people: its latest test call has passed, or it needs none."""
-    return not needs_test(row) or has_passed_test(row)
+    return row.archived_at is None and (not needs_test(row) or has_passed_test(row))
 
 
 def needs_test(row: LanguageModel) -> bool:
@@ -207,21 +233,7 @@ def is_shipped(row: LanguageModel) -> bool:
 
 def has_passed_test(row: LanguageModel) -> bool:
     """Whether the model gave an answer in its latest test call."""
-    return row.test_result is not None and bool(row.test_result.get("ok"))
-
-
-def set_label(session: Session, name: str, label: str) -> None:
-    """Give a model another public label. Raises NotFound, Invalid, and Conflict for one that another model has."""
-    row = get_model(session, name)
-    check_name("label", label)
-    other = select(LanguageModel.name).where(LanguageModel.label == label, LanguageModel.id != row.id)
-    if (holder := session.scalar(other)) is not None:
-        raise Conflict(
-            "label",
-            expected=Phrase("one that is not taken"),
-            got=Phrase("%(label)s, which %(holder)s has", label=shown(label), holder=holder),
-        )
-    row.label = label
+    return row.test_request is not None and row.test_request.status == states.DONE
 
 
 def player_spec(row: LanguageModel) -> PlayerSpec:
@@ -351,6 +363,7 @@ def _row(
         label=label,
         kind=kind,
         games=games,
+        uses=[GAMES_USE] if kind == "scripted" else [GAMES_USE, CHAT_USE],
         options=options,
         prompt_style=style,
         usable_in_rounds=True,

@@ -1,0 +1,158 @@
+"""`flask model edit|clone|archive|restore|remove`: changes of a registered model, and what makes a new one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from sqlalchemy.orm import Session
+
+from app.cli.base import (
+    Command,
+    RepeatableOption,
+    ensure_database,
+    is_pair,
+    print_json,
+    read_pairs,
+    read_value,
+    settings,
+)
+from app.cli.local_model import folder_at, look_at, stored_path
+from app.cli.model_format import described, next_steps
+from app.errors import Conflict, Invalid, Verbatim
+from app.extensions import reading, writing
+from app.registry import changes, get_model
+
+_SAMPLING = ("temperature", "top_p", "max_tokens")
+
+
+def _amount(option: str, help_text: str) -> Callable[[Any], Any]:
+    return click.option(f"--{option.replace('_', '-')}", option, metavar="N", help=help_text)
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--label", metavar="LABEL", help="The only name that participants see.")
+@click.option("--notes", metavar="TEXT", help="For experimenters.")
+@_amount("price_in", "US dollars a million tokens of prompts, or none.")
+@_amount("price_out", "US dollars a million tokens of answers, or none.")
+@_amount("in_flight", "Requests at once, of all matches of a worker, or none.")
+@_amount("tokens_per_minute", "Of prompts and answers together, or none.")
+@_amount("timeout", "Seconds of each attempt, or none.")
+@_amount("retries", "After a 429, a 5xx or no connection, or none.")
+@click.option("--json", "as_json", is_flag=True, help="Print what is stored as JSON.")
+def edit(name: str, label: str | None, notes: str | None, as_json: bool, **given: Any) -> None:
+    """Change a model's label, notes, prices and limits; none puts an option back to its default.
+
+    What changes how it plays makes a new model: flask model clone.
+    """
+    options = {option: _read(value) for option, value in given.items() if value is not None}
+    if label is None and notes is None and not options:
+        raise Invalid(None, expected="at least one option that says what to change", got=Verbatim("none"))
+    ensure_database()
+    with writing() as session:
+        stored = described(
+            changes.edit_model(session, name, label=label, notes=notes, options=options), settings().home
+        )
+    _show(stored, f"Changed {name}.", as_json)
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.argument("new_name")
+@click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
+@click.option("--base-url", metavar="URL", help="Another server.")
+@click.option("--model", metavar="ID", help="Another model of the server.")
+@click.option("--path", metavar="FOLDER", help="Another checkpoint.")
+@click.option("--prompt-style", metavar="STYLE", help="Another way of prompting.")
+@click.option("--temperature", metavar="T", help="0 to 2, or none: not sent, of an API model.")
+@click.option("--top-p", metavar="P", help="0 to 1, or none.")
+@click.option("--max-tokens", metavar="N", help="Most tokens of one move, or none: the game's.")
+@click.option(
+    "--option",
+    "more",
+    cls=RepeatableOption,
+    belongs=is_pair,
+    metavar="NAME=VALUE",
+    help="Another option of its kind.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
+def clone(
+    name: str,
+    new_name: str,
+    label: str | None,
+    path: str | None,
+    prompt_style: str | None,
+    more: tuple[str, ...],
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Add a model that is as another but for what the options say."""
+    home = settings().home
+    options = {option: value for option, value in given.items() if value is not None}
+    options |= {option: _read(options[option]) for option in _SAMPLING if option in options}
+    further = read_pairs(more, "--option", show=False)
+    if twice := sorted(set(options) & set(further)):
+        raise Conflict("--option", expected=f"{twice[0]} once", got=Verbatim("it twice"))
+    options |= further
+    ensure_database()
+    if path is not None:
+        with reading() as session:
+            _check_local(get_model(session, name).kind)
+        folder = folder_at(home, path)
+        options |= {"path": stored_path(home, folder), "sha256": look_at(folder)["sha256"]}
+    with writing() as session:
+        row = changes.clone_model(
+            session, name, new_name, label,
+            options=options, prompt_style=prompt_style,
+            hosts=settings().api_hosts, key_variables=settings().key_variables,
+        )  # fmt: skip
+        stored = described(row, home)
+    _show(stored, f"Added {new_name}, which participants see as “{stored['label']}”.", as_json)
+    if not as_json:
+        click.echo(next_steps(stored))
+
+
+@click.command(cls=Command)
+@click.argument("name")
+def archive(name: str) -> None:
+    """Take a model out of use; what was played with it stays, and what was begun goes on."""
+    _change(lambda session: changes.archive_model(session, name))
+    click.echo(f"Archived {name}. Nothing new can play it; flask model restore {name} undoes that.")
+
+
+@click.command(cls=Command)
+@click.argument("name")
+def restore(name: str) -> None:
+    """Take a model out of the archive."""
+    _change(lambda session: changes.restore_model(session, name))
+    click.echo(f"Restored {name}. It is used for nothing yet: flask model set {name} --rounds on")
+
+
+@click.command(cls=Command)
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove a model that nothing was played with or trained from; any other can be archived."""
+    _change(lambda session: changes.remove_model(session, name))
+    click.echo(f"Removed {name}.")
+
+
+def _change(work: Callable[[Session], None]) -> None:
+    ensure_database()
+    with writing() as session:
+        work(session)
+
+
+def _show(stored: dict[str, Any], line: str, as_json: bool) -> None:
+    if as_json:
+        print_json(stored)
+    else:
+        click.echo(line)
+
+
+def _read(text: str) -> Any:
+    return None if text == "none" else read_value(text)
+
+
+def _check_local(kind: str) -> None:
+    if kind != "local":
+        raise Invalid("--path", expected="it for a local model only", got=Verbatim(f"one that is {kind}"))

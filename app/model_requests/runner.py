@@ -1,0 +1,107 @@
+"""Making requests: by a worker, which was told of one, or right here, for a command."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+from sqlalchemy import Engine
+
+from app.config import Settings
+from app.errors import AppError
+from app.extensions import writing
+from app.games.base import JSON
+from app.matches.engine import readable
+from app.matches.turns import WorkerContext
+from app.model_requests import lifecycle, test_call
+from app.models import LanguageModel, ModelRequest
+from app.players import make_player
+from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed
+from app.registry import player_spec
+
+log = structlog.get_logger()
+
+Call = Callable[[Coroutine[Any, Any, Generation]], Generation]  # raises TimeoutError after TURN_SECONDS
+
+
+def make_request(context: WorkerContext, number: int) -> None:
+    """Make a request in a worker, and keep what came of it; whatever goes wrong is the result, too.
+
+    Does nothing if the request is made already, or if another worker makes it.
+    """
+    _make(context.database, context.settings, number, context.owner, lambda reply: context.call(reply).result())
+
+
+def make_here(database: Engine, settings: Settings, number: int) -> JSON:
+    """Make a request that was created for this process, with its keys: `ok`, and the answer or the `error`.
+
+    An interrupt fails the request, so that no worker makes it once more.
+    """
+    owner = uuid.uuid4().hex
+
+    def call(reply: Coroutine[Any, Any, Generation]) -> Generation:
+        return asyncio.run(asyncio.wait_for(reply, settings.TURN_SECONDS))
+
+    try:
+        result = _make(database, settings, number, owner, call)
+    except KeyboardInterrupt:
+        with writing(database) as session:
+            lifecycle.finish(session, number, owner, {"ok": False, "error": "interrupted"}, None)
+        raise
+    return result or {"ok": False, "error": "somebody else makes this request"}
+
+
+def _make(database: Engine, settings: Settings, number: int, owner: str, call: Call) -> JSON | None:
+    with writing(database) as session:
+        request = lifecycle.take(session, number, owner, settings.TURN_SECONDS)
+        if request is None:
+            return None
+        reply = _reply(session.get_one(LanguageModel, request.language_model_id), request, settings.home)
+        game = request.game
+    result, generation = _answer(lambda: call(reply()), settings.TURN_SECONDS)
+    if game is not None:
+        refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
+        result = {"game": game, **result, **refused}
+    with writing(database) as session:
+        lifecycle.finish(session, number, owner, result, generation)
+    return result
+
+
+def _reply(row: LanguageModel, request: ModelRequest, home: Path) -> Callable[[], Coroutine[Any, Any, Generation]]:
+    """How the model is asked. The coroutine raises Invalid for a model that cannot be called."""
+    spec, messages, sampling = player_spec(row), request.messages, ChatSampling(**request.sampling)
+    seed = str(test_call.SEED) if request.purpose == lifecycle.TEST else f"request {request.id}"
+
+    def reply() -> Coroutine[Any, Any, Generation]:
+        player = cast(ModelPlayer, make_player(spec, home))
+        return player.complete(messages, sampling, seed=seed)
+
+    return reply
+
+
+def _answer(call: Callable[[], Generation], seconds: float) -> tuple[JSON, Generation | None]:
+    """What came of a call, for the request's row, and the call itself; `seconds` is how long it may take."""
+    try:
+        generation = call()
+    except PlayerFailed as failure:
+        latency = round(failure.generation.latency, 3)
+        return {"ok": False, "error": failure.message, "latency": latency}, failure.generation
+    except TimeoutError:
+        return {"ok": False, "error": f"no answer within {seconds:g} s"}, None
+    except AppError as refusal:
+        return {"ok": False, "error": refusal.message}, None
+    except Exception as error:  # the model's server or engine broke in a way that nobody has foreseen
+        log.exception("a request to a model broke")
+        return {"ok": False, "error": f"{type(error).__name__}: {error}"}, None
+    result = {
+        "ok": True,
+        "text": readable(generation.text or ""),
+        "model": generation.model,
+        "latency": round(generation.latency, 3),
+        "retries": generation.retries,
+        "prompt_tokens": generation.prompt_tokens,
+        "completion_tokens": generation.completion_tokens,
+    }
+    return result, generation

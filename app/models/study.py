@@ -1,0 +1,103 @@
+"""Studies: what is asked of people, who takes part, what they agreed to, and how a recruiter names them."""
+
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import Model
+from app.models.types import Json, UtcDateTime
+
+
+class Study(Model):
+    """A human experiment. What it asks of people is in its versions."""
+
+    __tablename__ = "study"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(80), unique=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class StudyVersion(Model):
+    """A version of a study's file, which never changes once people have enrolled."""
+
+    __tablename__ = "study_version"
+    __table_args__ = (UniqueConstraint("study_id", "number"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    number: Mapped[int]  # from 1
+    design: Mapped[dict[str, Any]] = mapped_column(Json)  # the file as it was read, with nothing left open
+    sha256: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class Arm(Model):
+    """One plan of conditions that a participant goes through, in order."""
+
+    __tablename__ = "arm"
+    __table_args__ = (UniqueConstraint("study_version_id", "name"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(80))
+    conditions: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+
+
+class Participant(Model):
+    """A person, by an id that means nothing outside of the study; one who belongs to no study is a guest."""
+
+    __tablename__ = "participant"
+    __table_args__ = (UniqueConstraint("study_id", "code"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    code: Mapped[str] = mapped_column(String(40))  # in pages and exports
+    # A keyed hash of the recruiter's id, which links a person's studies and outlives the id.
+    person_hash: Mapped[str | None] = mapped_column(String(64), index=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class Enrolment(Model):
+    """A participant's way through a version of a study."""
+
+    __tablename__ = "enrolment"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
+    study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id"), index=True)
+    arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # from the first match on
+    stage: Mapped[str] = mapped_column(String(20))  # the page that the person is on
+    ending: Mapped[str | None] = mapped_column(String(20))  # completed, declined, withdrawn …; None: under way
+    answers: Mapped[dict[str, Any]] = mapped_column(Json)  # to quizzes and surveys
+    enrolled_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class Consent(Model):
+    """An answer to a question for consent, and whether it was taken back."""
+
+    __tablename__ = "consent"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
+    kind: Mapped[str] = mapped_column(String(20))  # participation | training
+    text_version: Mapped[str] = mapped_column(String(64))  # the hash of what was read
+    given: Mapped[bool]
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    withdrawn_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class RecruitmentIdentity(Model):
+    """How a recruiter names a participant. Apart from all else, so that it can be removed by itself."""
+
+    __tablename__ = "recruitment_identity"
+    __table_args__ = (UniqueConstraint("recruiter", "external_id", "participant_id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
+    recruiter: Mapped[str] = mapped_column(String(20))  # prolific | mturk | connect | link
+    external_id: Mapped[str] = mapped_column(String(200))
+    remove_on: Mapped[date | None]  # the day on which the row goes

@@ -1,0 +1,174 @@
+"""Changes of a registered model.
+
+A row is what has played: its label, notes, prices and limits can be edited; another address, checkpoint, sampling or
+prompt style makes a new row, a clone. A row that something refers to is archived, never removed. Nothing here commits.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import delete, exists, select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Invalid, Phrase, Verbatim, check_name, shown
+from app.models import (
+    Campaign,
+    CampaignIteration,
+    GenerationRow,
+    LanguageModel,
+    ModelRequest,
+    RoundRow,
+    SeatRow,
+    TrainingJob,
+)
+from app.registry import (
+    BASELINE,
+    add_api_model,
+    add_local_model,
+    add_scripted_model,
+    get_model,
+    is_shipped,
+    player_spec,
+    read_options,
+)
+
+PRICES = ("price_in", "price_out")
+LIMITS = ("in_flight", "tokens_per_minute", "timeout", "retries")
+EDITABLE = {"api": (*PRICES, *LIMITS), "local": ("in_flight",), "scripted": ()}  # options, by kind
+MOST_NOTES = 4000  # characters
+_BOUND = "key_host"  # is found anew for each row
+
+
+def edit_model(
+    session: Session,
+    name: str,
+    *,
+    label: str | None = None,
+    notes: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> LanguageModel:
+    """Change what is no part of how a model plays; None leaves it, and an option that is None goes to its default.
+
+    Raises NotFound, Conflict for a label that another model has, and Invalid, which names the field.
+    """
+    row = get_model(session, name)
+    if label is not None:
+        _set_label(session, row, label)
+    if notes is not None:
+        if len(notes) > MOST_NOTES:
+            raise Invalid("notes", expected=Phrase("at most %(most)s characters", most=MOST_NOTES), got=len(notes))
+        row.notes = notes
+    if options:
+        known = EDITABLE[row.kind]
+        for option in options:
+            if option not in known:
+                raise Invalid(
+                    option,
+                    expected=Phrase("one that can be changed (%(names)s)", names=", ".join(known) or Phrase("none")),
+                    got=Verbatim(option),
+                    remedy=Phrase("what changes how a model plays makes a new one: `flask model clone`"),
+                )
+        kept = {option: value for option, value in row.options.items() if option not in options}
+        changed = {**kept, **{option: value for option, value in options.items() if value is not None}}
+        read_options(replace(player_spec(row), options=changed))
+        row.options = changed
+    session.flush()
+    return row
+
+
+def clone_model(
+    session: Session,
+    name: str,
+    new_name: str,
+    label: str | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    left_out: Collection[str] = (),
+    prompt_style: str | None = None,
+    hosts: tuple[str, ...] = (),
+    key_variables: tuple[str, ...] = ("*",),
+) -> LanguageModel:
+    """Register a copy of a model that differs in `options`, in those `left_out` to their defaults, or its prompt style.
+
+    Rounds can use it; people are offered it once it is tested and switched on. Raises as `add_api_model` does.
+    """
+    row = get_model(session, name)
+    kept = {option: value for option, value in row.options.items() if option not in (_BOUND, *left_out)}
+    changed = {**kept, **(options or {})}
+    style = prompt_style or row.prompt_style
+    if row.kind == "api":
+        new = add_api_model(
+            session, new_name, label, row.games, changed,
+            prompt_style=str(style), hosts=hosts, key_variables=key_variables,
+        )  # fmt: skip
+    elif row.kind == "local":
+        new = add_local_model(session, new_name, label, row.games, changed, prompt_style=str(style))
+    else:
+        new = add_scripted_model(session, new_name, label, changed)
+    new.notes, new.cloned_from_id = row.notes, row.id
+    session.flush()
+    return new
+
+
+def archive_model(session: Session, name: str) -> None:
+    """Take a model out of use: nothing new can play it, and what was begun goes on. Raises NotFound, Conflict."""
+    row = get_model(session, name)
+    if row.name == BASELINE:
+        raise Conflict(
+            "model",
+            expected=Phrase("any other"),
+            got=Phrase("%(name)s, which Parlor needs as everybody's baseline", name=shown(name)),
+        )
+    row.usable_in_rounds = row.offered_to_people = False
+    row.archived_at = row.archived_at or datetime.now(UTC)
+
+
+def restore_model(session: Session, name: str) -> None:
+    """Take a model out of the archive; its switches stay off until somebody moves them. Raises NotFound."""
+    get_model(session, name).archived_at = None
+
+
+def remove_model(session: Session, name: str) -> None:
+    """Remove a model that nothing was ever made with or of. Raises NotFound, and Conflict for any other."""
+    row = get_model(session, name)
+    if is_shipped(row) or is_in_use(session, row):
+        raise Conflict(
+            "model",
+            expected=Phrase("one that nothing was played with or trained from"),
+            got=shown(name),
+            remedy=Phrase("`flask model archive %(name)s` or its page takes it out of use", name=row.name),
+        )
+    requests = select(ModelRequest.id).where(ModelRequest.language_model_id == row.id)
+    session.execute(delete(GenerationRow).where(GenerationRow.request_id.in_(requests)))
+    session.execute(delete(ModelRequest).where(ModelRequest.language_model_id == row.id))
+    session.delete(row)
+    session.flush()
+
+
+def is_in_use(session: Session, row: LanguageModel) -> bool:
+    """Whether a match, a round, a training, a campaign or a clone refers to the model."""
+    references = (
+        SeatRow.language_model_id,
+        RoundRow.model_0_id,
+        RoundRow.model_1_id,
+        TrainingJob.base_id,
+        TrainingJob.model_id,
+        Campaign.base_id,
+        CampaignIteration.model_id,
+        LanguageModel.cloned_from_id,
+    )
+    return any(session.scalar(select(exists().where(column == row.id))) for column in references)
+
+
+def _set_label(session: Session, row: LanguageModel, label: str) -> None:
+    check_name("label", label)
+    other = select(LanguageModel.name).where(LanguageModel.label == label, LanguageModel.id != row.id)
+    if (holder := session.scalar(other)) is not None:
+        raise Conflict(
+            "label",
+            expected=Phrase("one that is not taken"),
+            got=Phrase("%(label)s, which %(holder)s has", label=shown(label), holder=holder),
+        )
+    row.label = label

@@ -1,0 +1,156 @@
+"""Forms of the registry: a new API model, and a clone of a model."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.errors import AppError, Invalid, NotFound, Phrase
+from app.extensions import reading
+from app.games import GAMES
+from app.model_requests.test_call import request_test
+from app.models import LanguageModel
+from app.players.api.options import TOKEN_FIELDS
+from app.players.prompts import styles
+from app.queues import enqueue_request
+from app.registry import add_api_model
+from app.registry.changes import clone_model
+from app.web.admin.blueprint import blueprint
+from app.web.form_writes import write
+from app.web.forms import RefusedField
+from app.web.seats import settings
+from app.web.translations import game_titles
+
+_GREATEST = 2**31 - 1  # number of a row that the database can look for
+_TEXTS = ("model", "base_url", "organisation", "token_field")
+_OF_API = (
+    "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", "price_in",
+    "price_out",
+)  # fmt: skip
+_OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
+
+
+@blueprint.get("/models/new")
+def new_model() -> str:
+    """A form for a model behind an OpenAI-compatible server."""
+    return _form({"key_env": "OPENAI_API_KEY"}, list(GAMES), None)
+
+
+@blueprint.post("/models/new")
+def add_model() -> ResponseReturnValue:
+    """Register it, and have a worker make a test call."""
+    form = request.form
+    games = [game for game in GAMES if game in form.getlist("games")]
+    try:
+        if not games:
+            raise Invalid("games", expected=Phrase("at least one that the model plays"), got=Phrase("none"))
+        return _added(form, games)
+    except AppError as error:
+        return _form(form, games, error), error.status
+
+
+@blueprint.get("/models/<int:number>/clone")
+def clone_form(number: int) -> str:
+    """A form for a model that is as this one but for its address, checkpoint, sampling or prompt style."""
+    with reading() as session:
+        row = _called(session, number)
+        given = {"prompt_style": row.prompt_style, **row.options}
+    values = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in given.items()}
+    return _form(values, row.games, None, row)
+
+
+@blueprint.post("/models/<int:number>/clone")
+def clone(number: int) -> ResponseReturnValue:
+    """Register the clone, and have a worker make a test call."""
+    with reading() as session:
+        row = _called(session, number)
+    try:
+        return _added(request.form, row.games, row)
+    except AppError as error:
+        return _form(request.form, row.games, error, row), error.status
+
+
+def find_row(session: Session, number: int) -> LanguageModel:
+    """The model of that number. Raises NotFound."""
+    row = session.get(LanguageModel, number) if number <= _GREATEST else None
+    if row is None:
+        raise NotFound("model", expected=Phrase("the number of one that is registered"), got=number)
+    return row
+
+
+def _called(session: Session, number: int) -> LanguageModel:
+    """The model of that number. Raises NotFound, also for a scripted one, which has nothing to change in a clone."""
+    row = find_row(session, number)
+    if row.kind == "scripted":
+        raise NotFound("model", expected=Phrase("the number of one that is called"), got=number)
+    return row
+
+
+def read_numbers(form: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Any]:
+    """The numbers of a form but for empty ones, None where one says none; what is no number is left to be refused."""
+    given = {name: text for name in names if (text := form.get(name, "").strip())}
+    return {name: None if text == "none" else _number(text) for name, text in given.items()}
+
+
+def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | None = None) -> ResponseReturnValue:
+    """Register the model that the form describes, ask for a test call, and lead to its page."""
+    name, label = form.get("name", "").strip(), form.get("label", "").strip() or None
+    usual = original.prompt_style if original is not None else styles(games)[0]
+    style, chosen = form.get("prompt_style") or str(usual), settings()
+    limits: dict[str, Any] = {"hosts": chosen.api_hosts, "key_variables": chosen.key_variables}
+    local = original is not None and original.kind == "local"
+    names = _OF_LOCAL if local else (*_TEXTS, "key_env", *_OF_API, "extra")
+    options = read_numbers(form, _OF_LOCAL) if local else _options(form)
+    left_out = [option for option in names if option not in options]
+
+    def added(session: Session) -> tuple[int, int]:
+        if original is None:
+            row = add_api_model(session, name, label, games, options, prompt_style=style, **limits)
+        else:
+            row = clone_model(
+                session, original.name, name, label, options=options, left_out=left_out, prompt_style=style, **limits
+            )
+        return row.id, request_test(session, row).id
+
+    number, test = write(added)
+    enqueue_request(settings().broker_url, test)
+    return redirect(url_for("admin.model", number=number), 303)
+
+
+def _form(
+    values: Mapping[str, Any], games: list[str], error: AppError | None, original: LanguageModel | None = None
+) -> str:
+    refused = None if error is None else RefusedField(error.field or "", error)
+    return render_template(
+        "admin/model-new.html",
+        values=values, chosen=games, refused=refused, titles=game_titles(), token_fields=TOKEN_FIELDS,
+        hosts=settings().api_hosts, variables=settings().key_variables, styles=styles(games or list(GAMES)),
+        original=original,
+    )  # fmt: skip
+
+
+def _options(form: Mapping[str, str]) -> dict[str, Any]:
+    """The options of the registry's row; what was left empty is not among them. Raises Invalid for bad JSON."""
+    found: dict[str, Any] = {name: text for name in _TEXTS if (text := form.get(name, "").strip())}
+    found["key_env"] = form.get("key_env", "").strip()  # empty means: a server without keys
+    found |= read_numbers(form, _OF_API)
+    if extra := form.get("extra", "").strip():
+        try:
+            found["extra"] = json.loads(extra)
+        except (ValueError, RecursionError):
+            raise Invalid(
+                "extra", expected=Phrase('a JSON object such as {"top_k": 40}'), got=Phrase("something else")
+            ) from None
+    return found
+
+
+def _number(text: str) -> Any:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text  # refused where the options are read, which says what was expected

@@ -1,0 +1,13 @@
+"""Requests to language models that belong to no match."""
+
+from celery import shared_task
+
+from app.model_requests.runner import make_request
+from app.queues import MAKE_REQUEST
+from workers.context import context_for_task
+
+
+@shared_task(name=MAKE_REQUEST, ignore_result=True)  # type: ignore[untyped-decorator]
+def make(number: int) -> None:
+    """Make a request, and keep what came of it."""
+    make_request(context_for_task(), number)
