@@ -58,5 +58,5 @@ def _open_context(**_: Any) -> None:
             import_module(module)
     for kind in JOB_KINDS:
         if kind.queue in queues:
-            import_module(kind.runner.partition(":")[0])
+            kind.load_runner()
     context.open_context(settings)

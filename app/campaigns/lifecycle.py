@@ -4,11 +4,11 @@
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import Parted
 from app.campaigns.spec import CampaignSpec
 from app.errors import Conflict, Invalid, NotFound, Phrase, shown
@@ -50,16 +50,14 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
             )
         )
         raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
-    row = Campaign(
+    row = CAMPAIGN.new_row(
+        queued=queued,
         name=name,
         game=spec.game,
         base_id=base.id,
         spec={**spec.to_json(), "source": play.source},
         material={"play": list(play.items), "held_out": list(held.items)},
         iterations=spec.iterations,
-        status=states.WAITING,
-        queued=queued,
-        created_at=datetime.now(UTC),
     )
     session.add(row)
     session.flush()

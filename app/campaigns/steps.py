@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle
 from app.campaigns.awaited import AwaitedJob
-from app.campaigns.job import CAMPAIGN, LEASE
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import BASE, CampaignSpec, EvaluationSpec, spec_of
 from app.datasets import build, register, store
 from app.datasets.spec import read_spec as read_dataset_spec
@@ -24,7 +24,7 @@ from app.finetuning import lifecycle as jobs
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
-from app.jobs.kind import fail, finish
+from app.jobs.kind import LEASE, fail, finish
 from app.matches.turns import WorkerContext
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, TrainingJob
 from app.rounds import lifecycle as rounds

@@ -26,15 +26,15 @@ class TrainingKind(JobKind[TrainingJob]):
 
 
 TRAINING = TrainingKind(
-    name="job",
-    plural="jobs",
+    name="training",
+    plural="trainings",
     table=TrainingJob,
     queue=TRAIN,
     runner="app.finetuning.runner:run",
+    progress=lambda row: (row.step or 0, row.steps),
+    facts=lambda row: {"name": row.name, "method": row.method, "backend": row.backend},
     numbered=lambda number: Phrase("job %(number)s", number=number),
-    active=Phrase("one that is waiting or running"),
     idle=Phrase("one that nobody runs"),
-    remedy=Phrase("`flask job list` shows them"),
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind another one
 )

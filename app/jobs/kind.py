@@ -4,9 +4,10 @@
 `app/rounds/job.py` leases parts of a round, `app/campaigns/job.py` passes cancelling on. Nothing here commits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, and_, case, or_, update
@@ -18,7 +19,10 @@ from app.errors import Conflict, NotFound, Phrase
 from app.jobs import leases, states
 
 LARGEST = 2**31 - 1  # of a job's number
+LEASE = 120.0  # seconds, of a kind that names none
+ACTIVE, IDLE = Phrase("one that is waiting or running"), Phrase("one that nobody works on")
 
+Progress = tuple[int, int | None]  # how much of a job is done, of how much; None where nobody knows yet
 R = TypeVar("R", bound=Any)  # a row of the kind's table
 
 
@@ -29,17 +33,25 @@ class JobKind(Generic[R]):
     `runner` is "module:function", loaded by the worker that calls it with its context and a job's number.
     """
 
-    name: str  # as messages, commands and pages call one: "round"
-    plural: str
+    name: str  # of its commands and in messages and errors: "round"
+    plural: str  # in addresses of pages, and in what pages watch: "rounds"
     table: type[R]  # with the columns of JobMixin, and those of LeaseMixin unless the kind leases parts of its jobs
     queue: str  # of the workers that run it
     runner: str
-    numbered: Callable[[int], Phrase]  # "round 3"
-    active: Phrase  # what can be cancelled: "one that is being played"
-    idle: Phrase  # what can be resumed: "one that nobody plays"
-    remedy: Phrase  # where somebody who named none that exists finds the right number
-    lease_seconds: Callable[[Settings], float]
-    patience: timedelta  # between two messages to workers about a job that none has taken
+    progress: Callable[[R], Progress] = lambda _row: (0, None)
+    facts: Callable[[R], Mapping[str, Any]] = lambda _row: {}  # what lists and pages say of a job, by name
+    numbered: Callable[[int], Phrase] | None = None  # "round 3"; None: the name and the number
+    active: Phrase = ACTIVE  # what can be cancelled
+    idle: Phrase = IDLE  # what can be resumed
+    lease_seconds: Callable[[Settings], float] = lambda _settings: LEASE
+    patience: timedelta = timedelta(seconds=3)  # between two messages to workers about a job that none has taken
+    messages: int = 1  # to workers when a job begins: more where several work on one
+
+    def subject(self, number: int) -> Phrase:
+        """What errors call a job: "round 3"."""
+        if self.numbered is not None:
+            return self.numbered(number)
+        return Phrase("%(kind)s %(number)s", kind=self.name, number=number)
 
     # ---- What a kind may override ------------------------------------------------
 
@@ -55,14 +67,24 @@ class JobKind(Generic[R]):
         """Whether the last message about a job is so old that it must have been lost, for a WHERE."""
         return or_(self.table.enqueued_at.is_(None), self.table.enqueued_at < now - self.patience)
 
-    def has_worker(self, _session: Session, row: R) -> bool:
-        """Whether some worker holds a lease on the job or a part of it just now."""
-        return leases.is_held(row)
+    def attended(self, _session: Session, rows: Sequence[R]) -> Collection[int]:
+        """The numbers of those of the jobs on which, or on a part of which, some worker holds a lease just now."""
+        return {row.id for row in rows if leases.is_held(row)}
 
-    def state_of(self, session: Session, row: R) -> str:
-        """The status, or that it was interrupted: nobody works on it, and upkeep will call nobody."""
-        stands_still = row.status == states.RUNNING and not row.queued and not self.has_worker(session, row)
-        return states.INTERRUPTED if stands_still else str(row.status)
+    def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
+        """What the status of each job is called, by number. INTERRUPTED: nobody works on it or will by himself."""
+        inline = [row for row in rows if row.status == states.RUNNING and not row.queued]
+        attended = self.attended(session, inline) if inline else ()
+        alone = {row.id for row in inline} - {*attended}
+        return {row.id: states.INTERRUPTED if row.id in alone else str(row.status) for row in rows}
+
+    def progress_of(self, _session: Session, rows: Sequence[R]) -> Mapping[int, Progress]:
+        """How much of each job is done, by number."""
+        return {row.id: self.progress(row) for row in rows}
+
+    def may_resume(self, _row: R, state: str) -> bool:
+        """Whether a job in that state, one of `states_of`, can be resumed."""
+        return state in states.STOPPED
 
     def check_resumable(self, session: Session, row: R) -> None:
         """Raises Conflict for a job that cannot go on for a reason of its kind's own."""
@@ -75,7 +97,15 @@ class JobKind(Generic[R]):
         """End leases that a clock which jumped has put far into the future."""
         leases.end_distant(session, self.table, self.lease_seconds(settings), self.table.status.in_(states.LIVE))
 
-    # ---- The lease ---------------------------------------------------------------
+    # ---- Reading -----------------------------------------------------------------
+
+    def state_of(self, session: Session, row: R) -> str:
+        """What the status of one job is called."""
+        return self.states_of(session, [row])[row.id]
+
+    def has_worker(self, session: Session, row: R) -> bool:
+        """Whether some worker holds a lease on the job or a part of it just now."""
+        return row.id in self.attended(session, [row])
 
     def get(self, session: Session, number: int) -> R:
         """The job of that number. Raises NotFound."""
@@ -85,9 +115,11 @@ class JobKind(Generic[R]):
                 self.name,
                 expected=Phrase("the number of one that exists"),
                 got=number,
-                remedy=self.remedy,
+                remedy=Phrase("`flask %(kind)s list` shows them", kind=self.name),
             )
         return row
+
+    # ---- The lease ---------------------------------------------------------------
 
     def take(self, session: Session, number: int, owner: str, seconds: float) -> bool:
         """Take a job that is to be run and that nobody runs, for that long. One conditional UPDATE decides."""
@@ -138,10 +170,15 @@ class JobKind(Generic[R]):
 
     # ---- From state to state -----------------------------------------------------
 
+    def new_row(self, *, queued: bool, **values: Any) -> R:
+        """A job that waits, for workers if it is `queued`, else for whoever created it; not yet in a session."""
+        row: R = self.table(status=states.WAITING, queued=queued, created_at=datetime.now(UTC), **values)
+        return row
+
     def cancel(self, session: Session, number: int) -> R:
         """Ask whoever works on a job to stop; what was made stays. Raises NotFound, and Conflict when it is over."""
         row = self.get(session, number)
-        if leases.request_stop(session, row, self.numbered(number), self.active):
+        if leases.request_stop(session, row, self.subject(number), self.active):
             self.settle_cancelled(session, number)
             session.refresh(row)
         return row
@@ -160,7 +197,7 @@ class JobKind(Generic[R]):
         """
         row = self.get(session, number)
         session.refresh(row, with_for_update=True)
-        subject = self.numbered(number)
+        subject = self.subject(number)
         if row.status == states.DONE:
             expected = Phrase("one with something left to do")
             raise Conflict(self.name, expected=expected, got=Phrase("one that is done"), subject=subject)
@@ -187,9 +224,15 @@ class JobKind(Generic[R]):
         waits = and_(table.queued, table.status.in_(states.OPEN), self.unnoticed(now), self.free(now))
         return leases.mark_enqueued(session, table, waits, now)
 
-    def enqueue(self, broker_url: str, number: int, times: int = 1) -> None:
-        """Tell so many workers of a job, after the commit."""
-        queues.enqueue_job(broker_url, self.queue, self.name, number, times)
+    def enqueue(self, broker_url: str, number: int, times: int | None = None) -> None:
+        """Tell so many workers of a job, after the commit; as many as its kind begins with, unless it is said."""
+        queues.enqueue_job(broker_url, self.queue, self.name, number, times or self.messages)
+
+    def load_runner(self) -> Callable[[Any, int], None]:
+        """What a worker calls with its context and a job's number, loaded."""
+        module, _, function = self.runner.partition(":")
+        found: Callable[[Any, int], None] = getattr(import_module(module), function)
+        return found
 
     def update(self, session: Session, *which: ColumnElement[bool], **values: Any) -> None:
         """Set values of the rows that fulfil all conditions, in the database alone."""

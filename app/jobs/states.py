@@ -1,4 +1,4 @@
-"""What the status of a round, of a training job and of a campaign may be.
+"""What the status of a job may be.
 
 waiting → running → done
                   → failed → (resumed) → waiting
@@ -10,4 +10,5 @@ CANCELLING, CANCELLED = "cancelling", "cancelled"
 STATUSES = (WAITING, RUNNING, CANCELLING, CANCELLED, FAILED, DONE)
 OPEN = (WAITING, RUNNING)  # somebody may work at it
 LIVE = (*OPEN, CANCELLING)  # it will change by itself
-INTERRUPTED = "interrupted"  # what a running one is called while nobody is at it and nobody will come by himself
+INTERRUPTED = "interrupted"  # what a running one is called while nobody is at it and no worker will be called
+STOPPED = (FAILED, CANCELLED, INTERRUPTED)  # what can be resumed

@@ -1,6 +1,7 @@
 """Rounds as a kind of jobs. Workers lease parts of a round, so that several play it at once."""
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from sqlalchemy.orm import Session
@@ -28,10 +29,15 @@ class RoundKind(JobKind[RoundRow]):
         """Whether some worker plays a part of a round."""
         return exists().where(RoundRange.round_id == RoundRow.id, ranges.being_played(now))
 
-    def has_worker(self, session: Session, row: RoundRow) -> bool:
-        """Whether some worker plays a part of the round just now."""
-        held = select(RoundRow.id).where(RoundRow.id == row.id, self.held(datetime.now(UTC)))
-        return session.scalar(held) is not None
+    def attended(self, session: Session, rows: Sequence[RoundRow]) -> Collection[int]:
+        """The numbers of those of the rounds of which some worker plays a part just now."""
+        numbers = [row.id for row in rows]
+        held = select(RoundRow.id).where(RoundRow.id.in_(numbers), self.held(datetime.now(UTC)))
+        return set(session.scalars(held))
+
+    def may_resume(self, row: RoundRow, state: str) -> bool:
+        """Whether the round is played here and has stopped."""
+        return row.source == SELFPLAY and super().may_resume(row, state)
 
     def check_resumable(self, _session: Session, row: RoundRow) -> None:
         """Raises Conflict for a round whose matches were imported."""
@@ -40,7 +46,7 @@ class RoundKind(JobKind[RoundRow]):
                 self.name,
                 expected=Phrase("one that is played here"),
                 got=Phrase("one that was imported"),
-                subject=self.numbered(row.id),
+                subject=self.subject(row.id),
             )
 
     def may_be_joined(self, row: RoundRow, *, queued: bool) -> bool:
@@ -64,10 +70,11 @@ ROUND = RoundKind(
     table=RoundRow,
     queue=BATCH,
     runner="app.rounds.runner:run",
+    progress=lambda row: (row.finished, row.matches),
+    facts=lambda row: {"name": row.name, "game": row.game, "seed": row.seed},
     numbered=lambda number: Phrase("round %(number)s", number=number),
     active=Phrase("one that is being played"),
     idle=Phrase("one that nobody plays"),
-    remedy=Phrase("`flask round list` shows them"),
     lease_seconds=lambda settings: settings.ROUND_LEASE,
-    patience=timedelta(seconds=3),
+    messages=8,  # more workers are called by upkeep, as long as a part of the round is free
 )

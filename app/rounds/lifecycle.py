@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, Phrase, either
+from app.errors import Invalid, Phrase, Verbatim, either
 from app.games import find_game
-from app.games.base import JSON
+from app.games.base import JSON, Game
 from app.jobs import states
 from app.models import LanguageModel, RoundMaterial, RoundRow
-from app.registry import find_round_model, read_options
+from app.registry import find_model, find_round_model, read_options
 from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import IN_ORDER, PICKS, RoundPlan
@@ -28,7 +28,7 @@ MOST_MATCHES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Contexts or target words, and where they were read from."""
+    """Pieces of a game's material, and where they were read from."""
 
     source: str
     items: Sequence[Any]
@@ -50,30 +50,32 @@ class RoundSpec:
     name: str = ""
 
 
-def create(session: Session, wish: RoundSpec, *, queued: bool) -> RoundRow:
+def create(session: Session, spec: RoundSpec, *, queued: bool, goes_on: bool = False) -> RoundRow:
     """Write down a round that waits to be played, by workers if it is `queued`.
 
-    Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played.
+    Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played. A round that belongs
+    to something begun `goes_on` with models that have been switched off or archived meanwhile.
     """
-    return create_all(session, [wish], queued=queued)[0]
+    return create_all(session, [spec], queued=queued, goes_on=goes_on)[0]
 
 
-def create_all(session: Session, wishes: Sequence[RoundSpec], *, queued: bool) -> list[RoundRow]:
+def create_all(session: Session, specs: Sequence[RoundSpec], *, queued: bool, goes_on: bool = False) -> list[RoundRow]:
     """Write down several rounds in a few statements, because nobody else can write meanwhile.
 
     Raises what `create` raises.
     """
-    names = {(wish.game, name) for wish in wishes for name in wish.models}
-    known = {(game, name): find_round_model(session, find_game(game).name, name) for game, name in sorted(names)}
-    rows = [_new_row(wish, [known[wish.game, name] for name in wish.models], queued) for wish in wishes]
+    find = find_model if goes_on else find_round_model
+    names = {(spec.game, name) for spec in specs for name in spec.models}
+    known = {(game, name): find(session, find_game(game).name, name) for game, name in sorted(names)}
+    rows = [_new_row(spec, [known[spec.game, name] for name in spec.models], queued) for spec in specs]
     session.add_all(rows)
     session.flush()
     ranges.make_all(session, {row.id: row.matches for row in rows})
     sharing: dict[int, list[int]] = {}
-    for row, wish in zip(rows, wishes, strict=True):
-        if wish.material is not None:
-            sharing.setdefault(id(wish.material), []).append(row.id)
-    materials = {id(wish.material): wish.material for wish in wishes if wish.material is not None}
+    for row, spec in zip(rows, specs, strict=True):
+        if spec.material is not None:
+            sharing.setdefault(id(spec.material), []).append(row.id)
+    materials = {id(spec.material): spec.material for spec in specs if spec.material is not None}
     for key, numbers in sharing.items():
         _add_material(session, materials[key], numbers)
     return rows
@@ -90,57 +92,61 @@ def _add_material(session: Session, material: Material, numbers: Sequence[int]) 
         session.execute(insert(RoundMaterial).from_select(["round_id", "source", "items"], copies))
 
 
-def _new_row(wish: RoundSpec, models: Sequence[LanguageModel], queued: bool) -> RoundRow:
+def _new_row(spec: RoundSpec, models: Sequence[LanguageModel], queued: bool) -> RoundRow:
     """A round that can be played, not yet written down."""
-    game = find_game(wish.game)
-    matches = whole_number(wish.matches, "matches", 1, MOST_MATCHES)
-    if wish.swap_seats and matches % 2:
+    game = find_game(spec.game)
+    matches = whole_number(spec.matches, "matches", 1, MOST_MATCHES)
+    if spec.swap_seats and matches % 2:
         raise Invalid("matches", expected=Phrase("an even number where seats are swapped"), got=matches)
-    if wish.pick not in PICKS:
-        raise Invalid("pick", expected=either(PICKS), got=wish.pick)
-    sampling = read_sampling(wish.sampling)
+    if spec.pick not in PICKS:
+        raise Invalid("pick", expected=either(PICKS), got=spec.pick)
+    sampling = read_sampling(spec.sampling)
     for model in models:
         read_options(spec_of(model, sampling))  # refused here rather than by every worker
-    config = _checked_config(game, wish)
-    return RoundRow(
-        name=_name(wish),
+    config = _checked_config(game, spec)
+    return ROUND.new_row(
+        queued=queued,
+        name=_name(spec),
         game=game.name,
         source=SELFPLAY,
-        status=states.WAITING,
-        queued=queued,
         config=config,
         model_0_id=models[0].id,
         model_1_id=models[1].id,
         matches=matches,
-        seed=wish.seed,
-        swap_seats=wish.swap_seats,
-        pick=wish.pick,
+        seed=spec.seed,
+        swap_seats=spec.swap_seats,
+        pick=spec.pick,
         sampling=sampling,
-        created_at=datetime.now(UTC),
     )
 
 
-def _checked_config(game: Any, wish: RoundSpec) -> JSON:
+def _checked_config(game: Game[Any], spec: RoundSpec) -> JSON:
     """The config that all matches share, as it was given; the game has to take it."""
-    config = dict(wish.config)
+    config = dict(spec.config)
     read = game.config(config).to_json()
-    drawn = {"negotiation": "counts", "taboo": "word"}.get(game.name)
-    if wish.material is not None and drawn in read:
+    kind = game.material
+    if spec.material is not None and kind is None:
+        raise Invalid(
+            "config",
+            expected=Phrase("no material, of which %(game)s has none", game=game.name),
+            got=Verbatim(spec.material.source),
+        )
+    if spec.material is not None and kind is not None and (drawn := kind.fields[0]) in read:
         raise Invalid(
             "config",
             expected=Phrase(
-                "no %(drawn)s where %(source)s gives each match its own", drawn=drawn, source=wish.material.source
+                "no %(drawn)s where %(source)s gives each match its own", drawn=drawn, source=spec.material.source
             ),
             got=Phrase("one"),
         )
     return config
 
 
-def _name(wish: RoundSpec) -> str:
-    name = " ".join(wish.name.split())
+def _name(spec: RoundSpec) -> str:
+    name = " ".join(spec.name.split())
     if len(name) > 120 or not name.isprintable():
-        raise Invalid("name", expected=Phrase("at most 120 characters on one line"), got=wish.name)
-    return name or f"{wish.models[0]} and {wish.models[1]}"
+        raise Invalid("name", expected=Phrase("at most 120 characters on one line"), got=spec.name)
+    return name or f"{spec.models[0]} and {spec.models[1]}"
 
 
 def plan_of(session: Session, row: RoundRow) -> RoundPlan:

@@ -16,7 +16,6 @@ from app.rounds.job import ROUND
 from app.rounds.lifecycle import RoundSpec
 
 MOST_MODELS = 20
-STOPPED = (states.CANCELLED, states.FAILED, states.INTERRUPTED)
 
 
 def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
@@ -36,10 +35,10 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
     return list(itertools.product(models, models))
 
 
-def create(session: Session, wish: RoundSpec, models: Sequence[str], *, queued: bool) -> list[RoundRow]:
+def create(session: Session, spec: RoundSpec, models: Sequence[str], *, queued: bool) -> list[RoundRow]:
     """A round for each pair, all on the same seeds. Raises what `life.create` raises."""
     rows = lifecycle.create_all(
-        session, [replace(wish, models=pair) for pair in pairs(wish.game, models)], queued=queued
+        session, [replace(spec, models=pair) for pair in pairs(spec.game, models)], queued=queued
     )
     for row in rows:
         row.matrix_id = rows[0].id
@@ -90,7 +89,9 @@ def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
 
     Raises NotFound, and Conflict when none was.
     """
-    rows = [row for row in rounds_of(session, matrix_id) if ROUND.state_of(session, row) in STOPPED]
+    rows = rounds_of(session, matrix_id)
+    found = ROUND.states_of(session, rows)
+    rows = [row for row in rows if found[row.id] in states.STOPPED]
     if not rows:
         raise Conflict(
             "cross-play",

@@ -145,7 +145,7 @@ def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
             rounds=members,
             line=cross_play_item(members),
             can_cancel=any(row.status in states.OPEN for row in rows),
-            can_resume=any(line.state in matrix.STOPPED for line in members),
+            can_resume=any(line.state in states.STOPPED for line in members),
             refused=refused,
         )
 
