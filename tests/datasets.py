@@ -24,6 +24,7 @@ def cut(engine: Engine, home: Path, name: str = "mine", **spec: Any) -> Dataset:
     number = register.save(transact(engine), draft, name)
     with reading(engine) as session:
         row = store.get_dataset(session, number)
+        session.refresh(row, ["figures"])
         session.expunge(row)
     return row
 

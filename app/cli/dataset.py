@@ -71,7 +71,7 @@ def list_(as_json: bool) -> None:
     """Show all datasets, the latest first."""
     ensure_database()
     with reading() as session:
-        found = [_described(row, settings().home) for row in store.list_datasets(session)]
+        found = [_described(row, settings().home) for row in store.list_with_figures(session)]
     if as_json:
         print_json(found)
         return

@@ -4,11 +4,10 @@ A hundred thousand rows take seconds, and on SQLite whoever writes keeps everybo
 short transactions, and the dataset is seen when the last of them is done.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
-from pathlib import Path
 
 from sqlalchemy import Delete, delete, func, insert, select, text
 from sqlalchemy.orm import Session
@@ -20,7 +19,6 @@ from app.models import Dataset, DatasetRow
 
 _ROWS_AT_ONCE = 5_000  # in one transaction
 _FORGOTTEN = timedelta(hours=1)  # after which nobody is at registering a dataset any more
-_BEFORE_GROUP = b'{"group":"'
 
 
 def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
@@ -42,8 +40,8 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     for forgotten in transact(_forgotten):
         _remove(transact, *forgotten)
     number = transact(lambda session: _begun(session, draft, name))
-    places = enumerate(_origins(draft.path))
-    while part := list(islice(places, _ROWS_AT_ONCE)):
+    rows = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
+    while part := list(islice(rows, _ROWS_AT_ONCE)):
         in_turn(transact, partial(_insert, dataset_id=number, part=part))
     return number
 
@@ -103,11 +101,3 @@ def _remove(transact: Transact, dataset_id: int, rows: int) -> None:
 
 def _delete(session: Session, which: Delete) -> None:
     session.execute(which)
-
-
-def _origins(path: Path) -> Iterator[tuple[str, int]]:
-    """Match and seat of each row of a file, which stand at the beginning of its line."""
-    with path.open("rb") as file:
-        for line in file:
-            match_id, _, rest = line[len(_BEFORE_GROUP) :].partition(b":")
-            yield match_id.decode(), int(rest[:1])

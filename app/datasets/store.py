@@ -5,15 +5,17 @@ A file is written beside its place and renamed when it is whole; whoever finds i
 
 import contextlib
 import hashlib
+import json
 import os
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, undefer
 
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
 from app.datasets.spec import DatasetSpec
@@ -21,14 +23,19 @@ from app.errors import Invalid, NotFound, Phrase, Verbatim
 from app.files import private_folder
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow
+from app.models.types import list_holds
 
 FOLDER = "datasets"  # in PARLOR_HOME
 _PIECE = 1 << 20  # bytes
+_LATEST_FIRST = select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc())
 
 
 @dataclass(frozen=True, slots=True)
 class UnregisteredDataset:
-    """A dataset whose file is there, and that no row of the database speaks of yet."""
+    """A dataset whose file is there, and that no row of the database speaks of yet.
+
+    `origins` are the matches of its rows, in the order of the file, each with the seats that its rows are of.
+    """
 
     path: Path
     spec: JSON
@@ -38,6 +45,7 @@ class UnregisteredDataset:
     words: int
     own_words: int
     figures: JSON
+    origins: Sequence[tuple[str, Sequence[int]]]
 
 
 # ---- Writing -----------------------------------------------------------------
@@ -75,7 +83,15 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
         raise
     spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
     return UnregisteredDataset(
-        path, spec, tally.sha256, tally.size, tally.rows, tally.words, tally.own_words, tally.figures(reading)
+        path=path,
+        spec=spec,
+        sha256=tally.sha256,
+        size=tally.size,
+        rows=tally.rows,
+        words=tally.words,
+        own_words=tally.own_words,
+        figures=tally.figures(reading),
+        origins=tally.origins,
     )
 
 
@@ -84,7 +100,8 @@ class _Tally:
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
-        self.size = self.rows = self.words = self.own_words = self.matches = 0
+        self.size = self.rows = self.words = self.own_words = 0
+        self.origins: list[tuple[str, Sequence[int]]] = []
         self._kept: Counter[float] = Counter()
         self._lengths: Counter[int] = Counter()
         self._own_moves: Counter[int] = Counter()
@@ -96,7 +113,8 @@ class _Tally:
 
     def add(self, cuts: Sequence[TrainingRow]) -> None:
         """Count the rows of a match."""
-        self.matches += bool(cuts)
+        if cuts:
+            self.origins.append((cuts[0].match_id, tuple(cut.seat for cut in cuts)))
         for cut in cuts:
             self._hash.update(cut.line)
             self.size += len(cut.line)
@@ -112,7 +130,7 @@ class _Tally:
     def figures(self, reading: DatasetBuild) -> JSON:
         """Counts as lists, because JSON has no numbers for names."""
         return {
-            "matches": self.matches,
+            "matches": len(self.origins),
             "seats": reading.seats.total(),
             "left": {step: reading.left[step] for step in ("matches", "filter", "source", "model", "consent")},
             "means": [[*pool, mean] for pool, mean in sorted(reading.means.items(), key=str)],
@@ -146,8 +164,19 @@ def default_name(spec: DatasetSpec) -> str:
 
 
 def list_datasets(session: Session) -> Sequence[Dataset]:
-    """All datasets, the latest first."""
-    return session.scalars(select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc())).all()
+    """All datasets, the latest first. Their figures are read when they are asked for."""
+    return session.scalars(_LATEST_FIRST).all()
+
+
+def list_with_figures(session: Session) -> Sequence[Dataset]:
+    """All datasets with all of their figures, the latest first."""
+    return session.scalars(_LATEST_FIRST.options(undefer(Dataset.figures))).all()
+
+
+def list_with_matches(session: Session) -> Sequence[tuple[Dataset, int]]:
+    """All datasets, the latest first, each with the number of matches that it was cut from."""
+    matches = Dataset.figures["matches"].as_integer()
+    return [(row, number) for row, number in session.execute(_LATEST_FIRST.add_columns(matches))]
 
 
 def get_dataset(session: Session, dataset_id: int) -> Dataset:
@@ -182,9 +211,9 @@ def find_dataset(session: Session, called: str) -> Dataset:
     return row
 
 
-def datasets_of_round(session: Session, round_id: int) -> list[Dataset]:
+def datasets_of_round(session: Session, round_id: int) -> Sequence[Dataset]:
     """The datasets that were cut from a round, perhaps among others, the latest first."""
-    return [row for row in list_datasets(session) if round_id in row.spec["rounds"]]
+    return session.scalars(_LATEST_FIRST.where(list_holds(Dataset.spec["rounds"], round_id))).all()
 
 
 def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, int]]:
@@ -211,6 +240,13 @@ def path_of(home: Path, row: Dataset) -> Path:
             subject=Phrase("dataset %(number)s", number=row.id),
         )
     return path
+
+
+def first_row(home: Path, row: Dataset) -> dict[str, Any]:
+    """The first row of a dataset. Raises NotFound when its file was taken away."""
+    with path_of(home, row).open("rb") as file:
+        found: dict[str, Any] = json.loads(file.readline())
+    return found
 
 
 def content(home: Path, row: Dataset) -> Iterator[bytes]:

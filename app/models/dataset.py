@@ -27,7 +27,8 @@ class Dataset(Model):
     rows: Mapped[int]
     words: Mapped[int] = mapped_column(BigInteger)  # of all messages
     own_words: Mapped[int] = mapped_column(BigInteger)  # of the moves to be learned
-    figures: Mapped[dict[str, Any]] = mapped_column(Json)  # what was counted while it was cut, for its page
+    # What was counted while it was cut, for its page: long, so that nothing else reads it.
+    figures: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     complete: Mapped[bool] = mapped_column(server_default=true())  # whether all of its rows are there; else unseen
 

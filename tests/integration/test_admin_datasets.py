@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, event, func, select
 
 from app.analysis.themes import LIGHT, palette
 from app.extensions import reading
@@ -73,6 +73,41 @@ def test_a_dataset_is_made_from_a_rounds_page(
     downloaded = client.get("/admin/datasets/1.jsonl")
     assert downloaded.data == (home / "datasets" / f"{row.sha256}.jsonl").read_bytes()
     assert downloaded.headers["Content-Disposition"] == f'attachment; filename="dataset-1-{row.sha256[:12]}.jsonl"'
+
+
+def test_a_rounds_page_reads_no_more_for_many_datasets_and_long_material_than_it_shows(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    first, second = played(matches=4), played(matches=4)
+    cut(engine, home, "of the first", rounds=[first], filter="all")
+
+    asked: list[str] = []
+
+    def read(page: str) -> str:
+        asked.clear()
+        event.listen(engine, "before_cursor_execute", note)
+        try:
+            return client.get(page).text
+        finally:
+            event.remove(engine, "before_cursor_execute", note)
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        asked.append(statement)
+
+    page = f"/admin/rounds/{first}?tab=settings"
+    assert "5 from a test" in read(page)
+    few = len(asked)
+    for name in ("of both", "of the second"):
+        cut(engine, home, name, rounds=[first, second][name == "of the second" :], filter="all")
+    shown = read(page)
+    assert ["of the first" in shown, "of both" in shown, "of the second" in shown] == [True, True, False]
+    assert len(asked) == few
+    assert [statement for statement in asked if "dataset.figures" in statement] == []
+    assert [statement for statement in asked if "round_material.items AS" in statement] == []
+    assert len(read("/admin/datasets").split('class="named"')) - 1 == 3
+    assert len([statement for statement in asked if "FROM dataset" in statement]) == 1
+    read(f"/admin/rounds/{first}")
+    assert [statement for statement in asked if "dataset" in statement or "round_material" in statement] == []
 
 
 def test_sample_rows_are_shown_as_conversations_with_the_kept_moves_marked(

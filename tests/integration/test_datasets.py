@@ -11,10 +11,11 @@ from flask import Flask
 from sqlalchemy import Engine, func, select, update
 
 from app.config import Settings
+from app.datasets import build, register, store
 from app.datasets import rounds as imported
-from app.datasets import store
+from app.datasets.spec import read_spec
 from app.errors import Invalid, NotFound
-from app.extensions import db, reading, writing
+from app.extensions import db, reading, transact, writing
 from app.factory import create_app
 from app.matches import live, stored
 from app.matches.events import Violated
@@ -186,6 +187,23 @@ def test_the_same_spec_on_the_same_matches_gives_the_same_bytes(engine: Engine, 
     other = cut(engine, home, rounds=numbers, filter="all")
     assert other.sha256 != first.sha256
     assert len(list(folder.iterdir())) == 2
+
+
+def test_a_file_that_was_written_is_registered_without_being_read_again(
+    engine: Engine, settings: Settings, home: Path
+) -> None:
+    number = played(engine, settings, matches=20)
+    with reading(engine) as session:
+        found = build.prepare(session, read_spec({"rounds": [number], "filter": "above_avg"}))
+        draft = store.write(home, found, build.training_rows(session, found))
+    aside = draft.path.rename(home / "aside")
+    dataset = register.save(transact(engine), draft, "mine")
+    aside.rename(draft.path)
+    with reading(engine) as session:
+        origins = select(DatasetRow.match_id, DatasetRow.seat).where(DatasetRow.dataset_id == dataset)
+        known = [tuple(row) for row in session.execute(origins.order_by(DatasetRow.place))]
+        rows = rows_of(home, store.get_dataset(session, dataset))
+    assert known == [seat_of(row) for row in rows]
 
 
 def test_sqlite_and_postgresql_give_the_same_bytes(

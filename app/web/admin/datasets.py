@@ -35,7 +35,7 @@ _KEPT, _LEFT_OUT = "kept", "left out"
 def datasets() -> str:
     """All datasets, the latest first."""
     with reading() as session:
-        return render_template("admin/datasets.html", datasets=store.list_datasets(session))
+        return render_template("admin/datasets.html", datasets=store.list_with_matches(session))
 
 
 @blueprint.get("/datasets/<int:dataset_id>")
@@ -64,11 +64,11 @@ def _samples(session: Session, row: Dataset) -> tuple[list[JSON], AppError | Non
         return [], error
     found = []
     for line in lines:
-        told = json.loads(line)
-        match_id, _, seat = told["group"].rpartition(":")
+        row_json = json.loads(line)
+        match_id, _, seat = row_json["group"].rpartition(":")
         match = session.get_one(MatchRow, match_id)
         score = match.utility_1 if int(seat) else match.utility_0
-        found.append({"match": match, "seat": int(seat), "score": score or 0, "messages": told["messages"]})
+        found.append({"match": match, "seat": int(seat), "score": score or 0, "messages": row_json["messages"]})
     return found, None
 
 
