@@ -16,6 +16,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
+from app.finetuning.backends import all_backends
 from app.games import GAMES
 from training.methods import all_methods
 
@@ -44,6 +45,9 @@ def extracted() -> Catalog:
             found.add(text, None, [(f"{folder}/{path}", 0)], auto_comments=comments, context=context)
     for text in training_texts():
         found.add(text, None, [("training/methods", 0)])
+    for backend in all_backends().values():
+        for text in (backend.title, backend.summary):
+            found.add(text, None, [("app/finetuning/backends", 0)])
     for text in game_texts():
         found.add(text, None, [("app/games", 0)])
     return found

@@ -59,49 +59,49 @@ class CampaignContext:
     owner: str
 
 
-def run(context: WorkerContext, campaign_id: int) -> None:
+def run(worker: WorkerContext, campaign_id: int) -> None:
     """Take every step of a campaign that can be taken now. Upkeep calls a worker when the next may be due."""
-    take_steps(CampaignContext(context.database, context.settings.home, context.owner), campaign_id)
+    take_steps(CampaignContext(worker.database, worker.settings.home, worker.owner), campaign_id)
 
 
-def take_steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
+def take_steps(context: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     """Take every step that can be taken at once.
 
     Returns what has to be over before the next one; None when the campaign is over or somebody else is at it. Whatever
     goes wrong is written down on the campaign's row.
     """
-    with writing(bench.database) as session:
-        if not CAMPAIGN.take(session, campaign_id, bench.owner, LEASE):
+    with writing(context.database) as session:
+        if not CAMPAIGN.take(session, campaign_id, context.owner, LEASE):
             return None
     try:
-        return _steps(bench, campaign_id)
+        return _steps(context, campaign_id)
     except AppError as error:
-        with writing(bench.database) as session:
-            if (row := _ours(session, campaign_id, bench.owner)) is not None:
+        with writing(context.database) as session:
+            if (row := _ours(session, campaign_id, context.owner)) is not None:
                 fail(row, error.message)
         return None
     finally:
-        with writing(bench.database) as session:
-            CAMPAIGN.release(session, campaign_id, bench.owner)
+        with writing(context.database) as session:
+            CAMPAIGN.release(session, campaign_id, context.owner)
 
 
-def _steps(bench: CampaignContext, campaign_id: int) -> AwaitedJob | None:
+def _steps(context: CampaignContext, campaign_id: int) -> AwaitedJob | None:
     while True:
-        with writing(bench.database) as session:
-            row = _ours(session, campaign_id, bench.owner)
+        with writing(context.database) as session:
+            row = _ours(session, campaign_id, context.owner)
             if row is None:
                 return None
-            due = _next(session, row, bench.home)
+            due = _next(session, row, context.home)
             if due is None:
                 return None
             spec, name = spec_of(row.spec), row.name
-            CAMPAIGN.renew(session, campaign_id, bench.owner, LEASE)
+            CAMPAIGN.renew(session, campaign_id, context.owner, LEASE)
         if isinstance(due, AwaitedJob):
             return due
         if isinstance(due, _Analysis):
-            _analyse(bench, campaign_id, due)
+            _analyse(context, campaign_id, due)
         else:
-            _filter(bench, campaign_id, due, spec, name)
+            _filter(context, campaign_id, due, spec, name)
 
 
 def _ours(session: Session, campaign_id: int, owner: str) -> Campaign | None:
@@ -218,7 +218,7 @@ def _round(
     partner = evaluation.partner if evaluation else None
     matches = spec.evaluation if evaluation else spec.matches
     called = f"{'evaluation' if evaluation else 'round'} {number}"
-    wish = rounds.RoundSpec(
+    request = rounds.RoundSpec(
         game=spec.game,
         models=(model, partner or model),
         swap_seats=partner is not None,
@@ -226,34 +226,34 @@ def _round(
         seed=match_seed(spec.seed, 0 if evaluation else number),
         config=spec.config,
         pick=IN_ORDER if evaluation else SHUFFLED,
-        material=rounds.Material(f"campaign {row.id}", items),
+        material=rounds.Material(f"campaign {row.id}", items) if items else None,
         sampling=evaluation.sampling if evaluation else spec.sampling,
         name=f"{row.name}, {called}" + (f", {evaluation.label}" if evaluation and evaluation.label else ""),
     )
-    return rounds.create(session, wish, queued=row.queued).id
+    return rounds.create(session, request, queued=row.queued, goes_on=True).id
 
 
-def _filter(bench: CampaignContext, campaign_id: int, due: _Filter, spec: CampaignSpec, name: str) -> None:
+def _filter(context: CampaignContext, campaign_id: int, due: _Filter, spec: CampaignSpec, name: str) -> None:
     """Cut the dataset of an iteration. Raises Invalid when the filter leaves nothing."""
     wanted = read_dataset_spec({"rounds": [due.round_id], "filter": spec.filter})
-    with reading(bench.database) as session:
+    with reading(context.database) as session:
         found = build.prepare(session, wanted)
-        draft = store.write(bench.home, found, build.training_rows(session, found))
-    number = register.add(transact(bench.database), draft, lifecycle.model_name(name, due.number))
-    with writing(bench.database) as session:
-        if _ours(session, campaign_id, bench.owner) is None:
+        draft = store.write(context.home, found, build.training_rows(session, found))
+    number = register.add(transact(context.database), draft, lifecycle.model_name(name, due.number))
+    with writing(context.database) as session:
+        if _ours(session, campaign_id, context.owner) is None:
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
         row.dataset_id = register.publish(session, number).id
 
 
-def _analyse(bench: CampaignContext, campaign_id: int, due: _Analysis) -> None:
+def _analyse(context: CampaignContext, campaign_id: int, due: _Analysis) -> None:
     """Take the figures of an evaluation."""
-    with reading(bench.database) as session:
+    with reading(context.database) as session:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
         found = _figures(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
-    with writing(bench.database) as session:
-        if _ours(session, campaign_id, bench.owner) is None:
+    with writing(context.database) as session:
+        if _ours(session, campaign_id, context.owner) is None:
             return
         if due.label is None:
             session.get_one(CampaignIteration, (campaign_id, due.number)).figures = found
@@ -265,11 +265,11 @@ def _job(
     session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration, before: CampaignIteration, home: Path
 ) -> int:
     base = session.get_one(LanguageModel, row.base_id if spec.start == BASE else before.model_id)
-    wish = jobs.TrainingSpec(
+    request = jobs.TrainingSpec(
         method=spec.method,
         dataset=str(now.dataset_id),
         name=lifecycle.model_name(row.name, now.number),
         base=base.name,
         config={"seed": match_seed(spec.seed, now.number) % 2**32, **spec.training},
     )
-    return jobs.create(session, wish, queued=row.queued, home=home).id
+    return jobs.create(session, request, queued=row.queued, home=home, goes_on=True).id

@@ -28,7 +28,8 @@ from app.cli.training_help import training_help
 from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
-from app.finetuning.config import BACKENDS, LOCAL
+from app.finetuning.backends import backend_names
+from app.finetuning.config import LOCAL
 from app.finetuning.job import TRAINING
 from app.finetuning.runner import TrainingContext, run_job
 from app.jobs import states
@@ -45,7 +46,9 @@ job = Group("job", help="List, show, cancel and resume training jobs; `flask tra
 )
 @click.option("--base", metavar="MODEL", help="The local model to go on from.")
 @click.option("--name", required=True, metavar="NAME", help="What the new model is called.")
-@click.option("--backend", type=click.Choice(BACKENDS), default=LOCAL, show_default=True, help="Where it is trained.")
+@click.option(
+    "--backend", type=click.Choice(backend_names()), default=LOCAL, show_default=True, help="Where it is trained."
+)
 @click.option(
     "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A field of the training: epochs=3."
 )

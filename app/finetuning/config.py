@@ -9,16 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import Invalid, Phrase, Verbatim, either
-from app.finetuning.backends import backend_names
 from app.games.base import JSON
 from app.validation import read_value
 from training.methods import all_methods
-from training.methods.base import FieldFault, Method, with_new_names
+from training.methods.base import COMPARISONS, CONVERSATIONS, FieldFault, Method, with_new_names
 
-TINY = "tiny"
 LOCAL = "local"
-BACKENDS = backend_names()
 JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
+_KINDS = {CONVERSATIONS: Phrase("conversations"), COMPARISONS: Phrase("comparisons")}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -62,6 +60,26 @@ def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
 def _invalid(fault: FieldFault) -> Invalid:
     """What a method's own check has found."""
     return Invalid(fault.field, expected=fault.expected, got=Verbatim(fault.got), remedy=fault.remedy)
+
+
+def check_rows(method: str, kind: str, first: Mapping[str, Any] | None, dataset: str) -> None:
+    """Raises Invalid for a dataset of that kind, with that first row, whose rows the method cannot be trained on.
+
+    `first` is None where nobody has looked; `dataset` is what the error calls it.
+    """
+    rows = find_method(method).rows
+    if kind != rows.kind:
+        raise Invalid(
+            "dataset",
+            expected=Phrase("one of %(kind)s, which %(method)s learns from", kind=_KINDS[rows.kind], method=method),
+            got=Phrase("%(name)s, which is one of %(kind)s", name=dataset, kind=_KINDS[kind]),
+        )
+    if first is not None and (key := rows.missing(first)) is not None:
+        raise Invalid(
+            "dataset",
+            expected=Phrase("moves with a %(key)s each, which %(method)s needs", key=key, method=method),
+            got=Phrase("%(name)s, whose first row has a move without", name=dataset),
+        )
 
 
 def check_model_name(name: str) -> None:

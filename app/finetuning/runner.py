@@ -9,30 +9,23 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.datasets import store
 from app.disk import is_full, low_disk
 from app.errors import AppError
 from app.extensions import reading, writing
-from app.files import replace_file
 from app.finetuning import lifecycle
 from app.finetuning.backends import GRACE, RunningTraining, find_backend
-from app.finetuning.config import JOB_DEFAULTS
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import FileTail, JobFiles
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
 from app.matches.turns import WorkerContext
-from app.models import Dataset, LanguageModel
-from app.players.local.options import read_options
 
 TICK = 0.5  # seconds between two looks at what the training tells, and at whether the job is to be stopped
 PAUSE = 1.0  # seconds before a training is started again that was killed
@@ -45,7 +38,7 @@ log = structlog.get_logger()
 class TrainingContext:
     """What a worker runs jobs with. `owner` is a name that no other worker at the job has.
 
-    `stop` is set when the worker is to go home; `told` is called with a job's new events after each transaction.
+    `stop` is set when the worker is asked to stop; `told` is called with a job's new events after each transaction.
     """
 
     database: Engine
@@ -59,23 +52,23 @@ class _TrainingFailed(AppError):
     """The training has said why it cannot go on."""
 
 
-def run(context: WorkerContext, job_id: int) -> None:
+def run(worker: WorkerContext, job_id: int) -> None:
     """Run a job, if nobody else does, and stay until it is over."""
-    run_job(TrainingContext(context.database, context.settings, context.owner, context.stopping), job_id)
+    run_job(TrainingContext(worker.database, worker.settings, worker.owner, worker.stopping), job_id)
 
 
-def run_job(place: TrainingContext, job_id: int) -> bool:
+def run_job(context: TrainingContext, job_id: int) -> bool:
     """Run a job until it is over, or it or the worker is stopped. False if there was nothing to do.
 
     Whatever goes wrong is written down on the job's row.
     """
-    lease = place.settings.TRAIN_LEASE
-    with writing(place.database) as session:
-        if not TRAINING.take(session, job_id, place.owner, lease):
+    lease = context.settings.TRAIN_LEASE
+    with writing(context.database) as session:
+        if not TRAINING.take(session, job_id, context.owner, lease):
             return False
     try:
-        record = TrainingEventWriter(place.database, job_id, place.owner, lease, place.told)
-        _TrainingRunner(place, job_id, record).work()
+        record = TrainingEventWriter(context.database, job_id, context.owner, lease, context.told)
+        _TrainingRunner(context, job_id, record).work()
     except TrainingLeaseLost:
         log.warning("a training job went to somebody else", job=job_id)
     return True
@@ -84,8 +77,8 @@ def run_job(place: TrainingContext, job_id: int) -> bool:
 class _TrainingRunner:
     """See `run_job`."""
 
-    def __init__(self, place: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
-        self._place = place
+    def __init__(self, context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+        self._context = context
         self._job_id = job_id
         self._record = record
         self._stopping_since: float | None = None
@@ -97,7 +90,7 @@ class _TrainingRunner:
         error = None
         try:
             if self._until_made():
-                self._record.settle(lambda session: lifecycle.finish(session, self._files, self._place.owner))
+                self._record.settle(lambda session: lifecycle.finish(session, self._files, self._context.owner))
                 return
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)
@@ -110,13 +103,13 @@ class _TrainingRunner:
         except Exception as problem:
             log.exception("a worker at a training job broke", job=self._job_id)
             error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-        self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._place.owner, error))
+        self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner, error))
 
     def _until_made(self) -> bool:
         """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""
-        with reading(self._place.database) as session:
+        with reading(self._context.database) as session:
             row = TRAINING.get(session, self._job_id)
-            self._files = JobFiles(self._place.settings.home, row.id, row.name)
+            self._files = JobFiles(self._context.settings.home, row.id, row.name)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
             self._backend = find_backend(row.backend)
@@ -124,7 +117,7 @@ class _TrainingRunner:
                 self._files.refuse_foreign_output()
                 return True
             self._backend.check()
-            _write_config(session, self._files)
+            self._backend.prepare(session, row, self._files)
         self._events = FileTail(self._files.progress, whole=True)
         self._count = 0
         self._catch_up()
@@ -134,7 +127,7 @@ class _TrainingRunner:
                     f"the training or its worker was killed {deaths} times without a new step between, as for want of"
                     " memory; lower batch and raise accumulation by as much"
                 )
-            if deaths and self._place.stop.wait(PAUSE):
+            if deaths and self._context.stop.wait(PAUSE):
                 return False
             if not self._lives(method):
                 deaths = self._record.settle(lambda session: lifecycle.count_death(session, self._job_id))
@@ -162,13 +155,13 @@ class _TrainingRunner:
 
     def _unsaid(self, code: int) -> str:
         """Why a training ended that could not write it down."""
-        if code == 0 or low_disk(self._place.settings) is not None:
-            return f"the disk of {self._place.settings.home} is full; make room and resume the job"
+        if code == 0 or low_disk(self._context.settings) is not None:
+            return f"the disk of {self._context.settings.home} is full; make room and resume the job"
         return f"the training ended with exit code {code} and said nothing"
 
     def _look_after(self, training: RunningTraining) -> None:
-        """Write down what is new, and end the training when that is wished for."""
-        wanted = self._record.keep() == states.CANCELLING or self._place.stop.is_set()
+        """Write down what is new, and end the training when that was asked for."""
+        wanted = self._record.keep() == states.CANCELLING or self._context.stop.is_set()
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()
             training.cancel()
@@ -209,17 +202,3 @@ def _event(text: str) -> JSON | None:
     except ValueError:
         return None
     return event if isinstance(event, dict) and "event" in event else None
-
-
-def _write_config(session: Session, files: JobFiles) -> None:
-    """Write what the training is told. Raises NotFound for files that are gone, Invalid for one that was changed."""
-    home, row = files.home, TRAINING.get(session, files.job_id)
-    dataset = session.get_one(Dataset, row.dataset_id)
-    for _ in store.content(home, dataset):  # its hash is looked at by the way
-        pass
-    told: dict[str, Any] = {**JOB_DEFAULTS, **row.config, "data": str(store.path_of(home, dataset))}
-    if row.base_id is not None:
-        base = session.get_one(LanguageModel, row.base_id)
-        told |= {"base": str(lifecycle.base_folder(home, base)), "base_sha256": read_options(base.options).sha256}
-    told |= {"output": str(files.output), "run": str(files.run)}
-    replace_file(files.config, [json.dumps(told, indent=2).encode()], private=True)

@@ -1,14 +1,21 @@
 """Where models are trained, one module each, found by name: a backend starts, polls, cancels and collects trainings.
 
 A module has a `BACKEND`. It writes what happens, as events, into the job's `progress` file, which the runner follows.
+All that holds for one place only is in its module: which bases it takes, which files it needs, and how a model that it
+has made is registered.
 """
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
+from sqlalchemy.orm import Session
+
+from app.errors import Invalid, either
 from app.finetuning.files import JobFiles
+from app.models import Dataset, LanguageModel, TrainingJob
 
 GRACE = 30.0  # seconds to end a step and save a checkpoint before a training is killed
 
@@ -26,17 +33,41 @@ class RunningTraining(Protocol):
         """End it at once, if it still runs."""
 
 
+class TrainedModel(NamedTuple):
+    """What a training has come to: a row of the registry, and the step whose weights it has, where that is known."""
+
+    model: LanguageModel
+    step: int | None
+
+
 class Backend(Protocol):
     """Trains models for jobs. Each of its trainings ends with the checkpoint, or says why there is none."""
+
+    title: str  # as the form of jobs calls it
+    summary: str
 
     def check(self) -> None:
         """Raises NotFound where something is missing that a training needs here."""
 
+    def check_base(self, base: LanguageModel) -> None:
+        """Raises Invalid for a model that no training here can go on from."""
+
+    def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
+        """Raises NotFound or Conflict where a file is missing, or in the way of the model of that name."""
+
+    def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
+        """Write down what `start` needs of the database. Raises NotFound and Invalid for what is not as it was."""
+
     def start(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> RunningTraining:
-        """Start or go on with the training of a job by its config file. `waiting` is called while it has to wait."""
+        """Start or go on with the training of a job. `waiting` is called while it has to wait."""
 
     def collect(self, files: JobFiles) -> bool:
-        """Whether the checkpoint of a job is in its output folder; fetches it first where it was made elsewhere."""
+        """Whether the model of a job is made; fetches what was made elsewhere first."""
+
+    def register(
+        self, session: Session, row: TrainingJob, files: JobFiles, games: Sequence[str], style: str
+    ) -> TrainedModel:
+        """Put the model of a job, which plays these games in that prompt style, into the registry. Raises Conflict."""
 
 
 def backend_names() -> tuple[str, ...]:
@@ -45,6 +76,13 @@ def backend_names() -> tuple[str, ...]:
 
 
 def find_backend(name: str) -> Backend:
-    """The backend of that name."""
+    """The backend of that name. Raises Invalid."""
+    if name not in backend_names():
+        raise Invalid("backend", expected=either(backend_names()), got=name)
     found: Backend = import_module(f"{__name__}.{name}").BACKEND
     return found
+
+
+def all_backends() -> Mapping[str, Backend]:
+    """All backends by name, loaded."""
+    return {name: find_backend(name) for name in backend_names()}

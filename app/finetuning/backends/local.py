@@ -7,19 +7,28 @@ its worker is gone. As long as it lives it holds the job's lock: whoever gets th
 import contextlib
 import fcntl
 import importlib.util
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from sqlalchemy.orm import Session
 
 from app.config import ROOT
-from app.errors import Conflict, NotFound, Verbatim
-from app.finetuning.backends import GRACE
+from app.datasets import store
+from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
+from app.files import replace_file
+from app.finetuning.backends import GRACE, TrainedModel
+from app.finetuning.config import JOB_DEFAULTS, LOCAL
 from app.finetuning.files import JobFiles
+from app.models import Dataset, LanguageModel, TrainingJob
+from app.players.local.options import read_options, resolve
+from app.registry import add_local_model
 
 PROGRAM = (sys.executable, "-m", "training")
 _LOOK = 0.1
@@ -68,6 +77,9 @@ class TrainingProcess:
 class LocalBackend:
     """Trains on this machine, in a child process of the worker, which writes the checkpoint itself."""
 
+    title = "Here"
+    summary = "A worker of this installation trains it. The checkpoint stays here."
+
     def check(self) -> None:
         """Raises NotFound where the packages are missing that a training needs; none of them is loaded."""
         for name in ("torch", "transformers"):
@@ -79,6 +91,40 @@ class LocalBackend:
                     remedy="pip install -c constraints.txt -e '.[training]'",
                 )
 
+    def check_base(self, base: LanguageModel) -> None:
+        """Raises Invalid for a model without weights here."""
+        if base.kind != LOCAL:
+            raise Invalid(
+                "base",
+                expected=Phrase("a local model, which has weights to train"),
+                got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
+            )
+
+    def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
+        """Raises NotFound for a file or a checkpoint that is gone, Conflict where the model's is there already."""
+        store.path_of(home, dataset)
+        if base is not None:
+            _checkpoint_of(home, base)
+        if (output := JobFiles(home, 0, name).output).exists():
+            raise Conflict(
+                "name",
+                expected=Phrase("one without a checkpoint"),
+                got=Phrase("%(name)s, which has %(output)s", name=shown(name), output=output),
+                remedy=Phrase("remove it"),
+            )
+
+    def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
+        """Write the config. Raises NotFound for files that are gone, Invalid for one that was changed."""
+        home, dataset = files.home, session.get_one(Dataset, row.dataset_id)
+        for _ in store.content(home, dataset):  # its hash is looked at by the way
+            pass
+        fields: dict[str, Any] = {**JOB_DEFAULTS, **row.config, "data": str(store.path_of(home, dataset))}
+        if row.base_id is not None:
+            base = session.get_one(LanguageModel, row.base_id)
+            fields |= {"base": str(_checkpoint_of(home, base)), "base_sha256": read_options(base.options).sha256}
+        fields |= {"output": str(files.output), "run": str(files.run)}
+        replace_file(files.config, [json.dumps(fields, indent=2).encode()], private=True)
+
     def start(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> TrainingProcess:
         """Raises Conflict when another process of the job cannot be ended."""
         return TrainingProcess(method, files, waiting)
@@ -87,8 +133,30 @@ class LocalBackend:
         """Whether the process has written the checkpoint."""
         return files.output.exists()
 
+    def register(
+        self, session: Session, row: TrainingJob, files: JobFiles, games: Sequence[str], style: str
+    ) -> TrainedModel:
+        """Register the checkpoint as a local model. Raises Conflict where the name was taken meanwhile."""
+        made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))
+        options = {"path": files.output_name, "sha256": made["checkpoint_sha256"]}
+        model = add_local_model(session, row.name, None, games, options, prompt_style=style)
+        return TrainedModel(model, made.get("step"))
+
 
 BACKEND = LocalBackend()
+
+
+def _checkpoint_of(home: Path, base: LanguageModel) -> Path:
+    """The checkpoint of a local model. Raises NotFound when it was taken away."""
+    folder = resolve(home, read_options(base.options).path)
+    if not folder.is_dir():
+        raise NotFound(
+            "base",
+            expected=Phrase("the checkpoint of %(name)s in %(folder)s", name=base.name, folder=folder),
+            got=Phrase("none there"),
+            remedy=Phrase("put it back"),
+        )
+    return folder
 
 
 def _wait_for_lock(lock: IO[str], path: Path, waiting: Callable[[], object]) -> None:

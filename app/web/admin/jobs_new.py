@@ -12,6 +12,7 @@ from app.datasets import store
 from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.finetuning import lifecycle as life
+from app.finetuning.backends import all_backends
 from app.finetuning.config import JOB_DEFAULTS, LOCAL, find_method
 from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
@@ -24,7 +25,7 @@ from app.web.seats import settings
 from training.methods import all_methods
 from training.methods.base import with_new_names
 
-_OF_JOB = ("dataset", "method", "base", "name")
+_OF_JOB = ("dataset", "method", "backend", "base", "name")
 _LIKELY = {"epochs": "3", "eval_share": "0.1"}  # what a first try is well off with; all else has good defaults
 
 
@@ -43,15 +44,16 @@ def start_job() -> ResponseReturnValue:
     """Write the job down, call a worker, and show it; or say why it cannot be."""
     form = {name: request.form.get(name, "").strip() for name in _names()}
     try:
-        wish = life.TrainingSpec(
+        spec = life.TrainingSpec(
             method=form["method"],
             dataset=form["dataset"],
             name=form["name"],
             base=form["base"] if find_method(form["method"]).goes_on_from_base else None,
+            backend=form["backend"] or LOCAL,
             config={**{name: form[name] for name in _first() if form[name]}, **_further(form["further"])},
         )
         home = settings().home
-        number = write(lambda session: life.create(session, wish, queued=True, home=home).id)
+        number = write(lambda session: life.create(session, spec, queued=True, home=home).id)
     except AppError as error:
         with reading() as session:
             return _form(session, form, error), error.status
@@ -91,6 +93,7 @@ def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
         **_LIKELY,
         "dataset": dataset or (str(datasets[0].id) if datasets else ""),
         "method": method,
+        "backend": LOCAL,
         "base": base,
         "name": _free_name(session, base or method),
     }
@@ -105,6 +108,7 @@ def _like(session: Session, row: TrainingJob) -> dict[str, str]:
         **{name: str(config[name]) for name in first if name in config},
         "dataset": str(row.dataset_id),
         "method": row.method,
+        "backend": row.backend,
         "base": "" if base is None else base.name,
         "name": _free_name(session, row.name) if row.model_id is not None else row.name,
         "further": "\n".join(f"{name} = {value}" for name, value in sorted(config.items()) if name not in first),
@@ -127,7 +131,7 @@ def _field_of(error: AppError) -> str:
 
 
 def _bases(session: Session) -> list[LanguageModel]:
-    return [model for model in list_models(session) if model.kind == LOCAL]
+    return [model for model in list_models(session, archived=False) if model.kind == LOCAL]
 
 
 def _form(session: Session, form: Mapping[str, Any], error: AppError | None = None) -> str:
@@ -139,6 +143,7 @@ def _form(session: Session, form: Mapping[str, Any], error: AppError | None = No
         datasets=store.list_datasets(session),
         bases=_bases(session),
         methods=all_methods().values(),
+        backends=all_backends(),
         first=[fields[name] for name in first],
         others=[field for name, field in fields.items() if name not in first],
     )
