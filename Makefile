@@ -77,9 +77,10 @@ lint: install  ## Check style, types and imports alone, of scripts too.
 	@failed=; $(LINT) $(verdict)
 
 # Slower than the tests alone, so no gate.
-coverage: install  ## Measure which branches the unit, integration and training tests take; prints a table and the total.
+coverage: TESTS ?= tests/unit tests/training tests/integration
+coverage: install  ## Measure which branches the tests take, all but the browser's or TESTS=tests/unit; prints a table.
 	@mkdir -p var/coverage && $(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest tests/unit tests/training tests/integration; tests=$$?; \
+	@$(BIN)/coverage run -m pytest $(PARALLEL) $(TESTS); tests=$$?; \
 	$(BIN)/coverage combine -q && $(BIN)/coverage report && exit $$tests
 
 chaos: install  ## Kill, stop, lock and flood at random under fifty live matches, for 120 s or SECONDS=3600; prints a table.

@@ -20,7 +20,7 @@ from tests.datasets import cut
 from tests.rounds import make_round, play
 
 SMALL = {
-    "width": 16, "layers": 1, "heads": 2, "length": 512, "min_count": 1, "batch": 8, "threads": 1, "device": "cpu",
+    "width": 16, "layers": 1, "heads": 2, "length": 512, "min_count": 1, "batch": 4, "threads": 1, "device": "cpu",
 }  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def tell(engine: Engine, job_id: int, steps: int, of: int, **values: Any) -> Non
          "config": {"batch": 32, "schedule": "cosine", "warmup": 0.03, "seed": 0, "eval_every": None}}
     ]  # fmt: skip
     for step in range(1, steps + 1):
-        facts = {"at": 2.0 * step, "step": step, "steps": of, "epoch": step / 10}
+        facts = {"at": 2.0 * step, "step": step, "steps": of, "epoch": step / 30}
         told.append(
             {
                 "event": "step",

@@ -1,6 +1,7 @@
 """A participant's program: the HTTP and Socket.IO client that a stranger could write from docs/protocol.md alone."""
 
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -71,6 +72,7 @@ class Participant:
         self.heard: list[tuple[str, JSON]] = []
         self.view: JSON = {}
         self.connections = 0
+        self._one_at_a_time = threading.Lock()  # the client hands each packet to a thread of its own
         self._refusal: JSON = {}
         self._client = socketio.Client(reconnection_delay=0.1, reconnection_delay_max=0.3, randomization_factor=0)
         self._client.on("connect", self._connected, namespace=NAMESPACE)
@@ -154,11 +156,12 @@ class Participant:
 
     def _listener(self, event: str) -> Callable[[JSON], None]:
         def hear(payload: JSON) -> None:
-            self.heard.append((event, payload))
-            if event == "view":
-                self.view = payload
-            elif event == "change":
-                self.view = merged(self.view, payload)
+            with self._one_at_a_time:
+                self.heard.append((event, payload))
+                if event == "view":
+                    self.view = payload
+                elif event == "change":
+                    self.view = merged(self.view, payload)
 
         return hear
 

@@ -9,6 +9,8 @@ export interface Socket {
   connect(): Socket;
   disconnect(): Socket;
   on(event: string, listener: (...args: any[]) => void): Socket;
+  /** Hears every event that the server sends. */
+  onAny(listener: (event: string, ...args: any[]) => void): Socket;
   emit(event: string, ...args: any[]): Socket;
   emitWithAck(event: string, ...args: any[]): Promise<any>;
   /** The same socket, whose next packet is rejected unless it is answered within that many milliseconds. */

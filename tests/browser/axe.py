@@ -15,7 +15,7 @@ from tests.browser.visitor import Visitor
 _AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 _DESKTOP, _PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 # What depends on colours and widths; all else is the same in every look.
-_LOOKS = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
+LOOKS = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
 
 
 def inspector(visitors: Callable[..., Visitor], **options: Any) -> Visitor:
@@ -52,7 +52,7 @@ def faults_in_each_look(page: Page, *, colours: bool = True) -> list[str]:
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.set_viewport_size(viewport)  # type: ignore[arg-type]
         if scheme == "light" or colours:
-            found += [f"{scheme}: {fault}" for fault in violations(page, _LOOKS if scheme == "dark" else None)]
+            found += [f"{scheme}: {fault}" for fault in violations(page, LOOKS if scheme == "dark" else None)]
         if by := sideways(page):
             found.append(f"{scheme}: scrolls sideways by {by}")
     return found

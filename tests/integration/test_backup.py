@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -29,16 +27,16 @@ from app.schema import bare_app, upgrade
 from tests.jobs import make_dataset
 from tests.participant import Participant
 from tests.services import empty
-from tests.stack import ROOT, Stack, readable_by_others, wait_until
+from tests.shell import Shell
+from tests.stack import TURNS_ALONE, Stack, readable_by_others, wait_until
 from tests.tables import database, negotiation, settings_of
 
 CONFIG = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
-FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
 
 
-def flask(parlor: Stack, *arguments: str) -> str:
-    done = subprocess.run([*FLASK, *arguments], cwd=ROOT, env=parlor.env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def flask(shell: Shell, parlor: Stack, *arguments: str) -> str:
+    done = shell.flask(arguments, env=parlor.env)
+    assert done.exit_code == 0, done.stderr
     return done.stdout
 
 
@@ -74,9 +72,11 @@ def services(request: pytest.FixtureRequest) -> dict[str, str]:
     return services_of(request)
 
 
-def test_the_drill(services: dict[str, str], stack: Callable[..., Stack], home: Path, tmp_path: Path) -> None:
+def test_the_drill(
+    services: dict[str, str], stack: Callable[..., Stack], shell: Shell, home: Path, tmp_path: Path
+) -> None:
     home.chmod(0o755)
-    parlor = stack({**services, "GUEST_MATCHES_PER_MINUTE": "0"})
+    parlor = stack({**services, "GUEST_MATCHES_PER_MINUTE": "0", **TURNS_ALONE})
     file = tmp_path / "parlor.backup"
     before = [play_one(parlor) for _ in range(2)]
     with database(parlor) as engine:
@@ -96,18 +96,18 @@ def test_the_drill(services: dict[str, str], stack: Callable[..., Stack], home: 
         players = [pool.submit(play_on) for _ in range(2)]
         try:
             wait_until(lambda: during or any(player.done() for player in players), "play")
-            said = json.loads(flask(parlor, "backup", str(file), "--json"))
-            assert json.loads(flask(parlor, "backup", str(file), "--overwrite", "--json"))["rows"]["match"] >= 2
+            said = json.loads(flask(shell, parlor, "backup", str(file), "--json"))
+            assert json.loads(flask(shell, parlor, "backup", str(file), "--overwrite", "--json"))["rows"]["match"] >= 2
         finally:
             done.set()
         for player in players:
             player.result()
     assert said["files"] == 2
     assert file.stat().st_mode & 0o777 == 0o600
-    assert "is whole" in flask(parlor, "restore", str(file), "--check")
+    assert "is whole" in flask(shell, parlor, "restore", str(file), "--check")
     kept = figures(parlor, [*before, table.match])
-    refused = subprocess.run([*FLASK, "restore", str(file)], cwd=ROOT, env=parlor.env, capture_output=True, text=True)
-    assert refused.returncode == 2
+    refused = shell.flask(("restore", file), env=parlor.env)
+    assert refused.exit_code == 2
     assert "stop" in refused.stderr
     assert refused.stderr.count("\n") == 1
 
@@ -117,8 +117,8 @@ def test_the_drill(services: dict[str, str], stack: Callable[..., Stack], home: 
     home.mkdir()
     if services:
         empty(services["DATABASE_URL"])
-    flask(parlor, "restore", str(file))
-    again = stack({**services, "PORT": parlor.env["PORT"]})
+    flask(shell, parlor, "restore", str(file))
+    again = stack({**services, "PORT": parlor.env["PORT"], **TURNS_ALONE})
     assert figures(again, [*before, table.match]) == kept
     with database(again) as engine, reading(engine) as session:
         found = session.scalars(select(MatchRow.id)).all()

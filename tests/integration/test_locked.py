@@ -67,7 +67,7 @@ FORMS = (
     ("/start/taboo", {}),
     ("/enter/LINK", {}),
     ("/account", {"data": {"new": "correct horse battery", "again": "correct horse battery"}}),
-    ("/admin/models/1", {"data": {"action": "label", "label": "Another"}}),
+    ("/admin/models/1", {"data": {"action": "edit", "label": "Another"}}),
     ("/admin/models/new", {"data": {"name": "far", "model": "m", "games": "taboo"}}),
     ("/admin/rounds/new", {"data": {"game": "taboo", "players": "pair", "model_0": "scripted", "model_1": "scripted",
                                     "matches": "2", "words": "list", "order": "each", "rule": "strict"}}),
