@@ -10,7 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import cli, logs, schema
 from app.config import ROOT, Settings, load_settings
 from app.inference import scheduler
-from app.web import admin, api, auth, errors, language, moves, play, sockets, watch
+from app.web import admin, api, auth, errors, facts, language, moves, play, sockets, watch
 from app.web.connections import ConnectionLimits, library_logger
 from app.web.extensions import csrf, limiter, login, socketio
 from app.web.packets import TextPacket
@@ -46,6 +46,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     csrf.exempt(api.blueprint)
     language.register(app)
     moves.register(app)
+    facts.register(app)
     errors.register(app)
     if settings.TRUSTED_PROXIES:
         hops = settings.TRUSTED_PROXIES

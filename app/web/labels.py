@@ -10,6 +10,8 @@ from markupsafe import Markup
 
 from app.config import ENGLISH
 from app.errors import AppError
+from app.games import GAMES
+from app.web.game_options import field_titles
 from app.web.translations import N_
 from training.methods import all_methods
 
@@ -19,24 +21,25 @@ _OF_TRAININGS = {
     for name, schema in method.job_fields.items()
     if "rank" in schema
 }
+_OF_GAMES = dict(names for game in GAMES.values() for names in field_titles(game))
 LABELS: Mapping[str, str] = {
     **_OF_TRAININGS,
-    "base": N_("Base"), "base_url": N_("Address"), "contexts": N_("Contexts"),
+    **_OF_GAMES,
+    "backend": N_("Where it is trained"), "base": N_("Base"), "base_url": N_("Address"),
     "dataset": N_("Dataset"),
     "evaluation": N_("Matches of an evaluation"), "extra": N_("Further fields"), "filter": N_("Kept transcripts"),
     "further": N_("Further fields"), "game": N_("Game"), "games": N_("Plays"), "in_flight": N_("Requests at once"),
-    "iterations": N_("Iterations"), "key_env": N_("Variable of the key"), "label": N_("Label"), "lam": N_("λ"),
-    "limit": N_("Most moves of a match"), "matches": N_("Matches"),
-    "max_tokens": N_("Most tokens of a move"), "max_turns": N_("Turns of each side"), "method": N_("Method"),
+    "iterations": N_("Iterations"), "key_env": N_("Variable of the key"), "label": N_("Label"),
+    "matches": N_("Matches"),
+    "max_tokens": N_("Most tokens of a move"), "method": N_("Method"),
     "model": N_("Model"), "model_0": N_("First seat"), "model_1": N_("Second seat"),
-    "models": N_("Models of the cross-play"), "name": N_("Name"), "objective": N_("Objective"),
+    "models": N_("Models of the cross-play"), "name": N_("Name"),
     "order": N_("How matches get them"), "organisation": N_("Organisation"), "players": N_("Pairs"),
     "price_in": N_("Price of tokens in"), "price_out": N_("Price of tokens out"), "prompt_style": N_("Prompt style"),
-    "reason": N_("Ended as"), "retries": N_("Retries"), "rule": N_("Judge"), "seed": N_("Seed"),
+    "reason": N_("Ended as"), "retries": N_("Retries"), "seed": N_("Seed"),
     "source": N_("Said by"), "start": N_("Each training goes on from"), "style": N_("Prompt style"),
     "temperature": N_("Temperature"), "timeout": N_("Timeout"), "token_field": N_("Sent as"),
     "tokens_per_minute": N_("Tokens a minute"), "top_k": N_("Top-k"), "top_p": N_("Top-p"),
-    "words": N_("Target words"),
 }  # fmt: skip
 _ENGLISH = Markup(' lang="en"')  # for the element that holds the text
 

@@ -25,6 +25,7 @@ from app.registry import partners, player_spec
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.form_writes import write
+from app.web.game_options import option_fields
 from app.web.headers import never_stored
 from app.web.limits import check_guest_config, guest_limit
 from app.web.seats import held, hold, seat_in, settings
@@ -42,7 +43,10 @@ def home() -> str:
         going_on = [{"id": row.id, "game": row.game, "title": _title(row.game)} for row in rows]
     return render_template(
         "home.html",
-        games=[{"name": name, "title": _title(name)} for name in GAMES],
+        games=[
+            {"name": name, "title": _title(name), "roles": game.roles, "fields": option_fields(game)}
+            for name, game in GAMES.items()
+        ],
         guest_play=settings().GUEST_PLAY,
         clocks=bool(settings().TURN_CLOCK or settings().MATCH_CLOCK),
         opponents=[
@@ -59,18 +63,18 @@ def home() -> str:
 def start(game: str) -> AnyResponse:
     """Start a guest match; the same form sent twice leads to the same match."""
     form = request.form
-    objective = {"objective": form["objective"]} if game == "negotiation" and form.get("objective") else {}
-    wish = GuestMatchRequest(
+    options = find_game(game).options
+    wanted = GuestMatchRequest(
         game=game,
-        config=objective,
+        config={name: form[name] for name in options if form.get(name)},
         opponent=form.get("opponent") or None,
         role=form.get("role") or None,
         start_key=_start_key(form.get("key", "")),
         held=held(),
     )
-    check_guest_config(wish)
+    check_guest_config(wanted)
     chosen = settings()
-    record = write(lambda session: start_guest_match(session, chosen, wish))
+    record = write(lambda session: start_guest_match(session, chosen, wanted))
     if record.model_to_move:
         enqueue_turn(settings().broker_url, record.id)
     hold(record.id, person_in(record))

@@ -34,8 +34,9 @@ FROM_BELOW = (
     *(N_("resigned"), N_("aborted"), N_("timeout"), N_("abandoned")),
     *(N_("waiting"), N_("playing"), N_("over"), N_("live"), N_("terminal"), N_("selfplay"), N_("import")),
     *(N_("running"), N_("cancelling"), N_("cancelled"), N_("failed"), N_("done"), N_("interrupted")),
-    *(N_("person"), N_("scripted"), N_("local"), N_("negotiator"), N_("attacker"), N_("defender")),
+    *(N_("person"), N_("people"), N_("scripted"), N_("local")),
     *(N_("you"), N_("partner")),
+    *(N_("given"), N_("missing")),
     *(N_("started"), N_("message"), N_("proposal"), N_("declaration"), N_("violation"), N_("ended")),
     *(
         N_("Counts"),

@@ -1,18 +1,19 @@
 """Every move goes through one door: what is accepted, refused, repeated, raced for and stored."""
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import gevent
 import pytest
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, event, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import NotAllowed, NotFound
 from app.extensions import reading, writing
 from app.games.taboo.words import target_words
-from app.matches import live
+from app.matches import live, store
 from app.matches.events import Violated
 from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
 from app.matches.stored import StoredMatch, StoredSeat, load, new_match_id
@@ -21,6 +22,7 @@ from app.players.base import PlayerSpec
 from app.players.scripted.taboo import clues
 from app.registry import SHIPPED, ensure_baselines, find_model
 from app.web.move_writer import MoveWriter
+from tests.rounds import make_round
 from tests.stack import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -215,6 +217,28 @@ def guest(engine: Engine, app: Any, **wish: Any) -> StoredMatch:
         return start_guest_match(
             session, app.config["SETTINGS"], GuestMatchRequest(**{"game": "taboo", "config": {}, **wish})
         )
+
+
+def test_a_new_match_is_written_whole_in_one_statement_a_table_and_as_a_rounds_match_is(engine: Engine) -> None:
+    written: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        written.append(" ".join(statement.split()[:3]))
+
+    event.listen(engine, "before_cursor_execute", note)
+    record = begin(engine)
+    event.remove(engine, "before_cursor_execute", note)
+    assert [each for each in written if each.startswith(("INSERT", "UPDATE"))] == [
+        'INSERT INTO "match"', 'INSERT INTO "seat"', 'INSERT INTO "event"',
+    ]  # fmt: skip
+    again = replace(record, id=new_match_id())
+    number = make_round(engine, "scripted", matches=1)
+    with writing(engine) as session:
+        store.insert_matches(session, [store.NewMatch(again, "selfplay", number, 0)])
+    live_row, round_row = row_of(engine, record), row_of(engine, again)
+    names = [column.name for column in MatchRow.__table__.columns]
+    differ = {name for name in names if getattr(live_row, name) != getattr(round_row, name)}
+    assert differ == {"id", "source", "round_id", "index"}
 
 
 def test_a_start_that_is_sent_twice_starts_once(engine: Engine, app: Any) -> None:

@@ -1,0 +1,60 @@
+"""Facts of matches, rounds and calls as pages show them: with a label for each name, and its value in words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import Flask
+from flask_babel import format_decimal, gettext
+
+from app.games import GAMES
+from app.web.labels import LABELS
+from app.web.translations import N_
+
+# What no form has a field for; "objective" and the like are called as forms call them.
+_FACTS: Mapping[str, str] = {
+    "counts": N_("On the table"), "device": N_("Device"), "dtype": N_("Computed in"), "finish_reason": N_("Ended by"),
+    "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
+    "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
+    "said": N_("Word said"), "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),
+}  # fmt: skip
+_VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names; worded as forms word them
+    **{name: schema["labels"] for game in GAMES.values() for name, schema in game.fields.items() if "labels" in schema},
+    "first": {0: N_("first seat"), 1: N_("second seat")},
+}
+
+
+def register(app: Flask) -> None:
+    """The template filters `fact_label`, `fact` and `in_field_order`."""
+    app.add_template_filter(fact_label)
+    app.add_template_filter(fact)
+    app.add_template_filter(in_field_order)
+
+
+def fact_label(name: str) -> str:
+    """What a fact is called on a page; one that nobody has named is called as it is stored, without underscores."""
+    known = _FACTS.get(name) or LABELS.get(name) or name.replace("_", " ").capitalize()
+    return str(gettext(known))
+
+
+def in_field_order(config: Mapping[str, Any], game: str) -> dict[str, Any]:
+    """A config in the order of its game's fields, which PostgreSQL does not keep."""
+    fields = [name for name in GAMES[game].fields if name in config] if game in GAMES else []
+    return {**{name: config[name] for name in fields}, **config}
+
+
+def fact(value: Any, name: str = "") -> str:
+    """The value of a fact in words, those of `_VALUES` in their own; lists in a list have a slash between."""
+    if isinstance(value, str | int) and value in _VALUES.get(name, ()):
+        return str(gettext(_VALUES[name][value]))
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return str(gettext("yes") if value else gettext("no"))
+    if isinstance(value, int | float):
+        return str(format_decimal(value, "0.######")).replace("-", "−")
+    if isinstance(value, Mapping):
+        return ", ".join(f"{fact_label(key)}: {fact(each, key)}" for key, each in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        between = " / " if any(isinstance(each, Sequence) and not isinstance(each, str) for each in value) else ", "
+        return between.join(map(fact, value))
+    return value or "–"

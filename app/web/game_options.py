@@ -1,0 +1,59 @@
+"""The options of a game as fields of a form, made from the JSON Schema of its config."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from flask_babel import gettext
+
+from app.games.base import Game
+from app.validation import Schema, kinds_of, words_of
+
+
+class OptionField(NamedTuple):
+    """A field of a game's config in a form, in the language of the page.
+
+    `choices` are pairs of a word and what it is called; empty for a field that is typed. `number` is the field of its
+    own that is shown where `other` is chosen.
+    """
+
+    name: str
+    title: str
+    help: str
+    inputmode: str
+    choices: Sequence[tuple[str, str]]
+    other: str = ""
+    number: "OptionField | None" = None
+
+
+def option_fields(game: Game[Any]) -> list[OptionField]:
+    """The options of a game, in their order."""
+    return [_option(name, schema) for name, schema in game.options.items()]
+
+
+def _option(name: str, schema: Schema) -> OptionField:
+    labels, other = schema.get("labels", {}), schema.get("other")
+    choices = [(word, _translated(labels, word) or word) for word in words_of(schema)]
+    types = {kind["type"] for kind in kinds_of(schema)}
+    inputmode = "text" if "string" in types else "numeric" if types == {"integer"} else "decimal"
+    title, text = _translated(schema, "title"), _translated(schema, "description")
+    if other is None:
+        return OptionField(name, title, text, inputmode, choices)
+    number = OptionField(other["name"], _translated(other, "title"), _translated(other, "description"), "decimal", ())
+    word = other["word"]
+    return OptionField(name, title, text, inputmode, [*choices, (word, _translated(other, "label"))], word, number)
+
+
+def _translated(texts: Mapping[str, str], name: str) -> str:
+    """A text in the language of the page; empty where there is none."""
+    text = texts.get(name, "")
+    return gettext(text) if text else ""
+
+
+def field_titles(game: Game[Any]) -> Iterator[tuple[str, str]]:
+    """What forms call the fields of a game's options and of its material, by name; in English."""
+    for name, schema in game.options.items():
+        yield name, schema["title"]
+        if other := schema.get("other"):
+            yield other["name"], other["title"]
+    if game.material is not None:
+        yield game.material.name, game.material.title
