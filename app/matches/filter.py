@@ -1,31 +1,52 @@
-"""Which matches a list or an export is about: a filter, read from what was asked for, as conditions on the table."""
+"""Which matches a list, an export, a dataset or an analysis is about: a filter, read from what was asked for, as
+conditions on the table.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, Select, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.errors import Invalid, NotFound, Phrase, Verbatim, either
-from app.games import find_game
-from app.models import LanguageModel, MatchRow, SeatRow
+from app.games import GAMES, find_game
+from app.models import (
+    Arm,
+    Campaign,
+    CampaignEvaluation,
+    CampaignIteration,
+    LanguageModel,
+    MatchRow,
+    RoundRow,
+    SeatRow,
+    Study,
+    StudyVersion,
+)
 from app.registry import PERSON
 from app.validation import whole_number
 
 STATUSES = ("waiting", "playing", "over")
 SOURCES = ("live", "terminal", "selfplay", "import")
+GIVEN, MISSING = "given", "missing"  # the agreement of all people in it that models learn from it
+CONSENTS = (GIVEN, MISSING)
 PEOPLES = ("live", "terminal")  # the sources in which people play
 _LONGEST = 100  # characters of a value
 
 
 @dataclass(frozen=True, slots=True)
 class MatchFilter:
-    """What a match has to be; None does not matter. `player` is a model's name or person; days are whole, in UTC."""
+    """What a match has to be; None does not matter.
+
+    `player` is a model's name or person, `role` the role of that player, or one that there is in the match at all;
+    `campaign` takes its rounds and its evaluations, `study` and `arm` are names, `consent` says whether every person in
+    the match agreed that models learn from it; days are whole, in UTC.
+    """
 
     game: str | None = None
     player: str | None = None
+    role: str | None = None
     reason: str | None = None
     status: str | None = None
     source: str | None = None
@@ -33,6 +54,10 @@ class MatchFilter:
     until: date | None = None
     match: str | None = None
     round: int | None = None
+    campaign: int | None = None
+    study: str | None = None
+    arm: str | None = None
+    consent: str | None = None
 
 
 EVERYTHING = MatchFilter()
@@ -52,14 +77,13 @@ def read_choice(raw: Mapping[str, str]) -> MatchFilter:
             )
     if "game" in given:
         find_game(given["game"])
-    for name, known in (("status", STATUSES), ("source", SOURCES)):
+    for name, known in (("status", STATUSES), ("source", SOURCES), ("consent", CONSENTS)):
         if given.get(name, known[0]) not in known:
             raise Invalid(name, expected=either(known), got=given[name])
-    if "round" in given:
-        given["round"] = whole_number(given["round"], "round", 1, 2**31 - 1)
-    for name in ("since", "until"):
-        if name in given:
-            given[name] = _day(name, given[name])
+    if "role" in given:
+        check_role(given["role"], given.get("game"))
+    for name in (each for each in _READ if each in given):
+        given[name] = _READ[name](name, given[name])
     choice = MatchFilter(**given)
     if choice.since and choice.until and choice.since > choice.until:
         raise Invalid(
@@ -70,8 +94,18 @@ def read_choice(raw: Mapping[str, str]) -> MatchFilter:
     return choice
 
 
-def check_player(session: Session, choice: MatchFilter) -> None:
-    """Raises NotFound for a player whom nobody knows; a mistyped name would look like somebody who never played."""
+def check_role(role: str, game: str | None) -> None:
+    """Raises Invalid for a role that the game does not have, or none of the games if it is open which."""
+    games = GAMES.values() if game is None else [find_game(game)]
+    roles = list(dict.fromkeys(each for found in games for each in found.roles))
+    if role not in roles:
+        raise Invalid("role", expected=either(roles), got=role)
+
+
+def check_known(session: Session, choice: MatchFilter) -> None:
+    """Raises NotFound for a player, a study, an arm, a round or a campaign that does not exist: a typing error would
+    look like one without matches.
+    """
     known = choice.player in (None, PERSON) or session.scalar(
         select(LanguageModel.id).where(LanguageModel.name == choice.player)
     )
@@ -81,6 +115,24 @@ def check_player(session: Session, choice: MatchFilter) -> None:
             expected=Phrase("%(person)s or the name of a model in the registry", person=PERSON),
             got=choice.player,
         )
+    if choice.study is not None and session.scalar(select(Study.id).where(Study.name == choice.study)) is None:
+        raise NotFound("study", expected=Phrase("the name of one that exists"), got=choice.study)
+    if choice.arm is not None and session.scalar(_arms(choice.study, choice.arm).limit(1)) is None:
+        raise NotFound("arm", expected=Phrase("the name of one that exists"), got=choice.arm)
+    for name, table, number in (("round", RoundRow, choice.round), ("campaign", Campaign, choice.campaign)):
+        if number is not None and session.get(table, number) is None:
+            raise NotFound(
+                name,
+                expected=Phrase("the number of one that exists"),
+                got=number,
+                remedy=Phrase("`flask %(kind)s list` shows them", kind=name),
+            )
+
+
+def in_words(choice: MatchFilter) -> str:
+    """The choice as it was given, such as "source live, player person"."""
+    given = ((name, getattr(choice, name)) for name in NAMES)
+    return ", ".join(f"{name} {value}" for name, value in given if value is not None) or "all matches"
 
 
 def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
@@ -93,8 +145,15 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     for name, column in columns.items():
         if (wanted := getattr(choice, name)) is not None:
             found.append(column == wanted)
-    if choice.player is not None:
-        found.append(_played_by(choice.player))
+    if choice.player is not None or choice.role is not None:
+        found.append(_played_by(choice.player, choice.role))
+    if choice.campaign is not None:
+        found.append(_of_campaign(choice.campaign))
+    if choice.study is not None or choice.arm is not None:
+        found.append(MatchRow.arm_id.in_(_arms(choice.study, choice.arm)))
+    if choice.consent is not None:
+        unasked = _played_by(PERSON, None, consented=False)
+        found.append(unasked if choice.consent == MISSING else _played_by(PERSON, None) & ~unasked)
     if choice.since is not None:
         found.append(MatchRow.started_at >= _midnight(choice.since))
     if choice.until is not None:
@@ -102,13 +161,40 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     return found
 
 
-def _played_by(player: str) -> ColumnElement[bool]:
+def _played_by(player: str | None, role: str | None, *, consented: bool = True) -> ColumnElement[bool]:
+    """Whether the player sat in the match, in that role; not `consented`: without having agreed to training."""
     # Under names of its own, because the statement around may join the same tables.
     seat, model = aliased(SeatRow), aliased(LanguageModel)
     seats = select(seat.seat).where(seat.match_id == MatchRow.id).correlate(MatchRow)
+    if role is not None:
+        seats = seats.where(seat.role == role)
+    if not consented:
+        seats = seats.where(seat.training_consent.is_not(True))
     if player == PERSON:
-        return exists(seats.where(seat.kind == PERSON))
-    return exists(seats.join(model, model.id == seat.language_model_id).where(model.name == player))
+        seats = seats.where(seat.kind == PERSON)
+    elif player is not None:
+        seats = seats.join(model, model.id == seat.language_model_id).where(model.name == player)
+    return exists(seats)
+
+
+def _arms(study: str | None, arm: str | None) -> Select[int]:
+    found = select(Arm.id)
+    if arm is not None:
+        found = found.where(Arm.name == arm)
+    if study is not None:
+        versions = select(StudyVersion.id).join(Study, Study.id == StudyVersion.study_id).where(Study.name == study)
+        found = found.where(Arm.study_version_id.in_(versions))
+    return found
+
+
+def _of_campaign(number: int) -> ColumnElement[bool]:
+    own = select(CampaignIteration).where(CampaignIteration.campaign_id == number)
+    further = select(CampaignEvaluation.round_id).where(CampaignEvaluation.campaign_id == number)
+    return or_(
+        MatchRow.round_id.in_(own.with_only_columns(CampaignIteration.round_id)),
+        MatchRow.round_id.in_(own.with_only_columns(CampaignIteration.evaluation_id)),
+        MatchRow.round_id.in_(further),
+    )
 
 
 def _day(name: str, text: str) -> date:
@@ -119,6 +205,13 @@ def _day(name: str, text: str) -> date:
     except ValueError:
         raise Invalid(name, expected=Phrase("a day such as 2026-01-31"), got=text) from None
     return day
+
+
+def _number(name: str, text: str) -> int:
+    return whole_number(text, name, 1, 2**31 - 1)
+
+
+_READ: Mapping[str, Callable[[str, str], Any]] = {"round": _number, "campaign": _number, "since": _day, "until": _day}
 
 
 def _midnight(day: date) -> datetime:

@@ -15,7 +15,7 @@ from app.errors import NotFound, Phrase
 from app.extensions import db, reading
 from app.matches import export
 from app.matches.failures import last_failures
-from app.matches.filter import MatchFilter, check_player, read_choice
+from app.matches.filter import MatchFilter, check_known, read_choice
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds
@@ -59,7 +59,7 @@ def download(name: str) -> Response:
     elif name in export.TABLES:
         choice = read_choice(request.args)
         with reading() as session:
-            check_player(session, choice)
+            check_known(session, choice)
         pieces = _pieces(db.engine, export.TABLES[name], choice, options)
     else:
         raise NotFound("export", expected=Phrase("%(names)s or codebook", names=", ".join(export.TABLES)), got=name)

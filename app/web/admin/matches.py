@@ -1,6 +1,5 @@
 """All matches, by what they are, and one match event by event."""
 
-import json
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -14,9 +13,10 @@ from sqlalchemy.orm import Session
 from app.datasets.store import datasets_of_match
 from app.errors import AppError, Invalid, NotFound, Phrase
 from app.extensions import reading
+from app.games import GAMES
 from app.games.base import JSON, Event
 from app.matches.events import Violated
-from app.matches.filter import EVERYTHING, NAMES, SOURCES, STATUSES, MatchFilter, check_player, read_choice
+from app.matches.filter import CONSENTS, EVERYTHING, NAMES, SOURCES, STATUSES, MatchFilter, check_known, read_choice
 from app.matches.overview import PageCursor, chosen_matches, reasons
 from app.matches.stored import StoredMatch, load
 from app.matches.timeline import TimelineStep, steps, views_after
@@ -51,7 +51,7 @@ def _list(
     now = datetime.now(UTC)
     with reading() as session:
         if choice is not None:
-            check_player(session, choice)
+            check_known(session, choice)
         lines, after = ([], None) if choice is None else chosen_matches(session, choice, before)
         return render_template(
             "admin/matches.html",
@@ -65,7 +65,9 @@ def _list(
             players=[PERSON, *(model.name for model in list_models(session))],
             reasons=reasons(session),
             statuses=STATUSES,
+            roles=list(dict.fromkeys(role for game in GAMES.values() for role in game.roles)),
             sources=SOURCES,
+            consents=CONSENTS,
         )
 
 
@@ -93,12 +95,12 @@ def match(match_id: str) -> str:
         raise NotFound("match", expected=Phrase("one that exists"), got=match_id)
     with reading() as session:
         record = load(session, match_id)
-        told = steps(session, record)
-        at = _read_event(request.args.get("at", ""), len(told))
+        timeline_steps = steps(session, record)
+        at = _read_event(request.args.get("at", ""), len(timeline_steps))
         first, second = views_after(record, at - 1)
         row = session.get_one(MatchRow, match_id)
         players = [_player(record, seat) for seat in (0, 1)]
-        logged = [step.logged.event for step in told]
+        logged = [step.logged.event for step in timeline_steps]
         return render_template(
             "admin/match.html",
             match=row,
@@ -108,9 +110,9 @@ def match(match_id: str) -> str:
             players=players,
             round=_round(session, row),
             datasets=datasets_of_match(session, match_id),
-            events=[_event(step) for step in told],
+            events=[_event(step) for step in timeline_steps],
             at=at,
-            current=told[at - 1],
+            current=timeline_steps[at - 1],
             seats=[_seat(seat, players[seat]["name"], view) for seat, view in enumerate((first, second))],
             offers=proposals_of(logged[:at], (first, second)),
         )
@@ -173,10 +175,6 @@ def _seat(seat: int, name: str, view: JSON) -> dict[str, Any]:
         "view": view,
         "items": items,
         "by_item": by_item,
-        "facts": {field: _plain(value) for field, value in known.items() if field not in by_item},
+        "facts": {field: value for field, value in known.items() if field not in by_item},
         "own": set(view["secret"]),
     }
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
