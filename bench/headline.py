@@ -20,15 +20,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.analysis.campaign_charts import AS_PLAYED, Point, figure
-from app.analysis.campaigns import COLUMNS, in_words
-from app.analysis.columns import number
+from app.analysis.campaign_charts import Point, figure
 from app.analysis.drawing import draw
+from app.analysis.wording import in_words, number
 from app.config import ROOT
+from app.games import metrics_of
+from app.games.metrics import AS_PLAYED, Use
 
 LEWIS = "Lewis et al. 2017, likelihood model against itself"  # Source: docs/papers.md
 _ANCHOR = {"score_mean": "5.4", "agreement_rate": "87.9 %", "agreed_score_mean": "6.2", "agreed_pareto_rate": "49.6 %"}
-_SHOWN = COLUMNS["negotiation"]
+_SHOWN = {each.name: each for each in metrics_of("negotiation").shown(Use.EVALUATION)}
 
 
 def main() -> None:

@@ -6,18 +6,15 @@ Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose figures of negotiatio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.analysis import columns
-from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.chart import Chart, Description, Spec
-from app.analysis.columns import MOVES, POINTS, SHARE, TIMES, TURNS, number
 from app.analysis.themes import Palette
+from app.analysis.wording import in_words, number
+from app.games import metrics_of
+from app.games.metrics import AS_PLAYED, MOVES, POINTS, SHARE, TIMES, TURNS, Metric, Panel, Use
 
 PANEL_WIDTH, PANEL_HEIGHT = 300, 190  # pixels; a page may take another width
 _DODGE = 90  # lines of a panel stand apart by this part of all iterations, so that no whisker hides another
 _UNITS = {POINTS: "Points", SHARE: "Share of games", MOVES: "Accepted moves", TURNS: "Turns", TIMES: "Times"}
-
-
-AS_PLAYED = "as played"  # what the first evaluation is called beside others
 
 
 class Point(NamedTuple):
@@ -37,66 +34,46 @@ class Point(NamedTuple):
         return (self.further.get(label, {}) if label else self.figures).get(name) or {}
 
 
-class _Panel(NamedTuple):
-    title: str
+class DrawnPanel(NamedTuple):
+    """A panel with its lines: by column, or LABEL/COLUMN of a further evaluation, what the legend calls them."""
+
+    panel: Panel
     unit: str
-    lines: Mapping[str, str]  # by column, what the legend calls it
-    compared: bool = False  # whether its one line has others beside it, one for each further evaluation
-    alone: bool = True  # whether it is there without these
+    lines: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        return self.panel.title
 
 
-_PANELS: Mapping[str, Sequence[_Panel]] = {
-    "negotiation": (
-        _Panel("Mean score", POINTS, {"score_mean": "mean score"}, compared=True),
-        _Panel("Agreement", SHARE, {"agreement_rate": "agreement"}, compared=True),
-        _Panel("Pareto-optimal deals", SHARE, {"agreed_pareto_rate": "of agreed games", "pareto_rate": "of all games"}),
-        _Panel("Length of matches", MOVES, {"messages_mean": "length"}),
-        _Panel("Mean score ÷ the base's", TIMES, {"score_ratio": AS_PLAYED}, compared=True),
-        _Panel("Deals never said in the talk", SHARE, {"unspoken_rate": AS_PLAYED}, compared=True),
-    ),
-    "taboo": (
-        _Panel(
-            "How games ended",
-            SHARE,
-            {
-                "attacker_wins_rate": "attacker wins",
-                "defender_wins_rate": "defender wins",
-                "tied_rate": "tied",
-                "rules_broken_rate": "rules broken",
-            },
-        ),
-        _Panel("Turns of the attacker", TURNS, {"turns_mean": "turns"}),
-        _Panel("Mean scores", POINTS, {"attacker_score_mean": "attacker", "defender_score_mean": "defender"}),
-        _Panel("Games won as attacker", SHARE, {"attacker_wins_rate": AS_PLAYED}, compared=True, alone=False),
-        _Panel("Games won as defender", SHARE, {"defender_wins_rate": AS_PLAYED}, compared=True, alone=False),
-    ),
-}
-
-
-def _panels(game: str, points: Sequence[Point]) -> Sequence[_Panel]:
+def _panels(game: str, points: Sequence[Point]) -> Sequence[DrawnPanel]:
     """The panels of a game; where models were evaluated in further ways, these have lines beside the first one."""
     labels = list(dict.fromkeys(label for each in points for label in each.further))
-    wanted = [each for each in _PANELS[game] if labels or each.alone]
-    panels = [each._replace(lines=_with_further(each, labels)) for each in wanted]
+    panels = [_with_further(each, labels) for each in panels_of(game) if labels or each.panel.alone]
     return [each for each in panels if any(point.figure(column) for column in each.lines for point in points)]
 
 
-def _with_further(panel: _Panel, labels: Sequence[str]) -> Mapping[str, str]:
-    if not labels or not panel.compared:
-        return panel.lines
-    [column] = panel.lines
-    return {column: AS_PLAYED, **{f"{label}/{column}": label for label in labels}}
+def panels_of(game: str) -> list[DrawnPanel]:
+    """All panels that a game's metrics name, in reading order; those that are not there alone come last."""
+    found: dict[Panel, DrawnPanel] = {}
+    for metric in metrics_of(game).ranked:
+        for panel, label in metric.lines:
+            before = found.get(panel, DrawnPanel(panel, metric.unit, {}))
+            found[panel] = before._replace(lines={**before.lines, metric.name: label})
+    return sorted(found.values(), key=lambda each: not each.panel.alone)
+
+
+def _with_further(drawn: DrawnPanel, labels: Sequence[str]) -> DrawnPanel:
+    if not labels or not drawn.panel.compared:
+        return drawn
+    [column] = drawn.lines
+    return drawn._replace(lines={column: AS_PLAYED, **{f"{label}/{column}": label for label in labels}})
 
 
 def references(game: str, lam: float | None) -> Sequence[tuple[float, str]]:
-    """Scores to compare a player's mean with: of two who split at random, and of two who find the best joint deal.
-
-    They are means over the published contexts; with λ = 1 both players score what both get together.
-    """
-    if game != "negotiation" or lam not in (0, 1):
-        return ()
-    scale = 1 + lam
-    return (5.0 * scale, "random complementary split"), (7.5 * scale, "best joint score")
+    """Values to compare the headline of a game with; none where the game or its λ has none."""
+    found = metrics_of(game).headline.references
+    return () if found is None else found(lam)
 
 
 def figure(
@@ -108,11 +85,13 @@ def figure(
 
     def draw(colours: Palette) -> Spec:
         panels = [_panel(each, colours, iterations, points) for each in _panels(game, points)]
-        panels[0]["layer"] = [*_reference_lines(references(game, lam), colours, points), *panels[0]["layer"]]
+        if panels:
+            panels[0]["layer"] = [*_reference_lines(references(game, lam), colours, points, score), *panels[0]["layer"]]
         own = {"color": "independent", "shape": "independent"}
         return {"columns": 2, "spacing": 36, "resolve": {"scale": own}, "concat": panels}
 
-    shown = COLUMNS[game]
+    shown = {each.name: each for each in metrics_of(game).shown(Use.EVALUATION)}
+    score = metrics_of(game).headline.name
     rows = [
         (
             str(each.iteration),
@@ -123,7 +102,7 @@ def figure(
         for each in points
         for label, figures in (("", each.figures), *each.further.items())
     ]
-    header = ("Iteration", "Model", "Evaluated", *(column.title for column in shown.values()))
+    header = ("Iteration", "Model", "Evaluated", *(metric.title for metric in shown.values()))
     title = f"Models of {called} by iteration, with 95 % intervals"
     sentence = " ".join([_sentence(called, game, points), *_reference_words(references(game, lam))])
     data = [
@@ -138,21 +117,23 @@ def figure(
 def _sentence(called: str, game: str, points: Sequence[Point]) -> str:
     """The first panel's lines in words: from the base to the latest model."""
     first, last = points[0], points[-1]
-    unit, lines = _PANELS[game][0].unit, _PANELS[game][0].lines
     told = []
-    for column in lines:
-        title = columns.GAMES[game][column].title
-        begun, come = (number((each.figures.get(column) or {}).get("value"), unit) for each in (first, last))
-        told.append(f"{title} {come}" if first is last else f"{title} {begun} at first, {come} now")
+    for name, metric in _of_first_panel(game).items():
+        begun, come = (number(each.figure(name).get("value"), metric.unit) for each in (first, last))
+        told.append(f"{metric.title} {come}" if first is last else f"{metric.title} {begun} at first, {come} now")
     after = len(points) - 1
     so_far = f"{after} iteration{'s'[: after > 1]} after the base" if after else "the base alone"
     return f"{called[0].upper()}{called[1:]}, {so_far}: {'; '.join(told)}."
 
 
+def _of_first_panel(game: str) -> dict[str, Metric]:
+    return {name: metrics_of(game).everything[name] for panel in panels_of(game)[:1] for name in panel.lines}
+
+
 # ---- Panels ----------------------------------------------------------------------
 
 
-def _panel(panel: _Panel, colours: Palette, iterations: int, points: Sequence[Point]) -> Spec:
+def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequence[Point]) -> Spec:
     labels = list(panel.lines.values())
     legend = {"orient": "bottom", "direction": "horizontal", "columns": 2, "title": None, "symbolSize": 70}
     line: Spec = {"field": "line", "type": "nominal", "legend": legend if len(labels) > 1 else None}
@@ -182,7 +163,7 @@ def _panel(panel: _Panel, colours: Palette, iterations: int, points: Sequence[Po
     }
 
 
-def _axes(panel: _Panel, iterations: int) -> tuple[Spec, Spec]:
+def _axes(panel: DrawnPanel, iterations: int) -> tuple[Spec, Spec]:
     """Iterations, as many as there will be, and what is measured, from 0."""
     x: Spec = {
         "field": "at",
@@ -191,13 +172,18 @@ def _axes(panel: _Panel, iterations: int) -> tuple[Spec, Spec]:
         "scale": {"domain": [0, max(1, iterations)], "nice": False, "zero": False, "padding": 12},
         "axis": {"format": "d", "tickMinStep": 1, "tickCount": min(10, max(1, iterations))},
     }
-    y: Spec = {"field": "value", "type": "quantitative", "title": _UNITS[panel.unit], "scale": {"zero": True}}
+    y: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "title": _UNITS.get(panel.unit, panel.unit),
+        "scale": {"zero": True},
+    }
     if panel.unit == SHARE:
         y |= {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
     return x, y
 
 
-def _hover(panel: _Panel) -> Sequence[Spec]:
+def _hover(panel: DrawnPanel) -> Sequence[Spec]:
     form = ".1%" if panel.unit == SHARE else ".2f"
     numbers = [("value", "Value"), ("low", "95 % from"), ("high", "95 % to")]
     return [
@@ -208,7 +194,7 @@ def _hover(panel: _Panel) -> Sequence[Spec]:
     ]
 
 
-def _values(panel: _Panel, iterations: int, points: Sequence[Point]) -> Sequence[Spec]:
+def _values(panel: DrawnPanel, iterations: int, points: Sequence[Point]) -> Sequence[Spec]:
     middle = (len(panel.lines) - 1) / 2
     return [
         {
@@ -229,9 +215,11 @@ def _line_colours(colours: Palette, lines: int) -> Sequence[str]:
     return colours.players[:lines] if lines > 1 else [colours.second]
 
 
-def _reference_lines(found: Sequence[tuple[float, str]], colours: Palette, points: Sequence[Point]) -> Sequence[Spec]:
+def _reference_lines(
+    found: Sequence[tuple[float, str]], colours: Palette, points: Sequence[Point], column: str
+) -> Sequence[Spec]:
     """Dashed lines of the first panel, each with its words on the side that the latest models are not on."""
-    latest = (points[-1].figures.get("score_mean") or {}).get("value") or 0.0
+    latest = (points[-1].figures.get(column) or {}).get("value") or 0.0
     layers: list[Spec] = []
     for score, text in found:
         y = {"field": "score", "type": "quantitative"}

@@ -1,24 +1,29 @@
 """Matches in cells, and what can be said of the sums of many resamples at once. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from app.analysis.bootstrap import Floats, Integers, Statistic
 from app.games.match_table import Booleans, MatchTable
+from app.games.metrics import ABOVE, FIRST, MEDIAN, PART, SECOND, Condition, Metric, Value
+from app.rounds.above_average import above as strictly_above
+
+_IN_SEAT = {FIRST: np.array([True, False]), SECOND: np.array([False, True])}
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What the matches of each of k cells have in common."""
+    """Cells of matches that are alike in all that no sum is made of: k of them.
 
-    utility: Floats  # (k, 2) by seat
-    player: Integers  # (k, 2) by seat
-    winner: Integers  # (k,)
-    reason: Integers  # (k,)
-    agreed: Booleans  # (k,)
-    pareto: Booleans  # (k,)
+    `matches` has one match of each cell, `values` what metrics make of it: truths (k,), and numbers or truths by seat
+    (k, 2); `among` which matches conditions hold for: (k,).
+    """
+
+    matches: MatchTable
+    values: Mapping[Value, Floats | Booleans]
+    among: Mapping[Condition, Booleans]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,89 +35,132 @@ class Sums:
 
     cells: Cells
     matches: Floats  # (r, k)
-    total: Mapping[str, Floats]  # (r, k) by measure
-    counted: Mapping[str, Floats]  # (r, k) by measure
+    total: Mapping[Value, Floats]  # (r, k) by measure
+    counted: Mapping[Value, Floats]  # (r, k) by measure
+    lam: float
+    _chosen: dict[tuple[int, str, Condition | None], tuple[Booleans, Floats, Booleans]] = field(default_factory=dict)
 
-    def share(self, flag: Booleans, weight: Floats | Booleans | int = 1) -> Statistic:
-        """Of the matches, each counted `weight` times, the share in cells with the flag.
+    def of(self, metric: Metric, seats: Booleans) -> Statistic:
+        """A metric of those seats; `seats` (1, k, 2). Metrics of matches count a match once for each of its seats."""
+        chosen, weight = self._choose(metric, seats)
+        if metric.value is None:
+            whole = (self.matches[:, :, None] * seats).sum((1, 2))
+            number = self._counted(_any(seats))
+            # Two transcripts of a match tell as much as one.
+            return Statistic(ratio((self.matches[:, :, None] * chosen).sum((1, 2)), whole), number, number)
+        if metric.value in self.total:
+            found = self._mean(metric.value, weight)
+        elif metric.aggregate == MEDIAN:
+            found = self._seat_median(self.cells.values[metric.value], chosen)
+        elif metric.by_seat:
+            found = self._seat_mean(self.cells.values[metric.value], chosen)
+        else:
+            weighed = self.matches * weight
+            found = Statistic(ratio(weighed @ self.cells.values[metric.value], weighed.sum(1)), self._counted(weight))
+        return found._replace(effective=self._effective(metric, weight)) if metric.aggregate == PART else found
 
-        `effective` is Kish's size of a weighted sample. Source: Kish 1965, Survey Sampling, section 11.7.
-        """
-        weighed = self.matches * weight
-        effective = ratio(weighed.sum(1) ** 2, (weighed * weight).sum(1))
-        return Statistic(ratio(weighed @ flag, weighed.sum(1)), self._counted(weight), effective)
+    def share(self, flag: Booleans) -> Statistic:
+        """The share of the matches that are in cells with the flag."""
+        number = self.matches.sum(1)
+        return Statistic(ratio(self.matches @ flag, number), number, number)
 
-    def mean(self, measure: str, weight: Floats | int = 1) -> Statistic:
+    def _choose(self, metric: Metric, seats: Booleans) -> tuple[Booleans, Floats]:
+        """The seats of which a metric is taken, (r or 1, k, 2), and how many of a match they are, (r or 1, k)."""
+        key = id(seats), metric.seats, metric.among
+        if key not in self._chosen:
+            chosen = seats
+            if metric.seats in _IN_SEAT:
+                chosen = seats & _IN_SEAT[metric.seats]
+            elif metric.seats == ABOVE:
+                chosen = seats & self._above()
+            if metric.among is not None:
+                chosen = chosen & self.cells.among[metric.among][:, None]
+            # The seats are kept, too, so that no other array takes their id.
+            self._chosen[key] = chosen, chosen.sum(2).astype(np.float64), seats
+        return self._chosen[key][:2]
+
+    def _above(self) -> Booleans:
+        """Which transcripts are above the mean score of all of the same resample: (r, k, 2)."""
+        matches = self.cells.matches
+        every = np.ones((1, len(matches), 2), bool)
+        bounds = self._seat_mean(matches.utility, every).values
+        return strictly_above(matches.utility, matches.agreed, bounds, self.lam)
+
+    def _mean(self, measure: Value, weight: Floats) -> Statistic:
         """The mean of a measure over the matches that have it, each counted `weight` times."""
         counted = self.counted[measure]
         values = ratio((self.total[measure] * weight).sum(1), (counted * weight).sum(1))
-        return Statistic(values, (counted * (np.asarray(weight) > 0)).sum(1))
+        return Statistic(values, (counted * (weight > 0)).sum(1))
 
-    def rate(self, measure: str) -> Statistic:
-        """The share of the matches that have a measure of 1, of those that have it at all."""
-        found = self.mean(measure)
-        return found._replace(effective=found.matches)
-
-    def score_mean(self, seats: Booleans) -> Statistic:
-        """The mean utility over those seats; `seats` (r, k, 2), or (1, k, 2) for the same in all resamples."""
+    def _seat_mean(self, values: Floats | Booleans, seats: Booleans) -> Statistic:
+        """The mean over those seats; `values` (k, 2), `seats` (r, k, 2), or (1, k, 2) for the same in all resamples."""
         weight = self.matches[:, :, None] * seats
-        values = ratio((weight * self.cells.utility).sum((1, 2)), weight.sum((1, 2)))
-        return Statistic(values, self._counted(seats.any(2)))
+        return Statistic(ratio((weight * values).sum((1, 2)), weight.sum((1, 2))), self._counted(_any(seats)))
 
-    def score_median(self, seats: Booleans) -> Statistic:
-        """The median utility over those seats."""
-        order = self.cells.utility.ravel().argsort()
-        values = self.cells.utility.ravel()[order]
+    def _seat_median(self, values: Floats | Booleans, seats: Booleans) -> Statistic:
+        """The median over those seats, likewise."""
+        order = values.ravel().argsort()
         weight = self.matches[:, :, None] * seats
-        return Statistic(_median(values, weight.reshape(len(weight), -1)[:, order]), self._counted(seats.any(2)))
+        medians = _median(values.ravel()[order], weight.reshape(len(weight), -1)[:, order])
+        return Statistic(medians, self._counted(_any(seats)))
 
-    def _counted(self, weight: Floats | Booleans | np.bool_ | int) -> Floats:
+    def _effective(self, metric: Metric, weight: Floats) -> Floats:
+        """How many matches of equal weight would tell as much: (r,).
+
+        Source: Kish 1965, Survey Sampling, section 11.7.
+        """
+        measured = self.counted.get(metric.value, self.matches) if metric.value else self.matches
+        weighed = measured * weight
+        return ratio(weighed.sum(1) ** 2, (weighed * weight).sum(1))
+
+    def _counted(self, weight: Floats | Booleans) -> Floats:
         """How many matches have a weight: (r,)."""
-        counted: Floats = (self.matches * (np.asarray(weight) > 0)).sum(1)
+        counted: Floats = (self.matches * (weight > 0)).sum(1)
         return counted
 
 
-def gather(matches: MatchTable, measures: Sequence[str]) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:
+def gather(
+    matches: MatchTable, metrics: Sequence[Metric], lam: float
+) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:
     """The cell of each match (n,), the columns to sum (c, n), and how to read such sums (r, k, c).
 
-    `measures` are the columns of `MatchTable` of which means are wanted.
+    A metric that yields a number for each match is summed; truths and what seats have make the cells.
     """
-    kept = [
-        _codes(matches.utility[:, 0]),
-        _codes(matches.utility[:, 1]),
-        matches.player[:, 0],
-        matches.player[:, 1],
+    values = {each.value: each.value(matches) for each in metrics if each.value is not None}
+    measures = {value: found for value, found in values.items() if found.ndim == 1 and found.dtype != np.bool_}
+    told = {value: found for value, found in values.items() if value not in measures}
+    among = {each.among: each.among(matches) for each in metrics if each.among is not None}
+    alike = [
+        matches.utility,
+        matches.player,
         matches.reason,
-        matches.winner + 1,
-        matches.agreed.astype(np.int64),
-        matches.pareto.astype(np.int64),
+        matches.winner,
+        *told.values(),
+        *among.values(),
     ]
     number = np.zeros(len(matches), np.int64)
-    for codes in kept:  # numbered anew each time, so that the product stays small
-        number = _codes(number * (codes.max() + 1) + codes)
+    for column in (column for each in alike for column in each.reshape(len(matches), -1).T):
+        codes = _codes(column)
+        number = _codes(number * (codes.max() + 1) + codes)  # numbered anew each time, so that the product stays small
     _, first = np.unique(number, return_index=True)
     cells = Cells(
-        matches.utility[first],
-        matches.player[first],
-        matches.winner[first],
-        matches.reason[first],
-        matches.agreed[first],
-        matches.pareto[first],
+        matches.take(first),
+        {value: found[first] for value, found in told.items()},
+        {condition: found[first] for condition, found in among.items()},
     )
     stack = [np.ones(len(matches))]
-    places: dict[str, tuple[int, int]] = {}
-    for name in measures:
-        values: Floats = getattr(matches, name)
-        missing = np.isnan(values)
-        stack.append(np.where(missing, 0, values))
-        places[name] = (len(stack) - 1, len(stack) if missing.any() else 0)
+    places: dict[Value, tuple[int, int]] = {}
+    for value, found in measures.items():
+        missing = np.isnan(found)
+        stack.append(np.where(missing, 0, found))
+        places[value] = (len(stack) - 1, len(stack) if missing.any() else 0)
         if missing.any():
             stack.append((~missing).astype(np.float64))
 
     def read(sums: Floats) -> Sums:
-        total = {name: sums[:, :, total] for name, (total, _) in places.items()}
-        counted = {name: sums[:, :, counted] for name, (_, counted) in places.items()}
-        return Sums(cells, sums[:, :, 0], total, counted)
+        total = {value: sums[:, :, total] for value, (total, _) in places.items()}
+        counted = {value: sums[:, :, counted] for value, (_, counted) in places.items()}
+        return Sums(cells, sums[:, :, 0], total, counted, lam)
 
     return number, np.array(stack), read
 
@@ -123,11 +171,17 @@ def ratio(over: Floats, under: Floats) -> Floats:
     return found
 
 
-def _codes(values: Floats | Integers) -> Integers:
+def _any(seats: Booleans) -> Booleans:
+    """Which matches have one of those seats."""
+    found: Booleans = seats[..., 0] | seats[..., 1]
+    return found
+
+
+def _codes(values: Floats | Integers | Booleans) -> Integers:
     return np.unique(values, return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
-def _median(values: Floats, weights: Floats) -> Floats:
+def _median(values: Floats | Booleans, weights: Floats) -> Floats:
     """The median of `values` (v,), ascending, each counted as often as a row of `weights` (r, v) says: (r,)."""
     reached = weights.cumsum(1)
     total = reached[:, -1:]

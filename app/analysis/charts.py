@@ -1,67 +1,73 @@
-"""The charts of a round: scores, what one model has over the other, lengths, first proposals, outcomes."""
+"""The charts of a round, or of other matches: scores, what one model has over the other, lengths, outcomes."""
 
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import HEIGHT, ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers
-from app.analysis.columns import POINTS, SHARE, beside, interval, number, signed, signed_beside
 from app.analysis.histogram import histogram
+from app.analysis.matches import MatchAnalysis
 from app.analysis.paired import SEEDS, PairedDifference
-from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
-from app.games.taboo.outcomes import ATTACKER_WINS, DEFENDER_WINS, RULES_BROKEN
+from app.analysis.wording import beside, interval, number, signed, signed_beside
+from app.games.metrics import (
+    ABORTED,
+    BAD,
+    FIRST_WINS,
+    GOOD,
+    MODEL_SCORE,
+    POINTS,
+    SECOND_WINS,
+    SHARE,
+    WARN,
+    Histogram,
+    Metric,
+)
 
 
-def charts_of(analysis: RoundAnalysis) -> list[Chart]:
-    """All charts of a round that have something to show."""
-    scored = [score_histogram(analysis)] if analysis.game == "negotiation" else []
+def charts_of(analysis: MatchAnalysis) -> list[Chart]:
+    """All charts of a round, or of other matches, that have something to show: what seats got comes first."""
+    if not analysis.matches:
+        return []
+    counted = [each for each in analysis.defined.of_matches if each.histogram]
+    of_seats = [count_histogram(analysis, each) for each in counted if each.by_seat]
+    of_matches = [
+        count_histogram(analysis, each)
+        for each in counted
+        if not each.by_seat and each.histogram and analysis.distributions.get(each.histogram.name)
+    ]
     versus = (
         [] if analysis.paired is None or not analysis.paired.pairs else [paired_differences(analysis, analysis.paired)]
     )
-    charts = [*scored, outcomes(analysis), *versus, length_histogram(analysis), words_histogram(analysis)]
-    proposed = [first_proposals(analysis)] if analysis.distributions.get("first_proposal") else []
-    return [*charts, *proposed] if analysis.matches else []
+    return [*of_seats, outcomes(analysis), *versus, *of_matches]
 
 
 # ---- Histograms -----------------------------------------------------------------
 
 
-def score_histogram(analysis: RoundAnalysis) -> Chart:
-    """How often seats scored what."""
+def count_histogram(analysis: MatchAnalysis, metric: Metric) -> Chart:
+    """How often each value of a metric occurred, by model where it is of seats and several models sat in them.
+
+    Raises ValueError for a metric that is not counted.
+    """
+    if metric.histogram is None:
+        raise ValueError(f"expected a metric with a histogram, got {metric.name}")
+    if not metric.by_seat:
+        return _histogram(analysis, metric.histogram, "Matches", "matches", _mean(analysis, metric))
     if len(analysis.metrics.parts) < 2:
-        mean = _mean("Mean score", analysis, "score_mean", POINTS)
-        return _histogram(analysis, "score", "Scores of both seats", "Score (points)", "Seats", "scores", mean)
+        whole = metric.histogram._replace(title=f"{metric.histogram.title} of both seats", mean="Mean score")
+        return _histogram(analysis, whole, "Seats", "scores", _mean(analysis, metric))
+    own = metric.own[0] if metric.own else ""
     means = " ".join(
-        f"{part.player}: mean {number(part.columns['score_mean'].value, POINTS)}"
-        f" ({beside(part.columns['score_mean'], POINTS)})."
+        f"{part.player}: mean {number(figure.value, metric.unit)} ({beside(figure, metric.unit)})."
         for part in analysis.metrics.parts
+        if (figure := part.columns.get(own)) is not None
     )
-    return _histogram(analysis, "score", "Scores by model", "Score (points)", "Matches", "scores", means)
+    by_model = metric.histogram._replace(title=f"{metric.histogram.title} by model")
+    return _histogram(analysis, by_model, "Matches", "scores", means)
 
 
-def length_histogram(analysis: RoundAnalysis) -> Chart:
-    """How many accepted moves matches had."""
-    mean = _mean("Mean length", analysis, "messages_mean", "moves")
-    title = "Length of matches in moves"
-    return _histogram(analysis, "messages", title, "Length (accepted moves of both seats)", "Matches", "matches", mean)
-
-
-def words_histogram(analysis: RoundAnalysis) -> Chart:
-    """How many words the moves of a match had together."""
-    mean = _mean("Mean length", analysis, "words_mean", "words")
-    title = "Length of matches in words"
-    return _histogram(analysis, "words", title, "Length (words of both seats)", "Matches", "matches", mean)
-
-
-def first_proposals(analysis: RoundAnalysis) -> Chart:
-    """When matches came to their first proposal."""
-    mean = _mean("Mean", analysis, "first_proposal_mean", "moves")
-    title = "First proposals"
-    return _histogram(analysis, "first_proposal", title, "Accepted moves before it", "Matches", "matches", mean)
-
-
-def paired_differences(analysis: RoundAnalysis, versus: PairedDifference) -> Chart:
+def paired_differences(analysis: MatchAnalysis, versus: PairedDifference) -> Chart:
     """How often one model was how far ahead of the other."""
     bins = analysis.distributions["paired_difference"]
-    mean = versus.columns["score_mean"]
+    mean = versus.columns[MODEL_SCORE.name]
     counted = "seeds" if versus.pairing == SEEDS else "matches"
     x, unit = f"{versus.first} minus {versus.second}", "points a match"
     even = "neither"
@@ -131,44 +137,45 @@ def paired_differences(analysis: RoundAnalysis, versus: PairedDifference) -> Cha
 
     first, second, level = versus.ahead()
     sentence = (
-        f"Differences of {_called(analysis)}, {versus.first} minus {versus.second}, of {versus.pairs} {counted}: mean"
+        f"Differences of {analysis.called}, {versus.first} minus {versus.second}, of {versus.pairs} {counted}: mean"
         f" {signed(mean.value, POINTS)} points a match ({signed_beside(mean, POINTS)}), the thick line."
         f" {versus.first} is ahead in {first}, {versus.second} in {second}, {level} are even."
     )
     rows = [(signed((each.low + each.high) / 2, POINTS), each.player or even, str(each.number)) for each in bins]
     title = "Paired difference of each seed" if versus.pairing == SEEDS else "Difference in each match"
     described = Description(sentence, (f"{x} ({unit})", "Ahead", counted.capitalize()), rows)
-    return Chart(f"difference-{analysis.round_id}", title, described, draw, [each._asdict() for each in bins])
+    return Chart(f"difference-{analysis.key}", title, described, draw, [each._asdict() for each in bins])
 
 
-def _histogram(analysis: RoundAnalysis, name: str, title: str, x: str, y: str, counted: str, mean: str) -> Chart:
-    bins = analysis.distributions.get(name, ())
+def _histogram(analysis: MatchAnalysis, of: Histogram, y: str, counted: str, mean: str) -> Chart:
+    bins = analysis.distributions.get(of.name, ())
     total = sum(each.number for each in bins)
-    sentence = f"{title} of {_called(analysis)}: {total} {counted}." + (f" {mean}" if bins else "")
+    sentence = f"{of.title} of {analysis.called}: {total} {counted}." + (f" {mean}" if bins else "")
     groups = [name for name in analysis.players if any(each.player == name for each in bins)]
-    chart = f"{name}-{analysis.round_id}".replace("_", "-")
-    return histogram(chart, title, x, y, bins, sentence, groups, "Model", whole=_whole_points(analysis, name))
+    chart = f"{of.name}-{analysis.key}".replace("_", "-")
+    return histogram(chart, of.title, of.x, y, bins, sentence, groups, "Model", whole=_whole_points(analysis, of.name))
 
 
-def _whole_points(analysis: RoundAnalysis, name: str) -> bool:
+def _whole_points(analysis: MatchAnalysis, name: str) -> bool:
     return name != "score" or analysis.lam is None or float(analysis.lam).is_integer()
 
 
 # ---- Outcomes -------------------------------------------------------------------
 
 
-def outcomes(analysis: RoundAnalysis) -> Chart:
+def outcomes(analysis: MatchAnalysis) -> Chart:
     """How often matches ended in which way."""
     found = analysis.metrics.outcomes
     values = [{"reason": each.reason, "number": each.matches, **ends(each.share)} for each in found]
 
     def draw(colours: Palette) -> Spec:
-        special = {
-            "deal": colours.good,
-            ATTACKER_WINS: colours.first,
-            DEFENDER_WINS: colours.second,
-            RULES_BROKEN: colours.bad,
-            "aborted": colours.warn,
+        tones = {ABORTED: WARN, **analysis.defined.tones}
+        shades = {
+            GOOD: colours.good,
+            BAD: colours.bad,
+            FIRST_WINS: colours.first,
+            SECOND_WINS: colours.second,
+            WARN: colours.warn,
         }
         colour = {
             "field": "reason",
@@ -176,7 +183,7 @@ def outcomes(analysis: RoundAnalysis) -> Chart:
             "legend": None,
             "scale": {
                 "domain": [each.reason for each in found],
-                "range": [special.get(each.reason, colours.strong) for each in found],
+                "range": [shades.get(tones.get(each.reason, ""), colours.strong) for each in found],
             },
         }
         places: Spec = {"field": "reason", "type": "nominal", "sort": None, "title": None}
@@ -202,21 +209,18 @@ def outcomes(analysis: RoundAnalysis) -> Chart:
     ]
     data = [{"reason": each.reason, "matches": each.matches, **each.share._asdict()} for each in found]
     description = Description(
-        f"How {analysis.matches} matches of {_called(analysis)} ended: {listed}.",
+        f"How {analysis.matches} matches of {analysis.called} ended: {listed}.",
         ("Outcome", "Matches", "Share", "95 % interval"),
         rows,
     )
-    return Chart(f"outcomes-{analysis.round_id}", "Outcomes, with 95 % intervals", description, draw, data)
+    return Chart(f"outcomes-{analysis.key}", "Outcomes, with 95 % intervals", description, draw, data)
 
 
 # ---- Words ----------------------------------------------------------------------
 
 
-def _mean(words: str, analysis: RoundAnalysis, column: str, unit: str) -> str:
-    figure = analysis.metrics.columns.get(column, Figure(None))
-    more = beside(figure, unit)
-    return f"{words} {number(figure.value, unit)} {unit}{f' ({more})' if more else ''}."
-
-
-def _called(analysis: RoundAnalysis) -> str:
-    return f"round {analysis.round_id} ({analysis.name})"
+def _mean(analysis: MatchAnalysis, metric: Metric) -> str:
+    figure = analysis.metrics.columns.get(metric.name, Figure(None))
+    more = beside(figure, metric.unit)
+    words = metric.histogram.mean if metric.histogram else "Mean"
+    return f"{words} {number(figure.value, metric.unit)} {metric.unit}{f' ({more})' if more else ''}."

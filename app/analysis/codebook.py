@@ -6,15 +6,19 @@ from app.analysis.tables import analysis_columns, campaign_columns
 from app.csv_tables import Column, to_csv
 from app.matches.export import TABLES
 
-# What `flask export`, `flask analyze --csv` and `flask campaign show --csv` write.
-ALL_COLUMNS: Mapping[str, Sequence[Column]] = {
-    **{name: table.columns for name, table in TABLES.items()},
-    "analysis": analysis_columns(),
-    "campaign": campaign_columns(),
-}
 
+def all_columns() -> Mapping[str, Sequence[Column]]:
+    """The columns that `flask export`, `flask analyze --csv` and `flask campaign show --csv` write, by table."""
+    return {
+        **{name: table.columns for name, table in TABLES.items()},
+        ANALYSIS: analysis_columns(),
+        CAMPAIGN: campaign_columns(),
+    }
+
+
+ANALYSIS, CAMPAIGN = "analysis", "campaign"
 CODEBOOK = (
-    Column("table", "text", "The table.", " | ".join(ALL_COLUMNS), lambda row: row[0]),
+    Column("table", "text", "The table.", " | ".join((*TABLES, ANALYSIS, CAMPAIGN)), lambda row: row[0]),
     Column("column", "text", "The column of that table.", "a name", lambda row: row[1].name),
     Column("type", "text", "The type of its values.", "text | json | integer | number | boolean | time",
            lambda row: row[1].type),
@@ -25,5 +29,5 @@ CODEBOOK = (
 
 def codebook(*, guard: bool = False, bom: bool = False) -> Iterator[bytes]:
     """The codebook as CSV: a row a column of every table."""
-    rows = ((name, column) for name, columns in ALL_COLUMNS.items() for column in columns)
+    rows = ((name, column) for name, columns in all_columns().items() for column in columns)
     return to_csv(CODEBOOK, rows, guard=guard, bom=bom)

@@ -4,32 +4,32 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers
-from app.analysis.columns import MODEL, POINTS, SHARE, beside, number, signed, signed_beside
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
+from app.analysis.wording import beside, number, signed, signed_beside
 from app.errors import Invalid, Verbatim
+from app.games import metrics_of
+from app.games.metrics import MODEL_SCORE, POINTS, SHARE
 
 _TITLE = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
 
 
 def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Chart:
-    """One column of several rounds of a game; the mean score, or how often attackers win, if none is named.
+    """One column of several rounds of a game; the one that says most, if none is named.
 
     Raises Invalid for rounds of several games, for no rounds, and for a column that there is not.
     """
     games = {each.game for each in analyses}
     if len(games) != 1:
         raise Invalid("rounds", expected="some of one game", got=Verbatim(" and ".join(sorted(games)) or "none"))
-    game = games.pop()
-    name = column or ("score_mean" if game == "negotiation" else "attacker_wins_rate")
-    if name not in columns.GAMES[game]:
-        raise Invalid("column", expected=f"one of {', '.join(columns.GAMES[game])}", got=name)
-    title, unit = columns.GAMES[game][name].title, columns.GAMES[game][name].unit
-    heading = f"{title[0].upper()}{title[1:]}"
+    defined = metrics_of(games.pop())
+    metric = defined.columns.get(column or defined.headline.name)
+    if metric is None:
+        raise Invalid("column", expected=f"one of {', '.join(defined.columns)}", got=column)
+    name, title, heading, unit = metric.name, metric.title, metric.heading, metric.unit
     figures = [each.metrics.columns.get(name, Figure(None)) for each in analyses]
     labels = [f"{each.round_id}: {each.name}" for each in analyses]
     values = [{"round": label, **ends(figure)} for label, figure in zip(labels, figures, strict=True)]
@@ -52,12 +52,11 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
 
 
 def compare_models(analyses: Sequence[RoundAnalysis]) -> Chart | None:
-    """Each model of each round by its score, or by how often it won; None where no round has two models."""
+    """Each model of each round by what says most of one; None where no round has two models."""
     if all(each.paired is None for each in analyses):
         return None
-    game = analyses[0].game
-    name = "score_mean" if game == "negotiation" else "win_rate"
-    title, unit = MODEL[name].title, MODEL[name].unit
+    metric = analyses[0].defined.model_headline
+    name, title, unit = metric.name, metric.title, metric.unit
     found = [(each, who, figure) for each in analyses for who, figure in _models(each, name)]
     models = list(dict.fromkeys(who for _, who, _ in found))
     values = [{"who": f"{each.round_id}: {who}", "model": who, **ends(figure)} for each, who, figure in found]
@@ -72,7 +71,7 @@ def compare_models(analyses: Sequence[RoundAnalysis]) -> Chart | None:
         return _points(values, "who", title, unit, colour, colours)
 
     listed = "; ".join(f"round {each.round_id}: {who} {number(figure.value, unit)}" for each, who, figure in found)
-    heading = f"{title[0].upper()}{title[1:]} of each model"
+    heading = f"{metric.heading} of each model"
     rows = [(str(each.round_id), who, number(figure.value, unit), beside(figure, unit)) for each, who, figure in found]
     data = [{"round_id": each.round_id, "model": who, **figure._asdict()} for each, who, figure in found]
     described = Description(f"{heading}. {listed}.", ("Round", "Model", heading, "95 % interval"), rows)
@@ -90,7 +89,7 @@ def _models(analysis: RoundAnalysis, name: str) -> list[tuple[str, Figure]]:
 
 def compare_differences(analyses: Sequence[RoundAnalysis]) -> Chart | None:
     """What one model has over the other in each round of two models; None where there is none."""
-    found = [(each, each.paired.columns["score_mean"]) for each in analyses if each.paired is not None]
+    found = [(each, each.paired.columns[MODEL_SCORE.name]) for each in analyses if each.paired is not None]
     if not found:
         return None
     labels = [f"{each.round_id}: {each.paired.first} minus {each.paired.second}" for each, _ in found if each.paired]

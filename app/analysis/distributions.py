@@ -9,6 +9,7 @@ import numpy as np
 from app.analysis.bootstrap import Floats
 from app.analysis.paired import SEEDS, PairedDifference
 from app.games.match_table import MatchTable
+from app.games.metrics import GameMetrics, Metric
 
 _MOST_BINS = 30
 _MOST_DIFFERENCES = 45  # bins, so that each half point has one where scores are of 0 to 10
@@ -23,28 +24,34 @@ class Bin(NamedTuple):
     player: str | None = None
 
 
-def distributions(matches: MatchTable, versus: PairedDifference | None = None) -> Mapping[str, Sequence[Bin]]:
-    """Of the seats' scores, and of the matches' messages, words, and accepted moves before the first proposal.
+def distributions(
+    matches: MatchTable, defined: GameMetrics, versus: PairedDifference | None = None
+) -> Mapping[str, Sequence[Bin]]:
+    """How often the values of metrics that have a histogram occurred, by its name; of seats, by player.
 
     Also of the differences of two models, by who is ahead.
     """
     if not len(matches):
         return {}
-    if len(matches.players) == 1:
-        scores = _bins(matches.utility.ravel())
-    else:
-        scores = [
-            each._replace(player=name)
-            for code, name in enumerate(matches.players)
-            for each in _bins(matches.utility[matches.player == code])
-        ]
     return {
-        "score": scores,
-        "messages": _bins(matches.ply),
-        "words": _bins(matches.words, _MOST_BINS),
-        "first_proposal": _bins(matches.first_proposal),
+        **{name: _distribution(matches, metric) for name, metric in defined.histograms.items()},
         **({} if versus is None else {"paired_difference": differences(versus)}),
     }
+
+
+def _distribution(matches: MatchTable, metric: Metric) -> list[Bin]:
+    if metric.value is None or metric.histogram is None:
+        return []
+    values = metric.value(matches).astype(np.float64)
+    if metric.among is not None:
+        values = np.where(metric.among(matches).reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
+    if not metric.by_seat or len(matches.players) == 1:
+        return _bins(values.ravel(), metric.histogram.most)
+    return [
+        each._replace(player=name)
+        for code, name in enumerate(matches.players)
+        for each in _bins(values[matches.player == code], metric.histogram.most)
+    ]
 
 
 def differences(versus: PairedDifference) -> list[Bin]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, mean_figure
 from app.games.match_table import MatchTable
+from app.games.metrics import MODEL_SCORE, GameMetrics, Metric, Use
 
 SEEDS, MATCHES = "seeds", "matches"
 
@@ -34,7 +35,7 @@ class PairedDifference:
     @property
     def leader(self) -> str | None:
         """Who is ahead as far as the interval tells; None where it tells nothing."""
-        score = self.columns["score_mean"]
+        score = self.columns[MODEL_SCORE.name]
         if score.low is None or score.high is None or score.low <= 0 <= score.high:
             return None
         return self.first if score.low > 0 else self.second
@@ -66,28 +67,36 @@ def turned(figure: Figure) -> Figure:
     return figure._replace(value=value, low=low, high=high)
 
 
-def paired(matches: MatchTable, players: Sequence[str], game: str) -> PairedDifference | None:
+def paired(matches: MatchTable, players: Sequence[str], defined: GameMetrics) -> PairedDifference | None:
     """What the first of two players has over the second; None unless these two sat in every match."""
     if len(players) != 2 or not len(matches) or set(matches.players) != set(players):
         return None
     if (matches.player[:, 0] == matches.player[:, 1]).any():
         return None
     sign = np.where(matches.player[:, 0] == matches.players.index(players[0]), 1.0, -1.0)  # makes it first minus second
-    scores = sign * (matches.utility[:, 0] - matches.utility[:, 1])
     seeds = matches.scene is not None
     reason = FEW_SEEDS if seeds else FEW_MATCHES
-    differences = _by_pair(matches, scores)
-    columns = {"score_mean": mean_figure(differences, reason=reason)}
-    if game == "taboo":
-        won = sign * ((matches.winner == 0).astype(np.float64) - (matches.winner == 1))
-        columns["win_rate"] = mean_figure(_by_pair(matches, won), reason=reason)
-    else:
-        deals = matches.agreed
-        columns["agreed_score_mean"] = mean_figure(
-            scores[deals], None if matches.scene is None else matches.scene[deals]
-        )
+    columns = {}
+    for metric in defined.shown_of_models(Use.DIFFERENCE):
+        difference = sign * _of_seats(metric, matches)
+        if metric.among is None:
+            columns[metric.name] = mean_figure(_by_pair(matches, difference), reason=reason)
+        else:  # a pair may have it only in one of its matches
+            these = metric.among(matches)
+            scenes = None if matches.scene is None else matches.scene[these]
+            columns[metric.name] = mean_figure(difference[these], scenes)
+    differences = _by_pair(matches, sign * (matches.utility[:, 0] - matches.utility[:, 1]))
     always = (players[0] if sign[0] > 0 else players[1]) if (sign == sign[0]).all() else None
     return PairedDifference(players[0], players[1], SEEDS if seeds else MATCHES, always, columns, differences)
+
+
+def _of_seats(metric: Metric, matches: MatchTable) -> Floats:
+    """What the first seat has over the second: (n,)."""
+    if metric.value is None or not metric.by_seat:
+        raise ValueError(f"expected a metric by seat, got {metric.name}")
+    values = metric.value(matches).astype(np.float64)
+    difference: Floats = values[:, 0] - values[:, 1]
+    return difference
 
 
 def _by_pair(matches: MatchTable, differences: Floats) -> Floats:

@@ -1,35 +1,99 @@
-"""The finished matches of rounds, read from the rows of matches and seats alone, never from their event logs."""
+"""Finished matches, read from the rows of matches and seats alone, never from their event logs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import count
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, aliased
 
+from app.games import find_game, partner_weight
 from app.games.match_table import FinishedMatch, MatchTable, MatchTableBuilder
+from app.matches.filter import MatchFilter, conditions
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.rounds.lifecycle import MOST_MATCHES
 
 _AT_ONCE = 5_000  # rows in memory
-_PERSON = "person"
+PEOPLE = "people"  # whoever they are: who sat where is nobody's business here
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 
 def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
     """The matches of those rounds that are over, by round and index."""
-    swapped = set(session.scalars(select(RoundRow.id).where(RoundRow.id.in_(round_ids), RoundRow.swap_seats)))
-    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    swapped, names = _swapped(session), _names(session)
+    whole = swapped.issuperset(round_ids)
     columns = MatchTableBuilder()
     rows = session.execute(
-        _finished().where(MatchRow.round_id.in_(round_ids)), execution_options={"yield_per": _AT_ONCE}
+        _finished().where(MatchRow.round_id.in_(round_ids)).order_by(MatchRow.round_id, MatchRow.index),
+        execution_options={"yield_per": _AT_ONCE},
     )
     for part in rows.partitions():
-        columns.add([_row(names, swapped == set(round_ids), *fields) for fields in part])
+        columns.add([_row(names, _scene(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
     return columns.matches()
 
 
+def chosen_tables(session: Session, choice: MatchFilter) -> dict[tuple[str, float | None], MatchTable]:
+    """The matches that are over of those that a filter chooses, by game and λ: those without a round first."""
+    swapped, names, alone = _swapped(session), _names(session), count(-1, -1)
+    tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
+    in_pairs = set()
+    rows = session.execute(
+        _finished()
+        .add_columns(MatchRow.game, MatchRow.config)
+        .where(*conditions(choice))
+        .order_by(
+            func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id
+        ),
+        execution_options={"yield_per": _AT_ONCE},
+    )
+    for part in rows.partitions():
+        groups: dict[tuple[str, float | None], list[FinishedMatch]] = {}
+        for round_id, index, *fields, game, config in part:
+            group = game, _weight(game, _settings(game, config))
+            paired = round_id in swapped
+            if paired:
+                in_pairs.add(group)
+            scene = _scene(round_id, index) if paired else next(alone)
+            groups.setdefault(group, []).append(_row(names, scene, *fields))
+        for group, found in groups.items():
+            tables.setdefault(group, MatchTableBuilder()).add(found)
+    whole = {group: table.matches() for group, table in sorted(tables.items(), key=_by_name)}
+    return {group: table if group in in_pairs else replace(table, scene=None) for group, table in whole.items()}
+
+
+def _by_name(item: tuple[tuple[str, float | None], MatchTableBuilder]) -> tuple[str, float]:
+    (game, lam), _ = item
+    return game, lam or 0
+
+
+def _settings(game: str, config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """A config without what each match drew for itself."""
+    return tuple(sorted((name, value) for name, value in config.items() if name not in find_game(game).drawn))
+
+
+@lru_cache(maxsize=256)
+def _weight(game: str, settings: tuple[tuple[str, Any], ...]) -> float | None:
+    return partner_weight(game, dict(settings))
+
+
+def _swapped(session: Session) -> set[int]:
+    """The rounds that play each game from either side."""
+    return set(session.scalars(select(RoundRow.id).where(RoundRow.swap_seats)))
+
+
+def _names(session: Session) -> dict[int, str]:
+    return {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+
+
+def _scene(round_id: int, index: int) -> int:
+    """The game that a match is one side of: in a round that swaps seats, 2k and 2k + 1 are one."""
+    return round_id * MOST_MATCHES + index // 2
+
+
 def _finished() -> Select[*tuple[Any, ...]]:
-    """The fields of `_row`, in their order."""
+    """Where a match belongs, and the fields of `_row`, in their order."""
     first, second = _SEATS
     return (
         select(
@@ -55,20 +119,18 @@ def _finished() -> Select[*tuple[Any, ...]]:
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
         .where(MatchRow.status == "over")
-        .order_by(MatchRow.round_id, MatchRow.index)
     )
 
 
-def _row(names: Mapping[int, str], swapped: bool, round_id: int, index: int, *fields: Any) -> FinishedMatch:
+def _row(names: Mapping[int, str], scene: int | None, *fields: Any) -> FinishedMatch:
     first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
     ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken = fields[7:]
     players = _name(names, model_0, player_0), _name(names, model_1, player_1)
-    scene = round_id * MOST_MATCHES + index // 2 if swapped else None  # 2k and 2k + 1 are one game from either side
     utilities = first or 0, second or 0
     rest = words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken
     return FinishedMatch(utilities, players, reason or "", ply, *rest, scene)
 
 
 def _name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:
-    """A registered model's name, what an import calls a player that is in no registry, or that it is a person."""
-    return names[model_id] if model_id is not None else player or _PERSON
+    """A registered model's name, what an import calls a player that is in no registry, or that these are people."""
+    return names[model_id] if model_id is not None else player or PEOPLE

@@ -1,4 +1,4 @@
-"""Analyses as CSV: a row a round, a row a model in it, and a row an iteration of a campaign and evaluation.
+"""Analyses as CSV: a row a round or choice of matches, a row a model in it, and a row an iteration of a campaign.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose analysis has a row an iteration.
 """
@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.analysis.bootstrap import Figure
-from app.analysis.campaign_charts import AS_PLAYED
-from app.analysis.campaigns import COLUMNS
-from app.analysis.columns import GAMES, MODEL, SHARE
-from app.analysis.columns import ColumnMetric as ColumnMetric
 from app.analysis.crossplay import CrossPlay
+from app.analysis.matches import MatchAnalysis
 from app.analysis.rounds import RoundAnalysis
 from app.csv_tables import Column
+from app.games import GAMES, metrics_of
+from app.games.metrics import AS_PLAYED, MODEL_SCORE, SHARE, Metric
 
 Row = Mapping[str, Any]  # the values of a row by column; a column that is not in it is empty
 
@@ -25,23 +24,30 @@ def _column(name: str, type_: str, meaning: str, values: str) -> Column:
 
 
 _OF_AN_ANALYSIS = (
-    _column("round_id", "text", "The round; of a pair the first round of its cross-play.", "a number"),
-    _column("name", "text", "The name of the round.", "empty for a pair"),
-    _column("game", "text", "What was played.", "negotiation | taboo"),
-    _column("lambda", "number", "Negotiation: the weight of the partner's points in a score.", "from -1 to 1"),
-    _column("state", "text", "What the round is doing.", "waiting | running | done | …; empty for a pair"),
-    _column("planned", "integer", "Matches that the round is to have.", "from 1; empty for a pair"),
-    _column("scope", "text", "What the row is about: all matches of a round, one model in them, or one model against"
-            " another in a cross-play, or what one model has over another, pair by pair.",
-            "round | model | difference | pair"),
+    _column("round_id", "text", "The round; of a pair the first round of its cross-play.",
+            "a number; empty for matches that a filter chose"),
+    _column("name", "text", "The name of the round, or the filter that chose the matches.", "empty for a pair"),
+    _column("game", "text", "What was played.", " | ".join(GAMES)),
+    _column("lambda", "number", "The weight of the partner's points in a score.",
+            "from -1 to 1; empty in a game without"),
+    _column("state", "text", "What the round is doing.", "waiting | running | done | …; empty for all else"),
+    _column("planned", "integer", "Matches that the round is to have.", "from 1; empty for all else"),
+    _column("scope", "text", "What the row is about: all matches of a round or of a filter, one model in them, or one"
+            " model against another in a cross-play, or what one model has over another, pair by pair.",
+            "round | matches | model | difference | pair"),
     _column("model", "text", "The model, as the registry names it.",
             "a name; empty for a round that several models played"),
-    _column("role", "text", "The role in which the model sat.", "attacker | defender | empty for any"),
+    _column("role", "text", "The role in which the model sat.", "as the game names it; empty for any"),
     _column("against", "text", "The other model, of a pair or of a difference: that of model minus that of against.",
             "a name; empty for a round or a model"),
     _column("pairing", "text", "Of a difference: what a pair is, a seed played once from either side or one match.",
             "seeds | matches; empty for all else"),
     _column("matches", "integer", "Matches that are over and in the figures of the row.", "from 1"),
+)  # fmt: skip
+
+_CLAIMS = _column(
+    "claims_version", "integer", "Negotiation: which reading of people's words unspoken_rate rests on.",
+    "from 1; compare figures of one version; empty in other games",
 )  # fmt: skip
 
 _OF_AN_ITERATION = (
@@ -58,24 +64,33 @@ _OF_AN_ITERATION = (
 )  # fmt: skip
 
 
-def analysis_columns(games: Sequence[str] = tuple(GAMES)) -> tuple[Column, ...]:
-    """The columns of an analysis of rounds of these games."""
-    metrics = {name: metric for game in games for name, metric in GAMES[game].items()}
-    return *_OF_AN_ANALYSIS, *_figure_columns({**metrics, **MODEL})
+def analysis_columns(games: Sequence[str] | None = None) -> tuple[Column, ...]:
+    """The columns of an analysis of these games, or of all; those of models are the same for every game."""
+    metrics = _by_name([metric for game in games or GAMES for metric in metrics_of(game).columns.values()])
+    models = _by_name([metric for game in GAMES for metric in metrics_of(game).of_models])
+    return *_OF_AN_ANALYSIS, *_figure_columns({**metrics, **models, **metrics}), _CLAIMS
 
 
-def campaign_columns(games: Sequence[str] = tuple(GAMES)) -> tuple[Column, ...]:
-    """The columns of a campaign in one of these games."""
-    metrics = {name: metric for game in games for name, metric in {**GAMES[game], **COLUMNS[game]}.items()}
-    return *_OF_AN_ITERATION, *_figure_columns(metrics)
+def campaign_columns(games: Sequence[str] | None = None) -> tuple[Column, ...]:
+    """The columns of a campaign in one of these games, or in any."""
+    metrics = [metric for game in games or GAMES for metric in metrics_of(game).everything.values()]
+    return *_OF_AN_ITERATION, *_figure_columns(_by_name(metrics))
 
 
-def _figure_columns(metrics: Mapping[str, ColumnMetric]) -> Iterator[Column]:
+def _by_name(metrics: Sequence[Metric]) -> dict[str, Metric]:
+    return {each.name: each for each in metrics}
+
+
+def _figure_columns(metrics: Mapping[str, Metric]) -> Iterator[Column]:
     """Four columns a figure: its value, both ends of its interval, and of how many matches it is taken."""
     for name, metric in metrics.items():
-        title = metric.title[:1].upper() + metric.title[1:]
         values = "from 0 to 1" if metric.unit == SHARE else metric.unit
-        yield _column(name, "number", f"{title}.", f"{values}; empty where there is nothing to take it of")
+        yield _column(
+            name,
+            "number",
+            f"{metric.heading}: {metric.explanation}.",
+            f"{values}; empty where there is nothing to take it of",
+        )
         for end, word in _ENDS.items():
             meaning = f"{word} end of the 95 % interval of {name}."
             yield _column(f"{name}_{end}", "number", meaning, f"{values}; empty where there is none")
@@ -87,19 +102,13 @@ def _figure_columns(metrics: Mapping[str, ColumnMetric]) -> Iterator[Column]:
         )
 
 
-def analysis_rows(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None = None) -> Iterator[Row]:
-    """Each round with its models, and the pairs of a cross-play."""
+def analysis_rows(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None = None) -> Iterator[Row]:
+    """Each round, or choice of matches, with its models, and the pairs of a cross-play."""
     for each in analyses:
-        own = {
-            "round_id": each.round_id,
-            "name": each.name,
-            "game": each.game,
-            "lambda": each.lam,
-            "state": each.state,
-            "planned": each.planned,
-        }
+        own = {**each.about(), "lambda": each.lam, "claims_version": each.defined.claims_version}
         model = each.players[0] if len(each.players) == 1 else None
-        yield {**own, "scope": "round", "model": model, "matches": each.matches, **_flat(each.metrics.columns)}
+        scope = "round" if isinstance(each, RoundAnalysis) else "matches"
+        yield {**own, "scope": scope, "model": model, "matches": each.matches, **_flat(each.metrics.columns)}
         for part in each.metrics.parts:
             about = {"scope": "model", "model": part.player, "role": part.role, "matches": part.matches}
             yield {**own, **about, **_flat(part.columns)}
@@ -117,7 +126,7 @@ def analysis_rows(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None = 
                 "role": cell.role,
                 "against": cell.column,
                 "matches": cell.matches,
-                **_flat({"score_mean": cell.score}),
+                **_flat({MODEL_SCORE.name: cell.score}),
             }
 
 

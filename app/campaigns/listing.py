@@ -1,8 +1,7 @@
 """Campaigns for experimenters: a page of them, what one is at, what its models have come to, and its figure."""
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import or_, select
@@ -15,9 +14,10 @@ from app.campaigns.awaited import AwaitedJob
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import EvaluationSpec, spec_of
 from app.finetuning.job import TRAINING
+from app.games import partner_weight
 from app.games.base import JSON
-from app.games.negotiation.rules import NEGOTIATION
 from app.jobs import states
+from app.jobs.listing import latest_jobs
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
 from app.rounds.job import ROUND
 
@@ -68,43 +68,33 @@ class IterationResult(NamedTuple):
 
 def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[CampaignListItem], int | None]:
     """A page of all campaigns, the latest first, and the number behind which the next page begins, if any."""
-    statement = select(Campaign).order_by(Campaign.id.desc()).limit(PAGE + 1)
-    if before is not None:
-        statement = statement.where(Campaign.id < before)
-    rows = session.scalars(statement).all()
-    return list_items(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
+    rows, more = latest_jobs(session, CAMPAIGN, PAGE, before=before)
+    return list_items(session, rows), rows[-1].id if more else None
 
 
 def list_items(session: Session, rows: Sequence[Campaign]) -> list[CampaignListItem]:
-    """Campaigns as lines of a list."""
-    begun = select(CampaignIteration).where(CampaignIteration.campaign_id.in_([row.id for row in rows]))
-    ordered = session.scalars(begun.order_by(CampaignIteration.campaign_id, CampaignIteration.number))
-    found = {number: list(each) for number, each in groupby(ordered, lambda each: each.campaign_id)}
-    return [_line(session, row, found.get(row.id, ())) for row in rows]
+    """Campaigns as items of a list."""
+    found, states_by_number = results_of(session, rows), CAMPAIGN.states_of(session, rows)
+    bases = select(LanguageModel).where(LanguageModel.id.in_([row.base_id for row in rows]))
+    base = {each.id: each for each in session.scalars(bases)}
+    items = []
+    for row in rows:
+        told = [each.row.figures for each in found[row.id] if each.row.figures is not None]
+        done, latest = evaluated(row, found[row.id]), told[-1] if told else None
+        items.append(CampaignListItem(row, states_by_number[row.id], base[row.base_id], done, latest))
+    return items
 
 
-def _line(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> CampaignListItem:
-    told = [each for each in begun if each.figures is not None]
-    base = session.get_one(LanguageModel, row.base_id)
-    latest = told[-1].figures if told else None
-    return CampaignListItem(row, CAMPAIGN.state_of(session, row), base, evaluated(session, row, begun), latest)
-
-
-def evaluated(session: Session, row: Campaign, begun: Sequence[CampaignIteration]) -> int:
+def evaluated(row: Campaign, found: Sequence[IterationResult]) -> int:
     """How many iterations of a campaign are done; all but the last that was begun are. The base is none."""
-    told = sum(each.number > 0 and each.figures is not None for each in begun)
-    if not told or begun[-1].figures is None:
+    told = sum(each.row.number > 0 and each.row.figures is not None for each in found)
+    if not told or found[-1].row.figures is None:
         return told
-    return told - (_open_evaluation(session, row, begun[-1].number) is not None)
+    return told - (_open_evaluation(row, found[-1].evaluations) is not None)
 
 
-def _open_evaluation(session: Session, row: Campaign, number: int) -> EvaluationSpec | None:
-    """The first further evaluation of an iteration that has no figures yet."""
-    over = {
-        each.label
-        for each in lifecycle.evaluations(session, row.id)
-        if each.iteration == number and each.figures is not None
-    }
+def _open_evaluation(row: Campaign, over: Collection[str]) -> EvaluationSpec | None:
+    """The first further evaluation of an iteration that is not `over`, by label."""
     return next((each for each in spec_of(row.spec).further if each.label not in over), None)
 
 
@@ -134,21 +124,33 @@ def place_of(session: Session, *, round_id: int | None = None, job_id: int | Non
 
 def results(session: Session, campaign_id: int) -> list[IterationResult]:
     """The iterations of a campaign as far as they were begun; the first one is the base."""
-    rows = lifecycle.iterations(session, campaign_id)
-    datasets = select(Dataset).where(Dataset.id.in_([row.dataset_id for row in rows]))
-    models = select(LanguageModel).where(LanguageModel.id.in_([row.model_id for row in rows]))
+    return results_of(session, [CAMPAIGN.get(session, campaign_id)])[campaign_id]
+
+
+def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[IterationResult]]:
+    """The iterations of each campaign as far as they were begun, by the campaign's number."""
+    numbers = [row.id for row in rows]
+    begun = select(CampaignIteration).where(CampaignIteration.campaign_id.in_(numbers))
+    steps = session.scalars(begun.order_by(CampaignIteration.campaign_id, CampaignIteration.number)).all()
+    others = select(CampaignEvaluation).where(CampaignEvaluation.campaign_id.in_(numbers))
+    ordered = others.order_by(CampaignEvaluation.campaign_id, CampaignEvaluation.iteration, CampaignEvaluation.round_id)
+    further = [*session.scalars(ordered)]
+    datasets = select(Dataset).where(Dataset.id.in_([step.dataset_id for step in steps]))
+    models = select(LanguageModel).where(LanguageModel.id.in_([step.model_id for step in steps]))
     cut = {each.id: each for each in session.scalars(datasets)}
     made = {each.id: each for each in session.scalars(models)}
-    further = lifecycle.evaluations(session, campaign_id)
-    return [
-        IterationResult(
-            row,
-            cut.get(row.dataset_id or 0),
-            made.get(row.model_id or 0),
-            {each.label: each for each in further if each.iteration == row.number},
+    found: dict[int, list[IterationResult]] = {number: [] for number in numbers}
+    for step in steps:
+        own = [each for each in further if (each.campaign_id, each.iteration) == (step.campaign_id, step.number)]
+        found[step.campaign_id].append(
+            IterationResult(
+                step,
+                cut.get(step.dataset_id or 0),
+                made.get(step.model_id or 0),
+                {each.label: each for each in own},
+            )
         )
-        for row in rows
-    ]
+    return found
 
 
 def figure_of(session: Session, campaign_id: int) -> Chart | None:
@@ -159,9 +161,7 @@ def figure_of(session: Session, campaign_id: int) -> Chart | None:
         for each in results(session, campaign_id)
         if each.row.figures is not None
     ]
-    lam = None
-    if row.game == NEGOTIATION.name:
-        lam = float(NEGOTIATION.config(row.spec["config"]).lam)
+    lam = partner_weight(row.game, row.spec["config"])
     called = f"campaign {row.id} ({row.name})"
     return figure(f"campaign-{row.id}", called, row.game, lam, row.iterations, points)
 
@@ -170,8 +170,9 @@ def now_of(session: Session, row: Campaign) -> CurrentStep | None:
     """What a campaign is at, or has stopped at; None when it is done."""
     if row.status == states.DONE:
         return None
-    last = lifecycle.iterations(session, row.id)[-1]
-    if last.figures is not None and (further := _open_evaluation(session, row, last.number)) is not None:
+    newest = results(session, row.id)[-1]
+    last = newest.row
+    if last.figures is not None and (further := _open_evaluation(row, newest.evaluations)) is not None:
         begun = session.get(CampaignEvaluation, (row.id, last.number, further.label))
         at = _round(session, last, EVALUATE, None if begun is None else begun.round_id)
         return at or CurrentStep(last.number, EVALUATE, None, 0, None)
@@ -221,7 +222,6 @@ def figures_of(session: Session, row: Campaign) -> JSON:
     job = now.part and (now.part.kind.name, now.part.number) if now else None
     at = (CAMPAIGN.state_of(session, row), told, *((now.iteration, now.step, job) if now else ()))
     return {
-        "campaign": row.id,
         "at": json.dumps(at),  # changes with each step
         "status": at[0],
         "done": now.done if now else 0,

@@ -1,36 +1,44 @@
-"""`flask analyze`: the figures of rounds with their intervals, side by side, as a table, as JSON and as charts."""
+"""`flask analyze`: the figures of rounds, or of any matches, with intervals, as a table, as JSON and as charts."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
-from app.analysis import columns
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
-from app.analysis.columns import POINTS, SHARE, ColumnMetric, beside, number, signed, signed_beside
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cross_play
+from app.analysis.matches import MatchAnalysis, analyse_matches
 from app.analysis.paired import SEEDS, PairedDifference
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.tables import analysis_columns, analysis_rows
 from app.analysis.themes import LIGHT, THEMES
+from app.analysis.wording import beside, number, signed, signed_beside, with_unit
 from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, progress
 from app.cli.drawing import FORMATS, write_chart
+from app.cli.match_filter import filter_options, read_filter
 from app.errors import Invalid, Verbatim
 from app.extensions import reading
 from app.files import replace_file
+from app.games import metrics_of
+from app.games.metrics import POINTS, SHARE, Metric
+from app.matches.filter import EVERYTHING, MatchFilter, in_words
 
 _WIDEST = 60  # characters of a name in a table
+A = TypeVar("A", bound=MatchAnalysis)
 
 
 @click.command(cls=Command)
 @click.option("--round", "round_ids", type=int, multiple=True, metavar="R", help="A round; several for side by side.")
 @click.option("--matrix", "matrix_id", type=int, metavar="R", help="The first round of a cross-play: all of its pairs.")
+@filter_options("round")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all columns.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row a round, a model in it, a difference.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row a round or choice, a model, a difference.")
 @click.option("--charts", "folder", metavar="DIR", help="Write charts into this folder.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
 @click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="The colours of charts.")
@@ -42,30 +50,40 @@ def analyze(
     folder: str | None,
     form: str,
     theme: str,
+    **given: str | None,
 ) -> None:
-    """Work out what rounds have shown: scores, lengths, agreement, outcomes.
+    """Work out what rounds, or the matches that a filter chooses, have shown: scores, lengths, agreement, outcomes.
+
+    With --round alone, rounds stand side by side. With any other choice all matches that it leaves are taken together,
+    those of people, too: one analysis for each game and each λ.
 
     Figures have 95 % intervals: Wilson's of shares, by resampling of the rest, where there are enough matches. A round
     of two models has figures of each, and what one has over the other. docs/analysis.md says what each figure is.
     """
     check_one_format(as_json, as_csv)
-    if not round_ids and matrix_id is None:
+    choice = _choice(given, round_ids, matrix_id)
+    if not round_ids and matrix_id is None and choice is None:
         raise Invalid(
             "--round",
-            expected="the number of a round, or --matrix",
+            expected="the number of a round, --matrix, or a choice of matches such as --source live",
             got=Verbatim("none"),
             remedy="`flask round list` shows them",
         )
     ensure_database()
     with reading() as session:
-        analyses = analyse(session, round_ids)
+        rounds = analyse(session, round_ids) if choice is None else []
+        chosen = [] if choice is None else analyse_matches(session, choice)
         matrix = None if matrix_id is None else cross_play(session, matrix_id)
-    _refuse_empty(analyses, matrix)
-    written = [] if folder is None else _write(_charts(analyses, matrix), Path(folder), form, theme)
+    analyses: list[MatchAnalysis] = [*rounds, *chosen]
+    _refuse_empty(rounds, matrix)
+    if choice is not None and not chosen:
+        raise Invalid("matches", expected="some that are over", got=Verbatim(f"none: {in_words(choice)}"))
+    written = [] if folder is None else _write(_charts(rounds, chosen, matrix), Path(folder), form, theme)
     if as_json:
         print_json(
             {
-                "rounds": [each.to_json() for each in analyses],
+                "rounds": [each.to_json() for each in rounds],
+                "matches": [each.to_json() for each in chosen],
                 "matrix": None if matrix is None else matrix.to_json(),
                 "charts": [str(path) for path in written],
             }
@@ -78,6 +96,18 @@ def analyze(
     click.echo("\n\n".join("\n".join(block) for block in _report(analyses, matrix)))
     if written:
         click.echo(f"\nWrote {len(written)} charts to {folder}, each with its numbers as CSV.")
+
+
+def _choice(given: Mapping[str, str | None], round_ids: Sequence[int], matrix_id: int | None) -> MatchFilter | None:
+    """The filter that was given; None where rounds are to be taken as they are. Raises Invalid, and NotFound."""
+    choice = read_filter(given)
+    if choice == EVERYTHING:
+        return None
+    if matrix_id is not None:
+        raise Invalid("--matrix", expected="nothing beside it that chooses matches", got=Verbatim(in_words(choice)))
+    if len(round_ids) > 1:
+        raise Invalid("--round", expected="one with a further choice", got=Verbatim(str(len(round_ids))))
+    return replace(choice, round=round_ids[0]) if round_ids else choice
 
 
 def _refuse_empty(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> None:
@@ -98,9 +128,9 @@ def _refuse_empty(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -
 # ---- Charts -----------------------------------------------------------------------
 
 
-def _charts(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> list[Chart]:
-    charts = [chart for each in analyses for chart in charts_of(each)]
-    for _, group in _by_game(analyses):
+def _charts(rounds: Sequence[RoundAnalysis], chosen: Sequence[MatchAnalysis], matrix: CrossPlay | None) -> list[Chart]:
+    charts = [chart for each in (*rounds, *chosen) for chart in charts_of(each)]
+    for _, group in _by_game(rounds):
         if len(group) > 1:
             by_model = [chart for chart in (compare_models(group), compare_differences(group)) if chart is not None]
             charts += by_model or [compare(group)]
@@ -128,69 +158,80 @@ def _write(charts: Sequence[Chart], folder: Path, form: str, theme: str) -> list
 # ---- Tables -------------------------------------------------------------------------
 
 
-def _report(analyses: Sequence[RoundAnalysis], matrix: CrossPlay | None) -> Iterator[list[str]]:
+def _report(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None) -> Iterator[list[str]]:
     """Blocks of lines."""
     if analyses:
         yield [_heading(each) for each in analyses]
     for each in analyses:
-        if len(each.players) > 1 or each.game == "taboo":
-            yield [*_models(each), *([] if each.paired is None else _difference(each.round_id, each.paired))]
+        if each.metrics.parts:
+            yield [*_models(each), *([] if each.paired is None else _difference(each, each.paired))]
     for game, group in _by_game(analyses):
         both = ["All matches; scores are those of both models together"] if any(each.paired for each in group) else []
-        yield [*both, *_table(columns.GAMES[game], group)]
+        yield [*both, *_table(metrics_of(game).columns, group)]
     for each in analyses:
         yield _outcomes(each)
     if matrix is not None:
         yield list(_matrix(matrix))
 
 
-def _by_game(analyses: Sequence[RoundAnalysis]) -> list[tuple[str, list[RoundAnalysis]]]:
+def _by_game(analyses: Sequence[A]) -> list[tuple[str, list[A]]]:
     ordered = sorted(analyses, key=lambda each: each.game)
     return [(game, list(group)) for game, group in groupby(ordered, key=lambda each: each.game)]
 
 
-def _heading(each: RoundAnalysis) -> str:
-    far = f"{each.matches} matches" if each.complete else f"{each.matches} of {each.planned} matches, {each.state}"
+def _heading(each: MatchAnalysis) -> str:
+    far = f"{each.matches} matches"
+    if not isinstance(each, RoundAnalysis):
+        return f"{each.game}, {_place(each)}: {each.name}, {far}"
+    if not each.complete:
+        far = f"{each.matches} of {each.planned} matches, {each.state}"
     lam = "" if each.lam is None else f", λ = {each.lam:g}".replace("-", "−")
     return f"Round {each.round_id}: {each.name[:_WIDEST]}, {each.game}{lam}, {far}"
 
 
-def _table(known: Mapping[str, ColumnMetric], group: Sequence[RoundAnalysis]) -> Iterator[str]:
+def _place(each: MatchAnalysis) -> str:
+    """What a table calls the matches."""
+    if isinstance(each, RoundAnalysis):
+        return f"round {each.round_id}"
+    return "matches" if each.lam is None else f"matches with λ = {each.lam:g}".replace("-", "−")
+
+
+def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Iterator[str]:
     """A line a column, with its figure in each round."""
-    heads = [f"round {each.round_id}" for each in group]
+    heads = [_place(each) for each in group]
     rows = [
-        (_with_unit(column), [_shown(each.metrics.columns[name], column.unit) for each in group])
+        (with_unit(column), [_shown(each.metrics.columns[name], column.unit) for each in group])
         for name, column in known.items()
     ]
     yield from _aligned([("", heads), *rows])
 
 
-def _outcomes(each: RoundAnalysis) -> list[str]:
+def _outcomes(each: MatchAnalysis) -> list[str]:
     rows = [(found.reason, [str(found.matches), _shown(found.share, SHARE)]) for found in each.metrics.outcomes]
-    return [f"Outcomes of round {each.round_id}", *_aligned(rows)]
+    return [f"Outcomes of {_place(each)}", *_aligned(rows)]
 
 
-def _models(each: RoundAnalysis) -> Iterator[str]:
+def _models(each: MatchAnalysis) -> Iterator[str]:
     """A line a figure of each model, by role where roles differ."""
     for part in each.metrics.parts:
         role = "" if part.role is None else f" as {part.role}"
-        yield f"{part.player[:_WIDEST]}{role} in round {each.round_id}, {part.matches} matches"
+        yield f"{part.player[:_WIDEST]}{role} in {_place(each)}, {part.matches} matches"
         rows = [
-            (_with_unit(columns.MODEL[name]), [_shown(figure, columns.MODEL[name].unit)])
+            (with_unit(each.defined.models[name]), [_shown(figure, each.defined.models[name].unit)])
             for name, figure in part.columns.items()
         ]
         yield from _aligned(rows)
 
 
-def _difference(round_id: int, versus: PairedDifference) -> Iterator[str]:
+def _difference(each: MatchAnalysis, versus: PairedDifference) -> Iterator[str]:
     """What one model has over the other, and what was paired."""
-    yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in round {round_id}, {_pairs(versus)}"
+    yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in {_place(each)}, {_pairs(versus)}"
     rows = []
     for name, figure in versus.columns.items():
-        column, more = columns.DIFFERENCE[name], ""
+        column, more = each.defined.models[name], ""
         if told := signed_beside(figure, column.unit):
             more = f"  ({told})"
-        rows.append((_with_unit(column), [signed(figure.value, column.unit) + more]))
+        rows.append((with_unit(column), [signed(figure.value, column.unit) + more]))
     yield from _aligned(rows)
 
 
@@ -207,10 +248,6 @@ def _matrix(matrix: CrossPlay) -> Iterator[str]:
     for cell in matrix.cells:
         role = "" if cell.role is None else f" as {cell.role}"
         yield f"  {cell.row}{role} against {cell.column}: {_shown(cell.score, POINTS)}"
-
-
-def _with_unit(column: ColumnMetric) -> str:
-    return column.title if column.unit == SHARE or column.unit in column.title else f"{column.title} ({column.unit})"
 
 
 def _shown(figure: Figure, unit: str) -> str:

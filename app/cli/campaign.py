@@ -9,10 +9,9 @@ import click
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.analysis.campaign_charts import AS_PLAYED
-from app.analysis.campaigns import COLUMNS, in_words
 from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
+from app.analysis.wording import in_words
 from app.campaigns import lifecycle, steps
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import evaluated, figure_of, results
@@ -38,6 +37,8 @@ from app.cli.round import material_of, play_here
 from app.datasets.filters import ABOVE_AVG, FILTERS
 from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
+from app.games import metrics_of
+from app.games.metrics import AS_PLAYED, Use
 from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
 from app.models import Campaign
@@ -239,13 +240,13 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
 
 def _say(described: dict[str, Any]) -> None:
     click.echo(f"Campaign {described['campaign_id']}, {described['name']}: {described['status']}.")
-    columns = COLUMNS[described["game"]]
-    titles = ["", "model", "evaluated", *(each.title for each in columns.values())]
+    columns = metrics_of(described["game"]).shown(Use.EVALUATION)
+    titles = ["", "model", "evaluated", *(each.title for each in columns)]
     lines = [titles]
     for each in described["results"]:
         further = {label: found["figures"] for label, found in each["evaluations"].items()}
         for label, figures in ((AS_PLAYED, each["figures"]), *further.items()):
-            cells = ["…" if figures is None else in_words(figures.get(name), columns[name].unit) for name in columns]
+            cells = ["…" if figures is None else in_words(figures.get(column.name), column.unit) for column in columns]
             lines.append([str(each["iteration"]), each["model"] or "…", label, *cells])
     widths = [max(len(line[place]) for line in lines) for place in range(len(titles))]
     for line in lines:
@@ -262,7 +263,7 @@ def _described(session: Session, row: Campaign) -> dict[str, Any]:
         "status": CAMPAIGN.state_of(session, row),
         "error": row.error,
         "iterations": row.iterations,
-        "evaluated": evaluated(session, row, [each.row for each in found]),
+        "evaluated": evaluated(row, found),
         "spec": row.spec,
         "results": [
             {

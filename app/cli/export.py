@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from app.analysis.codebook import ALL_COLUMNS
+from app.analysis.codebook import all_columns
 from app.analysis.codebook import codebook as write_codebook
 from app.cli.base import Group, ensure_database, print_json, progress
 from app.cli.export_formats import lm_selfplay, spag
+from app.cli.match_filter import filter_options, read_filter
 from app.csv_tables import to_csv
 from app.errors import Invalid, Verbatim
 from app.extensions import reading
 from app.files import replace_file, write_all
 from app.matches import export as service
-from app.matches.filter import read_choice
-from app.rounds.job import ROUND
+from app.matches.filter import check_known
 
 STDOUT = "-"
 
@@ -38,18 +38,9 @@ def _options(command: Any) -> Any:
     return command
 
 
-def _chosen(command: Any) -> Any:
-    for option in (
-        click.option("--round", "round_id", metavar="R", help="Only this round."),
-        click.option("--game", metavar="GAME", help="Only this game."),
-    ):
-        command = option(command)
-    return command
-
-
 @export.command()
 @_options
-@_chosen
+@filter_options()
 def matches(**options: Any) -> None:
     """One row a match."""
     _write_table(service.MATCHES, **options)
@@ -57,7 +48,7 @@ def matches(**options: Any) -> None:
 
 @export.command()
 @_options
-@_chosen
+@filter_options()
 def moves(**options: Any) -> None:
     """One row an accepted move."""
     _write_table(service.MOVES, **options)
@@ -65,7 +56,7 @@ def moves(**options: Any) -> None:
 
 @export.command()
 @_options
-@_chosen
+@filter_options()
 def events(**options: Any) -> None:
     """One row an event of the log, refused moves included, with its JSON."""
     _write_table(service.EVENTS, **options)
@@ -73,7 +64,7 @@ def events(**options: Any) -> None:
 
 @export.command()
 @_options
-@_chosen
+@filter_options()
 def generations(**options: Any) -> None:
     """One row a call of a language model, with its exact prompt."""
     _write_table(service.GENERATIONS, **options)
@@ -84,20 +75,17 @@ def generations(**options: Any) -> None:
 def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
     """One row a column: what it means and which values it has."""
     _check(out, as_json)
-    rows = sum(map(len, ALL_COLUMNS.values()))
+    rows = sum(map(len, all_columns().values()))
     _write(write_codebook(guard=guard, bom=bom), out)
     _report("codebook", rows, out, as_json)
 
 
-def _write_table(
-    table: service.ExportTable, out: str, guard: bool, bom: bool, as_json: bool, game: str | None, round_id: str | None
-) -> None:
+def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, as_json: bool, **given: Any) -> None:
     _check(out, as_json)
-    choice = read_choice({"game": game or "", "round": round_id or ""})
+    choice = read_filter(given)
     ensure_database()
     with reading() as session:
-        if choice.round is not None:
-            ROUND.get(session, choice.round)
+        check_known(session, choice)
         counted = _Counted(service.rows(session, table, choice))
         if out == STDOUT:
             bar: AbstractContextManager[Iterable[Any]] = nullcontext(counted)

@@ -11,6 +11,8 @@ from app.datasets.exporters.lm_selfplay import write_lm_selfplay
 from app.datasets.exporters.spag import write_spag
 from app.datasets.records import ImportedMatch
 from app.extensions import reading
+from app.games.negotiation.rules import NEGOTIATION
+from app.games.taboo.rules import TABOO
 
 _round = click.option("--round", "round_id", type=int, required=True, metavar="N", help="Which round.")
 
@@ -22,7 +24,7 @@ _round = click.option("--round", "round_id", type=int, required=True, metavar="N
 @with_appcontext
 def lm_selfplay(round_id: int, out: str, as_json: bool) -> None:
     """A round of Deal or No Deal as the published self-play writes it."""
-    _write_out(round_id, "negotiation", lambda matches: write_lm_selfplay(matches, out), {"folder": out}, as_json)
+    _write_out(round_id, NEGOTIATION.name, lambda matches: write_lm_selfplay(matches, out), {"folder": out}, as_json)
 
 
 @click.command("spag", cls=Command)
@@ -32,7 +34,7 @@ def lm_selfplay(round_id: int, out: str, as_json: bool) -> None:
 @with_appcontext
 def spag(round_id: int, out: str, as_json: bool) -> None:
     """A round of Adversarial Taboo as a JSON list of its games."""
-    _write_out(round_id, "taboo", lambda matches: write_spag(matches, out), {"file": out}, as_json)
+    _write_out(round_id, TABOO.name, lambda matches: write_spag(matches, out), {"file": out}, as_json)
 
 
 def _write_out(

@@ -9,6 +9,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import aliased
 
 from app.csv_tables import Column
+from app.games.negotiation.claims import CLAIMS_VERSION
 from app.games.negotiation.rules import NEGOTIATION
 from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.registry import PERSON
@@ -194,7 +195,7 @@ MATCHES = ExportTable(
                "from 0; empty without one and until it is over", attrgetter("first_proposal")),
         Column("unspoken", "boolean",
                "Negotiation: whether no message named the split that became the deal, as the scripted negotiator reads"
-               " them.",
+               f" them (claims version {CLAIMS_VERSION}).",
                "true | false; empty without a deal, and in matches that ended before this was read",
                attrgetter("unspoken")),
         *(Column(f"points_{seat}", "integer", f"Negotiation: the points of what seat {seat} took, without λ.",

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from app.analysis import metrics
 from app.analysis.charts import charts_of
 from app.analysis.comparisons import compare, compare_differences, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
@@ -22,6 +21,7 @@ from app.config import ROOT
 from app.factory import _POLICY
 from app.games.match_table import FinishedMatch, of_rows
 from tests.browser.visitor import Visitor
+from tests.figures import NEGOTIATION, negotiation
 
 SITE = "http://127.0.0.1:4999"  # where nobody listens: `answer` does
 ROWS = [
@@ -40,11 +40,11 @@ ROUND = RoundAnalysis(
     matches=3,
     lam=0.0,
     players=FOUND.players,
-    metrics=metrics.negotiation(FOUND, 0),
-    distributions=distributions(FOUND),
+    metrics=negotiation(FOUND, 0),
+    distributions=distributions(FOUND, NEGOTIATION),
 )
 MATRIX = CrossPlay(1, "negotiation", [1], 3, 3, FOUND.players, [None], cells(FOUND, FOUND.players, [None]))
-DIFFERENCES = compare_differences([replace(ROUND, paired=paired(of_rows(ROWS[:2]), FOUND.players, "negotiation"))])
+DIFFERENCES = compare_differences([replace(ROUND, paired=paired(of_rows(ROWS[:2]), FOUND.players, NEGOTIATION))])
 LOSSES = loss_curve("loss-1", "job 1", [{"event": kind, "step": 1, "loss": 2.0} for kind in ("step", "eval")], 9)
 ALL = (*charts_of(ROUND), compare([ROUND]), *([DIFFERENCES] if DIFFERENCES else []), *cross_plays(MATRIX), LOSSES)
 CHARTS = {chart.name: chart for chart in ALL}

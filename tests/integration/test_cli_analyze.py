@@ -14,12 +14,13 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine
 
-from app.analysis import columns
 from app.analysis.tables import analysis_columns
 from app.extensions import writing
+from app.games.negotiation.claims import CLAIMS_VERSION
 from app.registry import add_scripted_model
 from app.rounds import matrix
 from app.rounds.lifecycle import RoundSpec
+from tests.figures import NEGOTIATION, TABOO
 from tests.rounds import CONTEXTS, add_models, make_round, play
 from tests.shell import Finished
 
@@ -48,7 +49,7 @@ def test_a_round_is_a_table_with_intervals(run: Run, negotiation: int) -> None:
     assert f"Round {negotiation}: scripted and scripted, negotiation, λ = 0, 30 matches" in result.stdout
     [line] = [line for line in result.stdout.splitlines() if line.startswith("  mean score (points)")]
     assert " to " in line
-    assert all(column.title in result.stdout for column in columns.NEGOTIATION.values())
+    assert all(column.title in result.stdout for column in NEGOTIATION.columns.values())
 
 
 def test_a_round_of_two_models_leads_with_each_and_what_one_has_over_the_other(
@@ -62,7 +63,7 @@ def test_a_round_of_two_models_leads_with_each_and_what_one_has_over_the_other(
     for number in (swapped, given):
         play(engine, app.config["SETTINGS"], number)
     told = run("--round", swapped, "--round", given).stdout
-    each, pooled = told.index(f"casual in round {swapped}"), told.index("  agreed")
+    each, pooled = told.index(f"casual in round {swapped}"), told.index("  agreement")
     assert each < told.index(f"casual minus scripted in round {swapped}, paired by 12 seeds, each played") < pooled
     assert "paired by 24 matches, whose seats were not swapped; casual always had the first seat" in told
     first, second = json.loads(run("--round", swapped, "--round", given, "--json").stdout)["rounds"]
@@ -87,10 +88,11 @@ def test_json_has_every_column_under_its_name(app: Flask, engine: Engine, run: R
     taboo = played(app, engine, game="taboo")
     said = json.loads(run("--round", taboo, "--round", negotiation, "--json").stdout)
     first, second = said["rounds"]
-    assert set(first["columns"]) == set(columns.TABOO)
-    assert set(second["columns"]) == set(columns.NEGOTIATION)
+    assert set(first["columns"]) == set(TABOO.columns)
+    assert set(second["columns"]) == set(NEGOTIATION.columns)
     assert set(second["columns"]["score_mean"]) == {"value", "low", "high", "n", "no_interval"}
     assert (first["round_id"], first["complete"], first["models"]) == (taboo, True, ["scripted"])
+    assert (first["claims_version"], second["claims_version"]) == (None, CLAIMS_VERSION)
     assert (said["matrix"], said["charts"]) == (None, [])
 
 
@@ -104,6 +106,7 @@ def test_csv_has_a_row_a_round_and_a_row_a_model_in_it(app: Flask, engine: Engin
         (str(taboo), "round", "scripted", "", "30"),
         *((str(taboo), "model", "scripted", role, "30") for role in ("attacker", "defender")),
     ]
+    assert [row["claims_version"] for row in rows] == [str(CLAIMS_VERSION), "", "", ""]
     for row, figures in zip(rows, [told[0], told[1], *told[1]["by_model"]], strict=True):
         for name, figure in figures["columns"].items():
             for end in ("value", "low", "high"):

@@ -5,31 +5,25 @@ from typing import Any, NamedTuple
 
 from flask import jsonify, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import lazy_gettext
+from flask_babel import gettext
 
-from app.analysis.campaigns import COLUMNS
+from app.analysis.bootstrap import Figure
 from app.analysis.themes import LIGHT
 from app.campaigns import listing
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.listing import IterationResult
+from app.campaigns.listing import CampaignListItem, IterationResult
 from app.campaigns.spec import spec_of
 from app.errors import AppError, Conflict, Invalid, NotFound, Phrase
 from app.extensions import reading
+from app.games import metrics_of
+from app.games.metrics import RATIO, Use
 from app.jobs import states
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import MORE, SCORES, TABOO
+from app.web.admin.rounds_analysis import TitledFigure, labels_of, notes_of
 from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.translations import game_titles
-
-_MORE = {"unspoken_rate": MORE["unspoken_rate"], "score_ratio": lazy_gettext("Score ÷ the base’s")}
-# What is shown of the further evaluations, beside which figures of the first one.
-_FURTHER = {
-    "negotiation": ("score_mean", "score_ratio", "agreement_rate", "agreed_score_mean", "unspoken_rate"),
-    "taboo": ("attacker_wins_rate", "defender_wins_rate", "attacker_score_mean", "defender_score_mean", "turns_mean"),
-}
-_SCORE = {"negotiation": "score_mean", "taboo": "attacker_wins_rate"}  # what a list shows of a campaign
 
 
 @blueprint.get("/campaigns")
@@ -50,8 +44,15 @@ def campaigns() -> ResponseReturnValue:
             first=before is None,
             refused=None,
             titles=game_titles(),
-            score=_SCORE,
+            latest={line.row.id: _latest(line) for line in found},
         )
+
+
+def _latest(line: CampaignListItem) -> TitledFigure | None:
+    """What the list shows of a campaign: the figure of its latest model that says most."""
+    metric = metrics_of(line.row.game).headline
+    figure_json = (line.latest or {}).get(metric.name)
+    return None if figure_json is None else TitledFigure(metric.name, gettext(metric.heading), Figure(**figure_json))
 
 
 # ---- One campaign ------------------------------------------------------------
@@ -99,7 +100,7 @@ def _page(campaign_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = CAMPAIGN.get(session, campaign_id)
         line, results = listing.list_items(session, [row])[0], listing.results(session, campaign_id)
-        labels: Mapping[str, Any] = TABOO if row.game == "taboo" else SCORES | _MORE
+        shown, compared = (metrics_of(row.game).shown(use) for use in (Use.EVALUATION, Use.CONDITION))
         return render_template(
             "admin/campaign.html",
             campaign=row,
@@ -110,9 +111,11 @@ def _page(campaign_id: int, refused: AppError | None = None) -> str:
             figures=listing.figures_of(session, row),
             now=listing.now_of(session, row),
             results=results,
-            columns={name: labels[name] for name in COLUMNS[row.game] if name in labels},
+            columns=labels_of(shown),
+            notes=notes_of(each for each in shown if each.aggregate != RATIO),
             further=_further(results),
-            compared={name: labels[name] for name in _FURTHER[row.game]},
+            compared=labels_of(compared),
+            compared_notes=notes_of(each for each in compared if each.aggregate == RATIO),
             chart=listing.figure_of(session, campaign_id),
             live=row.status in states.LIVE,
             can_cancel=row.status in states.OPEN,

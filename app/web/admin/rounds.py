@@ -14,6 +14,8 @@ from app.campaigns.listing import place_of
 from app.datasets.store import datasets_of_round
 from app.errors import AppError, Conflict, Invalid, NotFound, Phrase, Verbatim, either
 from app.extensions import db, reading
+from app.games import metrics_of
+from app.games.metrics import SHARE
 from app.jobs import states
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import list_models
@@ -25,8 +27,7 @@ from app.rounds.listing import RoundListItem, chosen_rounds, list_items, read_be
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import PARTS, analysis_of, table, tiles
-from app.web.admin.rounds_result import result_of
+from app.web.admin.rounds_analysis import analysis_of, page_part
 from app.web.admin.rounds_scores import ListedScores, scores
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -79,6 +80,7 @@ def shown_round(line: RoundListItem, scored: ListedScores | None) -> dict[str, A
         "source": row.source, "finished": line.finished, "matches": line.matches, "percent": line.percent,
         "score": scored and scored.score, "headline": scored and scored.headline, "all_aborted": line.all_aborted,
         "rounds": len(line.members), "at": row.started_at or row.created_at,
+        "by_outcome": metrics_of(row.game).headline.unit == SHARE,
         "open": any(_open(each) for each in line.rows),
     }  # fmt: skip
 
@@ -166,14 +168,7 @@ def _page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str
 
 def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
     found = analysis_of([row])[row.id]
-    return {
-        "analysis": found,
-        "result": result_of(found),
-        "tiles": tiles(found),
-        "table": table(found),
-        "parts": PARTS,
-        "charts": charts_of(found)[:_FIRST_CHARTS],
-    }
+    return {**page_part(found), "charts": charts_of(found)[:_FIRST_CHARTS]}
 
 
 def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:

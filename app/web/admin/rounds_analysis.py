@@ -1,87 +1,38 @@
-"""Analyses of rounds for pages: made off the event loop, kept as long as no further match is over, and put in words."""
+"""Analyses of rounds and of other matches for pages, in words.
+
+They are made off the event loop, and kept as long as no further match is over.
+"""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from flask_babel import lazy_gettext
+from flask_babel import gettext
 from gevent.lock import BoundedSemaphore
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.crossplay import CrossPlay, cross_play
+from app.analysis.matches import MatchAnalysis, analyse_matches
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.themes import THEMES
+from app.errors import Invalid, Phrase
 from app.extensions import db
-from app.models import RoundRow
+from app.games.metrics import Metric, Use
+from app.matches.filter import MatchFilter, check_known, conditions
+from app.models import MatchRow, RoundRow
+from app.web.admin.rounds_result import result_of
 from app.web.admin.rounds_scores import in_worker_thread
 
 _KEPT = 200
 _TILES = 8  # two rows of them
+_MOST = 200_000  # matches that a filter may choose for a page
 _known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 _one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same have it made once
-
-# What the columns of an analysis are called; what is left out of here is not shown.
-SCORES = {
-    "score_mean": lazy_gettext("Mean score"),
-    "score_median": lazy_gettext("Median score"),
-    "agreed_score_mean": lazy_gettext("Mean score of deals"),
-    "agreed_score_median": lazy_gettext("Median score of deals"),
-    "agreement_rate": lazy_gettext("Agreement"),
-    "agreed_pareto_rate": lazy_gettext("Pareto-optimal, of deals"),
-    "pareto_rate": lazy_gettext("Pareto-optimal, of all"),
-    "abort_rate": lazy_gettext("Aborted"),
-    "messages_mean": lazy_gettext("Messages in a match"),
-    "tokens_mean": lazy_gettext("Tokens in a match"),
-    "words_mean": lazy_gettext("Words in a match"),
-}
-MORE = {
-    "violations_mean": lazy_gettext("Refused moves in a match"),
-    "first_proposal_mean": lazy_gettext("Moves before the first proposal"),
-    "unspoken_rate": lazy_gettext("Deals never said in the talk"),
-    "above_share": lazy_gettext("Share of transcripts above the mean score"),
-}
-TABOO = {
-    "attacker_wins_rate": lazy_gettext("Attacker wins"),
-    "defender_wins_rate": lazy_gettext("Defender wins"),
-    "rules_broken_rate": lazy_gettext("Attacker breaks the rules"),
-    "tied_rate": lazy_gettext("Tied"),
-    "abort_rate": lazy_gettext("Aborted"),
-    "decided_attacker_wins_rate": lazy_gettext("Attacker wins, of decided games"),
-    "attacker_score_mean": lazy_gettext("Mean score of attackers"),
-    "defender_score_mean": lazy_gettext("Mean score of defenders"),
-    "turns_mean": lazy_gettext("Turns in a match"),
-    "messages_mean": lazy_gettext("Messages in a match"),
-    "tokens_mean": lazy_gettext("Tokens in a match"),
-    "words_mean": lazy_gettext("Words in a match"),
-    "violations_mean": lazy_gettext("Refused moves in a match"),
-}
-PARTS = {
-    "score_mean": lazy_gettext("Mean score"),
-    "score_median": lazy_gettext("Median score"),
-    "agreed_score_mean": lazy_gettext("Mean score of deals"),
-    "agreed_score_median": lazy_gettext("Median score of deals"),
-    "first_seat_score_mean": lazy_gettext("Mean score in the first seat"),
-    "second_seat_score_mean": lazy_gettext("Mean score in the second seat"),
-    "win_rate": lazy_gettext("Won"),
-    "loss_rate": lazy_gettext("Lost"),
-}
-TILES = {
-    "negotiation": (
-        "score_mean", "agreed_score_mean", "agreement_rate", "agreed_pareto_rate", "pareto_rate", "messages_mean",
-        "abort_rate", "above_share", "violations_mean", "words_mean",
-    ),
-    "taboo": (
-        "attacker_wins_rate", "defender_wins_rate", "rules_broken_rate", "tied_rate", "decided_attacker_wins_rate",
-        "turns_mean", "abort_rate", "violations_mean",
-    ),
-}  # fmt: skip
-
-
-# Scores of both seats together: of two models that differ they say nothing about either.
-POOLED = frozenset(("score_mean", "score_median", "agreed_score_mean", "agreed_score_median"))
 
 
 class TitledFigure(NamedTuple):
@@ -93,12 +44,18 @@ class TitledFigure(NamedTuple):
 
     @property
     def is_share(self) -> bool:
-        return is_share(self.name)
+        """Whether it is a share of something, from 0 to 1."""
+        return self.name.endswith(("_rate", "_share"))
 
 
-def is_share(name: str) -> bool:
-    """Whether a column is a share of something, from 0 to 1."""
-    return name.endswith(("_rate", "_share"))
+def labels_of(metrics: Iterable[Metric]) -> dict[str, str]:
+    """What the columns of tables are called in the page's language, by the metrics' names."""
+    return {each.name: gettext(each.heading) for each in metrics}
+
+
+def notes_of(metrics: Iterable[Metric]) -> list[str]:
+    """The sentences below a table of these metrics in the page's language, each once."""
+    return [gettext(note) for note in dict.fromkeys(each.note for each in metrics if each.note)]
 
 
 def analysis_of(rows: Sequence[RoundRow]) -> dict[int, RoundAnalysis]:
@@ -115,6 +72,33 @@ def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
     key = (str(engine.url), "matrix", matrix_id, *((row.created_at, row.finished) for row in rows))
     found: CrossPlay = _kept(key, partial(in_worker_thread, engine, cross_play, matrix_id))
     return found
+
+
+def analyses_of(choice: MatchFilter) -> list[MatchAnalysis]:
+    """The analyses of the matches that a filter chooses, one for each game and λ; made anew when more are over.
+
+    Raises NotFound as `analyse_matches` does, and Invalid for more matches than a page may wait for.
+    """
+    engine = db.engine
+    over, last = in_worker_thread(engine, _extent, choice)
+    if over > _MOST:
+        raise Invalid(
+            "matches",
+            expected=Phrase("at most %(most)s of them on a page", most=_MOST),
+            got=over,
+            remedy=Phrase("`flask analyze` takes the same choice and any number"),
+        )
+    key = (str(engine.url), "matches", choice, over, last)
+    found: list[MatchAnalysis] = _kept(key, partial(in_worker_thread, engine, analyse_matches, choice))
+    return found
+
+
+def _extent(session: Session, choice: MatchFilter) -> tuple[int, datetime | None]:
+    """How many of the chosen matches are over, and when the last one ended."""
+    check_known(session, choice)
+    over = select(func.count(), func.max(MatchRow.ended_at)).where(MatchRow.status == "over", *conditions(choice))
+    number, last = session.execute(over).one()
+    return number, last
 
 
 def _one(session: Session, number: int) -> RoundAnalysis:
@@ -136,26 +120,38 @@ def with_specs(chart: Chart) -> tuple[Chart, dict[str, Any]]:
     return chart, {theme: chart.spec(theme, titled=False) for theme in THEMES}
 
 
-def tiles(analysis: RoundAnalysis) -> list[TitledFigure]:
-    """The figures that say most of a round."""
-    labels = TABOO if analysis.game == "taboo" else {**SCORES, **MORE}
-    return _shown(labels, analysis, TILES[analysis.game])[:_TILES]
+def tiles(analysis: MatchAnalysis) -> list[TitledFigure]:
+    """The figures that say most of matches."""
+    return [each for each, _ in _shown(analysis, analysis.defined.shown(Use.TILE))][:_TILES]
 
 
-def table(analysis: RoundAnalysis) -> list[tuple[TitledFigure, Figure | None]]:
-    """All columns of a round, each with that of the transcripts above the mean score, where there is one."""
-    columns = analysis.metrics.columns
-    labels = TABOO if analysis.game == "taboo" else {**SCORES, **MORE}
-    return [(each, columns.get(f"above_{each.name}")) for each in _shown(labels, analysis, tuple(labels))]
+def table(analysis: MatchAnalysis) -> list[tuple[TitledFigure, Figure | None]]:
+    """All columns of an analysis, each with that of the transcripts above the mean score, where there is one."""
+    return _shown(analysis, analysis.defined.ranked)
 
 
-def _shown(labels: Mapping[str, Any], analysis: RoundAnalysis, names: Sequence[str]) -> list[TitledFigure]:
-    columns, left_out = analysis.metrics.columns, POOLED if is_pooled(analysis) else ()
+def _shown(analysis: MatchAnalysis, metrics: Sequence[Metric]) -> list[tuple[TitledFigure, Figure | None]]:
+    columns, pooled = analysis.metrics.columns, is_pooled(analysis)
     return [
-        TitledFigure(name, labels[name], columns[name]) for name in names if name in columns and name not in left_out
+        (TitledFigure(each.name, gettext(each.heading), columns[each.name]), columns.get(f"above_{each.name}"))
+        for each in metrics
+        if each.name in columns and not (pooled and each.pooled)
     ]
 
 
-def is_pooled(analysis: RoundAnalysis) -> bool:
+def is_pooled(analysis: MatchAnalysis) -> bool:
     """Whether the scores of both seats together are those of different models."""
     return len(analysis.players) > 1
+
+
+def page_part(analysis: MatchAnalysis) -> dict[str, Any]:
+    """What the page of an analysis shows: its result, its tiles, all of its figures, and its notes."""
+    return {
+        "analysis": analysis,
+        "result": result_of(analysis),
+        "tiles": tiles(analysis),
+        "table": table(analysis),
+        "parts": labels_of(analysis.defined.of_models),
+        "result_columns": labels_of(analysis.defined.shown_of_models(Use.RESULT)),
+        "notes": notes_of(analysis.defined.columns.values()),
+    }

@@ -13,6 +13,8 @@ from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
 from app.errors import AppError, Conflict, Invalid, Phrase, Verbatim
 from app.extensions import reading
+from app.games import metrics_of
+from app.games.metrics import Metric, Use
 from app.jobs import states
 from app.models import RoundRow
 from app.rounds import matrix
@@ -20,15 +22,11 @@ from app.rounds.job import ROUND
 from app.rounds.listing import cross_play_item, list_items
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds import WORKERS_CALLED
 from app.web.admin.rounds_analysis import (
-    MORE,
-    POOLED,
-    SCORES,
-    TABOO,
     TitledFigure,
     analysis_of,
     is_pooled,
+    labels_of,
     matrix_of,
     with_specs,
 )
@@ -38,10 +36,6 @@ from app.web.seats import settings
 from app.web.translations import game_titles
 
 MOST = 20  # rounds side by side
-_CHARTS = {
-    "negotiation": ("score_mean", "agreement_rate", "agreed_pareto_rate"),
-    "taboo": ("attacker_wins_rate", "defender_wins_rate"),
-}
 
 
 @blueprint.get("/rounds/compare")
@@ -75,11 +69,11 @@ def _wanted(session: Session, given: Sequence[str]) -> list[RoundRow]:
 
 def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[RoundAnalysis]) -> str:
     game = rows[0].game
-    labels: dict[str, Any] = TABOO if game == "taboo" else {**SCORES, **MORE}
-    known = [name for name in labels if any(name in each.metrics.columns for each in analyses)]
-    figures = {name: [_figure(each, name) for each in analyses] for name in known}
+    defined = metrics_of(game)
+    known = [each for each in defined.ranked if any(each.name in found.metrics.columns for found in analyses)]
+    labels = labels_of(known)
     by_model = [chart for chart in (compare_models(analyses), compare_differences(analyses)) if chart is not None]
-    columns = [name for name in _CHARTS[game] if name in known and not (by_model and name in POOLED)]
+    columns = [each.name for each in defined.shown(Use.COMPARISON) if each in known and not (by_model and each.pooled)]
     return render_template(
         "admin/rounds-compare.html",
         rounds=[
@@ -88,17 +82,21 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
         ],
         game=game,
         title=game_titles()[game],
-        table=[(TitledFigure(name, labels[name], Figure(None)), figures[name]) for name in known],
+        heads=labels_of(defined.shown_of_models(Use.DIFFERENCE)),
+        table=[
+            (TitledFigure(each.name, labels[each.name], Figure(None)), [_figure(found, each) for found in analyses])
+            for each in known
+        ],
         charts=[with_specs(chart) for chart in (*by_model, *(compare(analyses, name) for name in columns))],
         refused=None,
     )
 
 
-def _figure(analysis: RoundAnalysis, name: str) -> Figure | None:
+def _figure(analysis: RoundAnalysis, metric: Metric) -> Figure | None:
     """A figure of a round; None for what pools two models."""
-    if name in POOLED and analysis.game == "negotiation" and is_pooled(analysis):
+    if metric.pooled and is_pooled(analysis):
         return None
-    return analysis.metrics.columns.get(name, Figure(None))
+    return analysis.metrics.columns.get(metric.name, Figure(None))
 
 
 # ---- Cross-play --------------------------------------------------------------
@@ -125,7 +123,7 @@ def act_on_matrix(round_id: int) -> ResponseReturnValue:
     except (Invalid, Conflict) as error:
         return _matrix_page(round_id, error), error.status
     for number in numbers:
-        ROUND.enqueue(settings().broker_url, number, WORKERS_CALLED)
+        ROUND.enqueue(settings().broker_url, number)
     return redirect(url_for("admin.round_matrix", round_id=round_id), 303)
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from app.analysis.bootstrap import Figure
-from app.analysis.metrics import ABORTED
+from app.analysis.matches import MatchAnalysis
 from app.analysis.paired import PairedDifference
-from app.analysis.rounds import RoundAnalysis
+from app.games.metrics import ABORTED, MODEL_SCORE
 
+_SCORE = MODEL_SCORE.name
 _LEFT, _RIGHT = 6, 234  # pixels between which an interval is drawn
 _FLAT, _AHEAD, _EVEN = "flat", "ahead", "even"
 
@@ -49,22 +50,22 @@ class RoundResult:
     @property
     def verdict(self) -> str:
         """Whether one of two models is ahead, both are even as far as the interval tells, or there is none."""
-        if self.difference is None or self.difference.columns["score_mean"].low is None:
+        if self.difference is None or self.difference.columns[_SCORE].low is None:
             return _FLAT
         return _EVEN if self.difference.leader is None else _AHEAD
 
     @property
     def lead(self) -> PairedDifference | None:
         """The difference from the side that is not below 0, for a sentence that says who scores how much more."""
-        if self.difference is None or (self.difference.columns["score_mean"].value or 0) >= 0:
+        if self.difference is None or (self.difference.columns[_SCORE].value or 0) >= 0:
             return self.difference
         return self.difference.turned()
 
 
-def result_of(analysis: RoundAnalysis) -> RoundResult:
+def result_of(analysis: MatchAnalysis) -> RoundResult:
     """The result of a round as far as it has been played."""
     parts = analysis.metrics.parts if len({part.player for part in analysis.metrics.parts}) > 1 else ()
-    scores = [part.columns["score_mean"] for part in parts]
+    scores = [part.columns[_SCORE] for part in parts]
     axis = _axis(scores)
     rows = [
         ModelResult(
@@ -73,14 +74,14 @@ def result_of(analysis: RoundAnalysis) -> RoundResult:
             analysis.players.index(part.player),
             part.matches,
             dict(part.columns),
-            None if axis is None else _drawn(part.columns["score_mean"], *axis),
+            None if axis is None else _drawn(part.columns[_SCORE], *axis),
         )
         for part in parts
     ]
-    rows.sort(key=lambda row: -(row.figures["score_mean"].value or 0))
+    rows.sort(key=lambda row: -(row.figures[_SCORE].value or 0))
     versus = analysis.paired
     widest, drawn = 1.0, None
-    if versus is not None and (score := versus.columns["score_mean"]).value is not None:
+    if versus is not None and (score := versus.columns[_SCORE]).value is not None:
         widest = float(math.ceil(2 * max(abs(each) for each in score[:3] if each is not None)) / 2) or 1.0
         drawn = _drawn(score, -widest, widest)
     aborted = sum(each.matches for each in analysis.metrics.outcomes if each.reason == ABORTED)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, LEAST, NEAR_ZERO, Figure, mean_figure, ratio_figure, wilson
-from app.analysis.metrics import negotiation
 from app.games.match_table import FinishedMatch, MatchTable, of_rows
 from tests.effort import growth
+from tests.figures import negotiation
 
 AGREED, MEAN = 0.6, 5.0  # of the deals; so 3 over all
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.analysis import drawing, metrics
+from app.analysis import drawing
 from app.analysis.chart import Chart
-from app.analysis.charts import charts_of, outcomes, paired_differences, score_histogram, words_histogram
+from app.analysis.charts import charts_of, count_histogram, outcomes, paired_differences
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import Bin, distributions
@@ -18,7 +18,9 @@ from app.analysis.themes import DARK, LIGHT, THEMES, palette
 from app.config import ROOT
 from app.errors import Invalid
 from app.games.match_table import FinishedMatch, of_rows
+from app.games.metrics import SCORE_MEAN, WORDS_MEAN
 from app.games.taboo.outcomes import ROLES
+from tests.figures import NEGOTIATION, TABOO, negotiation, taboo
 
 DEALS = [
     FinishedMatch((7, 4), ("a", "b"), "deal", 6, 30, first_proposal=4, agreed=True),
@@ -33,7 +35,8 @@ GAMES = [
 
 def analysed(rows: list[FinishedMatch], number: int = 1, lam: float | None = 0) -> RoundAnalysis:
     matches = of_rows(rows)
-    versus = paired(matches, matches.players, "taboo" if lam is None else "negotiation")
+    defined = TABOO if lam is None else NEGOTIATION
+    versus = paired(matches, matches.players, defined)
     return RoundAnalysis(
         round_id=number,
         name="a and b",
@@ -44,8 +47,8 @@ def analysed(rows: list[FinishedMatch], number: int = 1, lam: float | None = 0) 
         matches=len(rows),
         lam=lam,
         players=matches.players,
-        metrics=metrics.taboo(matches, ROLES) if lam is None else metrics.negotiation(matches, lam),
-        distributions=distributions(matches, versus),
+        metrics=taboo(matches) if lam is None else negotiation(matches, lam),
+        distributions=distributions(matches, defined, versus),
         paired=versus,
     )
 
@@ -104,7 +107,7 @@ def test_no_two_charts_of_a_round_would_be_the_same_file() -> None:
 
 
 def test_scores_are_counted_by_model() -> None:
-    described = score_histogram(analysed(DEALS)).described
+    described = count_histogram(analysed(DEALS), SCORE_MEAN).described
     assert list(described.rows) == [
         ("0", "a", "1"),
         ("7", "a", "1"),
@@ -117,7 +120,7 @@ def test_scores_are_counted_by_model() -> None:
 
 
 def test_bars_of_models_stand_beside_each_other_in_their_bin() -> None:
-    bars = score_histogram(analysed(DEALS)).spec()["data"]["values"]
+    bars = count_histogram(analysed(DEALS), SCORE_MEAN).spec()["data"]["values"]
     of_nothing = {each["model"]: (each["from"], each["to"]) for each in bars if each["label"] == "0"}
     assert of_nothing["a"][1] == pytest.approx(of_nothing["b"][0])
     assert of_nothing["a"][0] > -0.5
@@ -128,7 +131,10 @@ def test_what_a_chart_shows_is_there_as_csv_to_the_last_digit() -> None:
     lines = outcomes(analysed(GAMES, lam=None)).csv().splitlines()
     assert lines[0] == "reason,matches,value,low,high,n,no_interval"
     assert lines[1].startswith("attacker wins,1,0.5,0.0945312")
-    assert score_histogram(analysed(DEALS)).csv().splitlines()[:2] == ["low,high,number,player", "0.0,1.0,1,a"]
+    assert count_histogram(analysed(DEALS), SCORE_MEAN).csv().splitlines()[:2] == [
+        "low,high,number,player",
+        "0.0,1.0,1,a",
+    ]
     assert [chart.name for chart in ALL if len(chart.csv().splitlines()) < 2] == []
 
 
@@ -168,7 +174,7 @@ def test_titles_of_axes_have_lines_that_fit_a_phone() -> None:
         if each["field"] in ("from", "value") and "scale" in each
         for line in each["title"]
     ]
-    assert lines[-2:] == ["Pareto-optimal, of", "agreed games (share)"]
+    assert lines[-2:] == ["Pareto-optimal, of deals", "(share)"]
     assert "(points a match)" in lines
     assert max(map(len, lines)) <= 38
 
@@ -193,18 +199,18 @@ def test_scores_below_nothing_and_between_points_are_told() -> None:
         FinishedMatch((-3, 3), ("a", "a"), "deal", 4, agreed=True),
         FinishedMatch((2.5, -0.5), ("a", "a"), "deal", 4, agreed=True),
     ]
-    competing = score_histogram(analysed(rows[:1], lam=-1)).described
+    competing = count_histogram(analysed(rows[:1], lam=-1), SCORE_MEAN).described
     assert list(competing.rows) == [("−3", "1"), ("3", "1")]
-    between = score_histogram(analysed(rows, lam=-0.5)).described
+    between = count_histogram(analysed(rows, lam=-0.5), SCORE_MEAN).described
     assert between.rows[1] == ("−1 up to 0", "1")
 
 
 def test_many_different_lengths_share_bins() -> None:
     rows = [FinishedMatch((0, 0), ("a", "a"), "no deal", 4, words) for words in range(0, 300, 3)]
-    bins = distributions(of_rows(rows))["words"]
+    bins = distributions(of_rows(rows), NEGOTIATION)["words"]
     assert bins[0] == Bin(0, 10, 4)  # 0 3 6 9
     assert sum(each.number for each in bins) == 100
-    assert words_histogram(analysed(rows)).described.rows[0] == ("0 up to 10", "4")
+    assert count_histogram(analysed(rows), WORDS_MEAN).described.rows[0] == ("0 up to 10", "4")
 
 
 def test_outcomes_have_shares_and_intervals() -> None:

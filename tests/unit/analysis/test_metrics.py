@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.analysis.bootstrap import Figure
-from app.analysis.metrics import Metrics, negotiation, taboo
+from app.analysis.metrics import Metrics
 from app.games.match_table import FinishedMatch, MatchTable, of_rows
 from app.games.negotiation.rules import NEGOTIATION, is_pareto_optimal, scores, splits, utilities
-from app.games.taboo.outcomes import ROLES
+from tests.figures import negotiation, taboo
 
 AB, AA = ("a", "b"), ("a", "a")
 #          utilities players reason  ply words tokens refused first_proposal winner agreed pareto unspoken
@@ -100,7 +100,7 @@ def test_outcomes_are_counted_with_the_commonest_first() -> None:
 def test_no_matches_have_no_figures() -> None:
     nothing = Metrics({}, (), ())
     assert negotiation(of_rows([]), 0) == nothing
-    assert taboo(of_rows([]), ROLES) == nothing
+    assert taboo(of_rows([])) == nothing
 
 
 def test_one_match_has_figures_without_intervals() -> None:
@@ -236,11 +236,11 @@ def games() -> MatchTable:
     ],
 )
 def test_a_column_of_taboo_is_what_arithmetic_by_hand_gives(column: str, by_hand: float) -> None:
-    assert value(taboo(games(), ROLES), column) == pytest.approx(by_hand)
+    assert value(taboo(games()), column) == pytest.approx(by_hand)
 
 
 def test_a_model_is_shown_in_each_role_of_taboo_that_it_had() -> None:
-    parts = {(part.player, part.role): part for part in taboo(games(), ROLES).parts}
+    parts = {(part.player, part.role): part for part in taboo(games()).parts}
     assert {key: part.matches for key, part in parts.items()} == {
         ("a", "attacker"): 4,
         ("a", "defender"): 2,

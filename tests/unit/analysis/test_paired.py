@@ -4,9 +4,9 @@ import pytest
 
 from app.analysis.bootstrap import Figure
 from app.analysis.distributions import differences
-from app.analysis.metrics import negotiation
 from app.analysis.paired import paired
 from app.games.match_table import FinishedMatch, of_rows
+from tests.figures import NEGOTIATION, TABOO, negotiation
 
 AB, BA = ("a", "b"), ("b", "a")
 FEW_SEEDS = {"no_interval": "fewer than 10 seeds"}
@@ -23,7 +23,7 @@ def twice(first: tuple[int, int], second: tuple[int, int], scene: int) -> list[F
 
 def test_seeds_are_pairs_where_the_seats_were_swapped() -> None:
     rows = [*twice((7, 3), (5, 5), 40), *twice((0, 0), (2, 8), 41), *twice((6, 4), (6, 4), 42)]
-    found = paired(of_rows(rows), ("a", "b"), "negotiation")
+    found = paired(of_rows(rows), ("a", "b"), NEGOTIATION)
     assert found is not None
     assert (found.first, found.second, found.pairing, found.pairs) == ("a", "b", "seeds", 3)
     assert list(found.differences) == [2, 3, 0]  # (4 + 0) / 2, (0 + 6) / 2, (2 - 2) / 2
@@ -34,15 +34,15 @@ def test_seeds_are_pairs_where_the_seats_were_swapped() -> None:
 
 def test_a_seed_counts_when_it_was_played_from_both_sides() -> None:
     rows = [*twice((7, 3), (5, 5), 1), *twice((9, 1), (0, 0), 2)[:1]]
-    found = paired(of_rows(rows), ("a", "b"), "negotiation")
+    found = paired(of_rows(rows), ("a", "b"), NEGOTIATION)
     assert found is not None
     assert list(found.differences) == [2]
-    assert len(paired(of_rows(rows[2:]), ("a", "b"), "negotiation").differences) == 0  # type: ignore[union-attr]
+    assert len(paired(of_rows(rows[2:]), ("a", "b"), NEGOTIATION).differences) == 0  # type: ignore[union-attr]
 
 
 def test_matches_are_pairs_where_the_seats_were_not_swapped_and_it_is_said_who_sat_first() -> None:
     rows = [FinishedMatch((points, 5), BA, "deal", 4, agreed=True) for points in range(10)]
-    found = paired(of_rows(rows), ("a", "b"), "negotiation")
+    found = paired(of_rows(rows), ("a", "b"), NEGOTIATION)
     assert found is not None
     assert (found.pairing, found.pairs, found.always_first) == ("matches", 10, "b")
     score = found.columns["score_mean"]
@@ -52,7 +52,7 @@ def test_matches_are_pairs_where_the_seats_were_not_swapped_and_it_is_said_who_s
 
 def test_who_is_ahead_follows_from_the_interval_and_turning_changes_sides() -> None:
     rows = [row for scene in range(12) for row in twice((7, 3), (4 + scene % 3, 5), scene)]
-    found = paired(of_rows(rows), ("a", "b"), "negotiation")
+    found = paired(of_rows(rows), ("a", "b"), NEGOTIATION)
     assert found is not None
     score, turned = found.columns["score_mean"], found.turned().columns["score_mean"]
     assert found.leader == found.turned().leader == "a"
@@ -69,7 +69,7 @@ def test_taboo_compares_how_often_each_won() -> None:
         FinishedMatch((-1, 1), AB, "defender wins", 4, winner=1, scene=2),
         FinishedMatch((-1, 1), BA, "defender wins", 4, winner=1, scene=2),
     ]
-    found = paired(of_rows(rows), ("a", "b"), "taboo")
+    found = paired(of_rows(rows), ("a", "b"), TABOO)
     assert found is not None
     assert found.columns["win_rate"] == Figure(0.25, n=2, **FEW_SEEDS)  # (1 + 0) / 2 and (-1 + 1) / 2
     assert found.columns["score_mean"].value == 0.5
@@ -82,7 +82,7 @@ def test_taboo_compares_how_often_each_won() -> None:
 )
 def test_there_is_no_difference_of_other_than_two(players: list[tuple[str, str]]) -> None:
     matches = of_rows([FinishedMatch((1, 2), each, "deal", 4, agreed=True) for each in players])
-    assert paired(matches, matches.players or ("a", "b"), "negotiation") is None
+    assert paired(matches, matches.players or ("a", "b"), NEGOTIATION) is None
 
 
 def test_figures_of_swapped_rounds_draw_seeds_and_not_matches() -> None:

@@ -1,0 +1,113 @@
+"""Finished matches of one game as figures, whichever they are: those of a round, or all that a filter chooses."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.analysis.distributions import Bin, distributions
+from app.analysis.metrics import Metrics, measure
+from app.analysis.paired import PairedDifference, paired
+from app.analysis.reading import chosen_tables
+from app.games import find_game, metrics_of
+from app.games.match_table import MatchTable
+from app.games.metrics import GameMetrics
+from app.matches.filter import MatchFilter, check_known, in_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchAnalysis:
+    """Matches of one game that are over, all with one λ where the game knows one, and their figures."""
+
+    name: str  # what was asked for, in words
+    game: str
+    matches: int
+    lam: float | None
+    players: Sequence[str]  # in the order in which they first sat down
+    metrics: Metrics
+    distributions: Mapping[str, Sequence[Bin]]
+    paired: PairedDifference | None = None  # where two different models played each other
+
+    @property
+    def key(self) -> str:
+        """What tells the names of its charts from those of others."""
+        return self.game if self.lam is None else f"{self.game}-{self.lam:g}".replace("--", "-minus-").replace(".", "-")
+
+    @property
+    def called(self) -> str:
+        """What a sentence calls the matches."""
+        return f"{self.game}, {self.name}"
+
+    @property
+    def complete(self) -> bool:
+        """Whether all matches are in the figures that are to be played."""
+        return True
+
+    @property
+    def planned(self) -> int:
+        """How many matches there are to be."""
+        return self.matches
+
+    @property
+    def defined(self) -> GameMetrics:
+        """The metrics of its game."""
+        return metrics_of(self.game)
+
+    def about(self) -> dict[str, Any]:
+        """Which matches these are, under the names of docs/analysis.md."""
+        return {"name": self.name, "game": self.game}
+
+    def to_json(self) -> dict[str, Any]:
+        """The analysis under the names of docs/analysis.md."""
+        return {
+            **self.about(),
+            "matches": self.matches,
+            "lambda": self.lam,
+            "claims_version": self.defined.claims_version,
+            "models": list(self.players),
+            "columns": {name: figure._asdict() for name, figure in self.metrics.columns.items()},
+            "outcomes": [
+                {"reason": each.reason, "matches": each.matches, "share": each.share._asdict()}
+                for each in self.metrics.outcomes
+            ],
+            "by_model": [
+                {
+                    "model": part.player,
+                    "role": part.role,
+                    "matches": part.matches,
+                    "columns": {name: figure._asdict() for name, figure in part.columns.items()},
+                }
+                for part in self.metrics.parts
+            ],
+            "paired": None if self.paired is None else self.paired.to_json(),
+            "distributions": {name: [each._asdict() for each in bins] for name, bins in self.distributions.items()},
+        }
+
+
+def figures_of(matches: MatchTable, game: str, lam: float | None, players: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of an analysis that follow from the matches; `players` are who was to play them, by seat."""
+    defined = metrics_of(game)
+    versus = paired(matches, players or matches.players, defined)
+    return {
+        "game": game,
+        "matches": len(matches),
+        "lam": lam,
+        "players": matches.players or players,
+        "metrics": measure(matches, defined, find_game(game).roles, lam),
+        "distributions": distributions(matches, defined, versus),
+        "paired": versus,
+    }
+
+
+def analyse_matches(session: Session, choice: MatchFilter) -> list[MatchAnalysis]:
+    """The matches that are over of those that a filter chooses: one analysis for each game and λ.
+
+    Scores with different λ are no points of one scale, so they never stand together. Raises NotFound for a player, a
+    round or a campaign that nobody knows.
+    """
+    check_known(session, choice)
+    return [
+        MatchAnalysis(name=in_words(choice), **figures_of(table, game, lam))
+        for (game, lam), table in chosen_tables(session, choice).items()
+    ]

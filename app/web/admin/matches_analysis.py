@@ -1,0 +1,64 @@
+"""The figures of the matches that a filter chooses, whoever played them: a page like that of a round, and its CSV."""
+
+from collections.abc import Mapping, Sequence
+
+from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
+
+from app.analysis.chart import Chart, Spec
+from app.analysis.charts import charts_of
+from app.analysis.matches import MatchAnalysis
+from app.analysis.tables import analysis_columns, analysis_rows
+from app.csv_tables import to_csv
+from app.errors import Invalid, NotFound, Verbatim
+from app.matches.filter import NAMES, MatchFilter, read_choice
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_analysis import analyses_of, page_part, with_specs
+from app.web.translations import game_titles
+
+
+@blueprint.get("/matches/analysis")
+def matches_analysis() -> ResponseReturnValue:
+    """What the chosen matches have shown: those of one game and λ at a time, the most numerous ones first."""
+    given = {name: request.args[name] for name in NAMES if request.args.get(name)}
+    try:
+        analyses = analyses_of(read_choice(given))
+        part = _page(analyses, request.args.get("part"))
+    except (Invalid, NotFound) as error:
+        page = render_template("admin/matches-analysis.html", given=given, analyses=[], analysis=None, refused=error)
+        return page, 400
+    return render_template(
+        "admin/matches-analysis.html",
+        given=given,
+        analyses=sorted(analyses, key=lambda each: -each.matches),
+        refused=None,
+        round=None,
+        titles=game_titles(),
+        **part,
+    )
+
+
+@blueprint.get("/matches/analysis.csv")
+def matches_analysis_csv() -> Response:
+    """The same as `flask analyze --csv` prints. Raises NotFound and Invalid for a filter that cannot be."""
+    choice: MatchFilter = read_choice(request.args)
+    analyses = analyses_of(choice)
+    columns = analysis_columns([each.game for each in analyses])
+    options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
+    response = Response(b"".join(to_csv(columns, analysis_rows(analyses), **options)), mimetype="text/csv")
+    response.headers["Content-Disposition"] = 'attachment; filename="analysis.csv"'
+    return response
+
+
+def _page(analyses: Sequence[MatchAnalysis], key: str | None) -> Mapping[str, object]:
+    if not analyses:
+        return {"analysis": None}
+    known = {each.key: each for each in analyses}
+    if key is not None and key not in known:
+        raise NotFound("part", expected=Verbatim(", ".join(known)), got=key)
+    found = known[key] if key else max(analyses, key=lambda each: each.matches)
+    return {**page_part(found), "charts": charts_of(found), "chart_specs": _specs}
+
+
+def _specs(chart: Chart) -> Mapping[str, Spec]:
+    return with_specs(chart)[1]
