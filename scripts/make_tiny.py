@@ -26,9 +26,9 @@ from pathlib import Path
 from app.campaigns.material import is_held_out
 from app.config import ROOT
 from app.games.negotiation.contexts import generate_context
+from app.games.negotiation.material import Contexts, pieces_of
 from app.games.taboo.words import target_words
 from app.players.scripted.taboo.clues import table
-from app.rounds.material import items_of
 
 MODELS = ROOT / "data" / "models"
 ROWS = "rows.jsonl"
@@ -242,7 +242,7 @@ class Kitchen:
         drawn = (generate_context(rng) for _ in range(CONTEXTS))
         with (self._home / "contexts.txt").open("w", encoding="utf-8") as file:
             for each in drawn:
-                if not is_held_out(*items_of([each])):
+                if not is_held_out(Contexts(), *pieces_of([each])):
                     for values in each.values:
                         pairs = zip(each.counts, values, strict=True)
                         print(*(number for pair in pairs for number in pair), file=file)

@@ -14,10 +14,10 @@ from app.config import Settings
 from app.extensions import writing
 from app.games.base import JSON
 from app.games.negotiation.contexts import generate_context
+from app.games.negotiation.material import pieces_of
 from app.models import CampaignIteration, Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
 from app.registry import add_local_model, get_model
 from app.rounds.lifecycle import Material
-from app.rounds.material import items_of
 from tests.datasets import cut
 from tests.rounds import make_round, play
 
@@ -80,7 +80,7 @@ def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool =
 def _contexts() -> Material:
     """Some, because to draw all takes half a second."""
     rng = random.Random(1)
-    return Material("a test", items_of(generate_context(rng) for _ in range(100)))
+    return Material("a test", pieces_of(generate_context(rng) for _ in range(100)))
 
 
 def change(engine: Engine, campaign_id: int, number: int, **values: Any) -> None:

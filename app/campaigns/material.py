@@ -6,41 +6,38 @@ import random
 from typing import Any
 
 from app.errors import Invalid, Phrase
-from app.games.negotiation.contexts import generate_context
-from app.games.taboo.words import target_words
+from app.games import find_game
+from app.games.material import MaterialKind
 from app.rounds.lifecycle import Material
-from app.rounds.material import items_of
 
 HELD_OUT = "held-out material"
 _SHARE = 10  # one piece of material in so many is held out
-_DRAWS = 40_000  # of contexts; there are 5,793 different ones, and nearly all of them come up
 
 Parted = tuple[Material, Material]  # to play with, and to evaluate on
 
 
-def is_held_out(item: Any) -> bool:
-    """Whether a context ([counts, values of seat 0, of seat 1]) or a word is kept for evaluations, and never played.
+def is_held_out(kind: MaterialKind, piece: Any) -> bool:
+    """Whether a piece of material is kept for evaluations, and never played.
 
-    Both seats of a match are trained on, so a context and its mirror image, the seats exchanged, are one piece: both
-    are held out, or neither is. It follows from the piece alone, so all campaigns keep the same aside.
+    It follows from the piece alone, so all campaigns keep the same aside.
     """
-    if not isinstance(item, str):
-        counts, *values = item
-        item = [counts, *sorted(values)]
-    digest = hashlib.sha256(json.dumps(item).encode()).digest()
+    digest = hashlib.sha256(json.dumps(kind.held_out_key(piece)).encode()).digest()
     return int.from_bytes(digest[:8]) % _SHARE == 0
 
 
 def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Parted:
     """Material to play with, and `evaluation` pieces to evaluate on, some of them twice if there are not so many.
 
-    Without a list, contexts are drawn, and words are those that Parlor comes with. Raises Invalid for a list that is
-    too short to hold anything out.
+    Without a list, it is the game's own, or pieces are drawn. A game without material has none of either: its
+    evaluations have seeds of their own. Raises Invalid for a list that is too short to hold anything out.
     """
+    kind = find_game(game).material
+    if kind is None:
+        return Material("what each match draws", ()), Material(HELD_OUT, ())
     rng = random.Random(f"{seed}/campaign")
-    whole = given or (_contexts(rng) if game == "negotiation" else Material("target words", target_words()))
-    play = [item for item in whole.items if not is_held_out(item)]
-    held = [item for item in whole.items if is_held_out(item)]
+    whole = given or Material(kind.title.lower() if kind.listed() else f"generated {kind.name}", kind.draw_all(rng))
+    play = [piece for piece in whole.items if not is_held_out(kind, piece)]
+    held = [piece for piece in whole.items if is_held_out(kind, piece)]
     if not play or not held:
         raise Invalid(
             None,
@@ -50,8 +47,3 @@ def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Par
         )
     rng.shuffle(held)
     return Material(whole.source, play), Material(HELD_OUT, (held * -(-evaluation // len(held)))[:evaluation])
-
-
-def _contexts(rng: random.Random) -> Material:
-    """Contexts as matches draw them, each once."""
-    return Material("generated contexts", items_of(dict.fromkeys(generate_context(rng) for _ in range(_DRAWS))))

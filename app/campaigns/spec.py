@@ -95,7 +95,7 @@ def read_spec(raw: Mapping[str, Any], seed: int) -> CampaignSpec:
         )
     config = dict(given.get("config") or {})
     game.config(config)
-    if drawn := {"counts", "values", "word"} & set(config):
+    if drawn := set(game.drawn) & set(config):
         raise Invalid(
             "config",
             expected=Phrase("what all matches share"),

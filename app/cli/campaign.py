@@ -2,11 +2,12 @@
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from sqlalchemy import select
+from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app.analysis.tables import campaign_columns, campaign_rows
@@ -14,12 +15,12 @@ from app.analysis.themes import LIGHT, THEMES
 from app.analysis.wording import in_words
 from app.campaigns import lifecycle, steps
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.listing import evaluated, figure_of, results
+from app.campaigns.listing import IterationResult, evaluated, figure_of, results_of
 from app.campaigns.material import parted
 from app.campaigns.spec import METHODS, PARTNER, STARTS, TRAINING, read_spec
 from app.cli.base import (
+    Command,
     CommandFailed,
-    Group,
     Interrupted,
     RepeatableOption,
     check_one_format,
@@ -32,12 +33,14 @@ from app.cli.base import (
     settings,
 )
 from app.cli.drawing import write_as_named
-from app.cli.job import train_here
-from app.cli.round import material_of, play_here
+from app.cli.jobs import Described, JobCommands
+from app.cli.material import material_options, named_material, read_material
+from app.cli.round import play_here
+from app.cli.training import train_here
 from app.datasets.filters import ABOVE_AVG, FILTERS
 from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
-from app.games import metrics_of
+from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, Use
 from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
@@ -45,10 +48,8 @@ from app.models import Campaign
 from app.rounds.job import ROUND
 from app.rounds.runner import freeze_garbage_collector
 
-campaign = Group("campaign", help="Have a model learn from its own matches, again and again.")
 
-
-@campaign.command()
+@click.command(cls=Command)
 @click.option("--game", required=True, metavar="GAME")
 @click.option("--base", required=True, metavar="MODEL", help="The local model to start from.")
 @click.option("--rounds", "iterations", default="5", show_default=True, metavar="N", help="How often.")
@@ -83,8 +84,7 @@ campaign = Group("campaign", help="Have a model learn from its own matches, agai
     metavar="K=V",
     help="A field of the training, as of `flask train`. [" + " ".join(f"{k}={v:g}" for k, v in TRAINING.items()) + "]",
 )
-@click.option("--contexts", metavar="FILE", help="Negotiation: contexts, of which a tenth is held out. [generated]")
-@click.option("--words", metavar="FILE", help="Taboo: target words, of which a tenth is held out, or all. [all]")
+@material_options(", of which a tenth is held out")
 @click.option("--seed", metavar="S", help="Rounds, evaluations and trainings follow from it. [default: drawn]")
 @click.option("--temperature", metavar="T", help="0 to 2. [default: the model's own]")
 @click.option("--top-k", metavar="K", help="Sample from the K likeliest tokens.")
@@ -92,6 +92,7 @@ campaign = Group("campaign", help="Have a model learn from its own matches, agai
 @click.option("--name", metavar="NAME", help="Models are called NAME-1, NAME-2. [default: base, objective and number]")
 @click.option("--queue", is_flag=True, help="Hand the campaign to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@with_appcontext
 def run(game: str, filter_: str, name: str | None, queue: bool, as_json: bool, **given: Any) -> None:
     """Play, keep the better transcripts, train on them, register the model, evaluate it; and again with that model.
 
@@ -101,7 +102,7 @@ def run(game: str, filter_: str, name: str | None, queue: bool, as_json: bool, *
     """
     config, training = read_pairs(given.pop("config"), "--config"), read_pairs(given.pop("train"), "--train")
     sampling = {field: given.pop(field) for field in ("temperature", "top_k", "max_tokens")}
-    items = material_of(game, given.pop("contexts"), given.pop("words"), config)
+    items = read_material(game, named_material(game, given), config)
     seed = given.pop("seed")
     wanted = read_spec(
         {
@@ -118,112 +119,83 @@ def run(game: str, filter_: str, name: str | None, queue: bool, as_json: bool, *
     material = parted(wanted.game, items, wanted.evaluation, wanted.seed)
     with writing() as session:
         campaign_id = lifecycle.create(session, wanted, name, material, queued=queue).id
-    _go_on(campaign_id, queue, as_json)
+    _CAMPAIGNS.go_on(campaign_id, queue, as_json)
 
 
 _NUMBERS = ("iterations", "matches", "evaluation")
 
 
-@campaign.command()
-@click.argument("campaign_id", metavar="CAMPAIGN", type=int)
-@click.option("--queue", is_flag=True, help="Hand the campaign to the workers and return at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def resume(campaign_id: int, queue: bool, as_json: bool) -> None:
-    """Go on with a campaign that failed, was cancelled or interrupted, from its last step."""
-    ensure_database()
-    with writing() as session:
-        CAMPAIGN.resume(session, campaign_id, queued=queue)
-    _go_on(campaign_id, queue, as_json)
+class _CampaignCommands(JobCommands[Campaign]):
+    """See `flask campaign`."""
+
+    help = "Have a model learn from its own matches, again and again."
+    none_yet = f"No campaigns yet: flask campaign run --game {next(iter(GAMES))} --base tiny-base"
+    resume_help = "Go on with a campaign that failed, was cancelled or interrupted, from its last step."
+    cancel_help = "Stop a campaign, and the round or the training that it is at. All that was made stays."
+    show_help = "Show what the models of a campaign have come to, each with its 95 % interval."
+    list_help = "Show the campaigns, the latest first."
+    show_options = (
+        click.option("--chart", "path", type=Path, metavar="FILE", help="Draw its figure into this .svg or .png."),
+        click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="Colours of it."),
+        click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an iteration."),
+    )
+
+    def described(self, session: Session, rows: Sequence[Campaign]) -> list[Described]:
+        """Campaigns as JSON."""
+        found, results = CAMPAIGN.states_of(session, rows), results_of(session, rows)
+        return [_described(row, found[row.id], results[row.id]) for row in rows]
+
+    def line(self, described: Described) -> str:
+        """A campaign in a list."""
+        done = f"{described['evaluated']}/{described['iterations']}"
+        where = f"{described['game']:<12} {described['status']:<12} {done:>7}"
+        return f"{described['campaign_id']:>5}  {where}  {described['name']}"
+
+    def print_one(  # type: ignore[override]  # takes options of its own
+        self, number: int, as_json: bool, path: Path | None, theme: str, as_csv: bool
+    ) -> None:
+        """Print what the models of a campaign have come to, and draw it."""
+        check_one_format(as_json, as_csv)
+        described = self.read(number)
+        with reading() as session:
+            chart = figure_of(session, number)
+        if path is not None:
+            if chart is None:
+                raise Invalid(
+                    "campaign",
+                    expected="one whose base was evaluated",
+                    got=Verbatim("none of its figures yet"),
+                    subject=f"campaign {number}",
+                )
+            write_as_named(chart, path, theme)
+        if as_json:
+            print_json(described)
+        elif as_csv:
+            print_csv(campaign_columns([described["game"]]), campaign_rows(number, described["results"]))
+        else:
+            _say(described)
+
+    def run_here(self, number: int, as_json: bool) -> None:
+        """Carry a campaign on in this process."""
+        _run_here(number, as_json)
 
 
-@campaign.command()
-@click.argument("campaign_id", metavar="CAMPAIGN", type=int)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def cancel(campaign_id: int, as_json: bool) -> None:
-    """Stop a campaign, and the round or the training that it is at. All that was made stays."""
-    ensure_database()
-    with writing() as session:
-        described = _described(session, CAMPAIGN.cancel(session, campaign_id))
-    if as_json:
-        print_json(described)
-    else:
-        click.echo(f"Campaign {campaign_id} is {described['status']}; `flask campaign resume {campaign_id}` goes on.")
-
-
-@campaign.command()
-@click.argument("campaign_id", metavar="CAMPAIGN", type=int)
-@click.option("--chart", "path", type=Path, metavar="FILE", help="Draw its figure into this file: .svg or .png.")
-@click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="The colours of the figure.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an iteration.")
-def show(campaign_id: int, path: Path | None, theme: str, as_json: bool, as_csv: bool) -> None:
-    """Show what the models of a campaign have come to, each with its 95 % interval."""
-    check_one_format(as_json, as_csv)
-    ensure_database()
-    with reading() as session:
-        described = _described(session, CAMPAIGN.get(session, campaign_id))
-        chart = figure_of(session, campaign_id)
-    if path is not None:
-        if chart is None:
-            raise Invalid(
-                "campaign",
-                expected="one whose base was evaluated",
-                got=Verbatim("none of its figures yet"),
-                subject=f"campaign {campaign_id}",
-            )
-        write_as_named(chart, path, theme)
-    if as_json:
-        print_json(described)
-    elif as_csv:
-        print_csv(campaign_columns([described["game"]]), campaign_rows(campaign_id, described["results"]))
-    else:
-        _say(described)
-
-
-@campaign.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def list_(as_json: bool) -> None:
-    """Show all campaigns, the latest first."""
-    ensure_database()
-    with reading() as session:
-        rows = session.scalars(select(Campaign).order_by(Campaign.id.desc()))
-        found = [_described(session, row) for row in rows]
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        click.echo("No campaigns yet: flask campaign run --game negotiation --base tiny-base")
-    for each in found:
-        done = f"{each['evaluated']}/{each['iterations']}"
-        click.echo(f"{each['campaign_id']:>5}  {each['game']:<12} {each['status']:<12} {done:>7}  {each['name']}")
+_CAMPAIGNS = _CampaignCommands(CAMPAIGN)
+campaign = _CAMPAIGNS.group()
+campaign.add_command(run)
 
 
 # ---- Running ------------------------------------------------------------------
 
 
-def _go_on(campaign_id: int, queue: bool, as_json: bool) -> None:
-    if not queue:
-        _run_here(campaign_id, as_json)
-        return
-    CAMPAIGN.enqueue(settings().broker_url, campaign_id)
-    if as_json:
-        print_json({"campaign_id": campaign_id, "queued": True})
-    else:
-        click.echo(
-            f"Campaign {campaign_id} waits for the workers; `flask campaign show {campaign_id}` says how far it is."
-        )
-
-
 def _run_here(campaign_id: int, as_json: bool) -> None:
-    bench = steps.CampaignContext(db.engine, settings().home, uuid.uuid4().hex)
+    context = steps.CampaignContext(db.engine, settings().home, uuid.uuid4().hex)
     freeze_garbage_collector()
     interrupted = False
-    while not interrupted and (part := steps.take_steps(bench, campaign_id)) is not None:
+    while not interrupted and (part := steps.take_steps(context, campaign_id)) is not None:
         click.echo(f"{part.kind.name} {part.number}", err=True)
         interrupted = asyncio.run(play_here(part.number)) if part.kind is ROUND else train_here(part.number)
-    with reading() as session:
-        described = _described(session, CAMPAIGN.get(session, campaign_id))
-    again = f"`flask campaign resume {campaign_id}` goes on"
+    described, again = _CAMPAIGNS.read(campaign_id), _CAMPAIGNS.goes_on(campaign_id)
     if interrupted:
         raise Interrupted(
             f"Interrupted: campaign {campaign_id} has evaluated {described['evaluated']} of"
@@ -253,14 +225,13 @@ def _say(described: dict[str, Any]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _described(session: Session, row: Campaign) -> dict[str, Any]:
+def _described(row: Campaign, state: str, found: Sequence[IterationResult]) -> Described:
     """A campaign as JSON."""
-    found = results(session, row.id)
     return {
         "campaign_id": row.id,
         "name": row.name,
         "game": row.game,
-        "status": CAMPAIGN.state_of(session, row),
+        "status": state,
         "error": row.error,
         "iterations": row.iterations,
         "evaluated": evaluated(row, found),

@@ -25,16 +25,20 @@ from app.cli.base import (
     read_pairs,
     settings,
 )
+from app.cli.material import material_options, named_material
 from app.config import Settings
-from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.games import find_game
-from app.matches import live, terminal
+from app.matches import live
 from app.matches.events import Aborted
-from app.matches.lobby import new_seed, person_seat, read_seed, with_context
+from app.matches.lobby import new_seed, person_seat, read_seed
+from app.matches.material import server_pieces, with_piece
 from app.matches.stored import StoredMatch, StoredSeat, load
+from app.matches.terminal import lines as terminal
+from app.matches.terminal import phrases
 from app.matches.turns import WorkerContext, play_turn
-from app.registry import PERSON, find_model
+from app.registry import PERSON, check_not_archived, find_model
+from app.rounds.material import material_of_file
 
 SOURCE = "terminal"
 
@@ -64,7 +68,7 @@ class TerminalSession:
 @click.option(
     "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop."
 )
-@click.option("--contexts", metavar="FILE", help="Draw the items and their values from this file.")
+@material_options(", of which one is drawn")
 @click.option("--seed", metavar="N", help="Play the match that this number gives. [default: drawn]")
 @click.option("--json", "as_json", is_flag=True, help="Print the end as JSON; the conversation goes to stderr.")
 @with_appcontext
@@ -73,25 +77,27 @@ def play(
     against: str,
     role: str | None,
     config: tuple[str, ...],
-    contexts: str | None,
     seed: str | None,
     as_json: bool,
+    **files: str | None,
 ) -> None:
     """Play a match in the terminal.
 
     What is played is stored like any other match. --config may be followed by several settings.
     """
-    find_game(game)
-    if contexts is not None and game != "negotiation":
-        raise Invalid("--contexts", expected="only with negotiation", got=Verbatim(f"it with {game}"))
+    kind = find_game(game).material
+    path = named_material(game, files)
     asked = read_pairs(config, "--config")
     number = new_seed() if seed is None else read_seed(seed, "--seed")
     ensure_database()
     with writing() as session:
-        opponent = StoredSeat.of(find_model(session, game, against))
+        model = find_model(session, game, against)
+        check_not_archived(model)
+        opponent = StoredSeat.of(model)
         seat = person_seat(find_game(game).roles, role, number)
         seats = (StoredSeat(PERSON), opponent) if seat == 0 else (opponent, StoredSeat(PERSON))
-        full = with_context(game, asked, contexts or settings().CONTEXTS_FILE, number)
+        pieces = material_of_file(kind, path).items if kind is not None and path else server_pieces(game, settings())
+        full = with_piece(game, asked, pieces, number)
         record = live.create(session, game, full, seats, seed=number, source=SOURCE, instant=_scripted(opponent))
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text become a move that is refused
@@ -138,15 +144,15 @@ def _person_turn(sitting: TerminalSession) -> None:
     sitting.say("> ", end="")
     typed = terminal.read_line(_view(sitting), _read_typed(sitting))
     match typed.kind:
-        case terminal.MOVE:
+        case phrases.MOVE:
             _submit(sitting, typed.text)
-        case terminal.RESIGN:
+        case phrases.RESIGN:
             _resign(sitting)
-        case terminal.SHOW:
+        case phrases.SHOW:
             sitting.say("\n".join(terminal.opening_lines(_view(sitting))))
             sitting.shown = 0
             _show_news(sitting, own=True)
-        case terminal.HELP:
+        case phrases.HELP:
             sitting.say("\n".join(terminal.help_lines(_view(sitting))))
         case _:
             sitting.say(typed.text)
@@ -189,23 +195,23 @@ def _partner(sitting: TerminalSession, opponent: StoredSeat) -> Iterator[Callabl
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="models", daemon=True)
     thread.start()
-    desk = WorkerContext(
+    context = WorkerContext(
         sitting.database, sitting.settings, loop, lambda _match, _typing: None, f"terminal-{uuid.uuid4().hex}"
     )
     try:
-        yield lambda: _answered(sitting, desk)
+        yield lambda: _answered(sitting, context)
     finally:
         asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(2)  # connections that are open
         loop.call_soon_threadsafe(loop.stop)
         thread.join(2)
 
 
-def _answered(sitting: TerminalSession, desk: WorkerContext) -> StoredMatch:
-    """The match after the model's turn. Should a worker have been rung for it, its move is waited for."""
+def _answered(sitting: TerminalSession, context: WorkerContext) -> StoredMatch:
+    """The match after the model's turn. Should a worker have been told of it, its move is waited for."""
     tty = sitting.out.isatty()
     sitting.say(" partner: …", end="\r" if tty else "\n")
     while True:
-        played = play_turn(desk, sitting.record.id)
+        played = play_turn(context, sitting.record.id)
         with reading(sitting.database) as session:
             record = load(session, sitting.record.id)
         if not record.model_to_move:

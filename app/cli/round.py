@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-from sqlalchemy import select
+from flask.cli import with_appcontext
+from sqlalchemy.orm import Session
 
 from app.cli.base import (
+    Command,
     CommandFailed,
-    Group,
     Interrupted,
     RepeatableOption,
     ensure_database,
@@ -23,41 +24,43 @@ from app.cli.base import (
     read_value,
     settings,
 )
+from app.cli.jobs import Described, JobCommands
+from app.cli.material import material_options, named_material, read_material
 from app.cli.progress_bar import rising
 from app.errors import Invalid, Verbatim
-from app.extensions import db, reading, writing
-from app.games import find_game
+from app.extensions import db, writing
+from app.games import GAMES, find_game
 from app.jobs import states
 from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
-from app.rounds import lifecycle, material, matrix
+from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
-from app.rounds.listing import all_rounds, waits_behind
-from app.rounds.plan import IN_ORDER, PICKS, SHUFFLED
+from app.rounds.listing import RoundListItem, latest_rounds, list_items, waits_behind
+from app.rounds.plan import PICKS, usual_pick
 from app.rounds.runner import RoundContext, freeze_garbage_collector, play_round
 
 ABORTED = 3  # the exit code when a model could not go on with some of the matches
-WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
 
-rounds = Group("round", help="Have models play rounds of matches against each other.")
+_KINDS = [(kind, usual_pick(game.name)) for game in GAMES.values() if (kind := game.material) is not None]
+_PICKS = ", ".join(f"{kind.name}: {pick}" for kind, pick in _KINDS)
+_ONCE = "".join(f", or each {kind.piece} of --{kind.name} once" for kind, _ in _KINDS if kind.each_once)
 
 
 def _is_name(argument: str) -> bool:
     return not argument.startswith("-")
 
 
-@rounds.command()
+@click.command(cls=Command)
 @click.argument("game")
 @click.option(
     "--models", cls=RepeatableOption, belongs=_is_name, required=True, metavar="A B", help="Of seat 0 and seat 1."
 )
-@click.option("--matches", metavar="N", help="How many. [default: 100, or each word of --words once]")
+@click.option("--matches", metavar="N", help=f"How many. [default: 100{_ONCE}]")
 @click.option(
     "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop."
 )
-@click.option("--contexts", metavar="FILE", help="Negotiation: contexts to play, two lines each.")
-@click.option("--words", metavar="FILE", help="Taboo: target words, one a line, or all. [default: all]")
-@click.option("--pick", type=click.Choice(PICKS), help="How matches get theirs. [contexts: in-order, words: shuffled]")
+@material_options()
+@click.option("--pick", type=click.Choice(PICKS), help=f"How matches get theirs. [{_PICKS}]")
 @click.option("--swap-seats", is_flag=True, help="Play each game twice, with the models' seats swapped.")
 @click.option("--cross-play", is_flag=True, help="A round for every pair of any number of models.")
 @click.option("--seed", metavar="S", help="Play the round that this number gives. [default: drawn]")
@@ -68,121 +71,103 @@ def _is_name(argument: str) -> bool:
 @click.option("--name", default="", metavar="NAME", help="What lists call the round. [default: its models]")
 @click.option("--queue", is_flag=True, help="Hand the round to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@with_appcontext
 def run(game: str, models: Sequence[str], queue: bool, cross_play: bool, as_json: bool, **given: Any) -> None:
     """Play a round, and show how far it is.
 
     Exit code 0: all matches ended by the game's own rules; 3: some were aborted by a model; 1: the round stopped;
     130: interrupted, and a line says how to resume.
     """
-    wish = _wish(game, models, cross_play, given)
+    spec = _spec(game, models, cross_play, given)
     ensure_database()
     with writing() as session:
         if cross_play:
-            ids = [row.id for row in matrix.create(session, wish, models, queued=queue)]
+            ids = [row.id for row in matrix.create(session, spec, models, queued=queue)]
         else:
-            ids = [lifecycle.create(session, wish, queued=queue).id]
-    if queue:
-        _hand_over(ids, as_json)
-    else:
-        _play_all(ids, as_json, cross_play)
+            ids = [lifecycle.create(session, spec, queued=queue).id]
+    _go_on(ids, queue, as_json, several=cross_play)
 
 
 _whole = click.option("--cross-play", "whole", is_flag=True, help="All rounds of the cross-play that it is part of.")
 
 
-@rounds.command()
-@click.argument("round_id", type=int)
-@click.option("--queue", is_flag=True, help="Hand the round to the workers and return at once.")
-@_whole
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def resume(round_id: int, queue: bool, whole: bool, as_json: bool) -> None:
-    """Play what is left of a round that was cancelled, interrupted or stopped."""
-    ensure_database()
-    with writing() as session:
-        if whole:
-            rows = matrix.resume(session, matrix.matrix_of(session, round_id), queued=queue)
-            ids = [row.id for row in rows]
-        else:
-            ids = [ROUND.resume(session, round_id, queued=queue).id]
-    if queue:
-        _hand_over(ids, as_json)
-    else:
-        _play_all(ids, as_json, several=whole)
+class _RoundCommands(JobCommands[RoundRow]):
+    """See `flask round`."""
 
+    help = "Have models play rounds of matches against each other."
+    none_yet = f"No rounds yet: flask round run {next(iter(GAMES))} --models scripted scripted --matches 100"
+    resume_help = "Play what is left of a round that was cancelled, interrupted or stopped."
+    cancel_help = "Stop a round. What was played stays, and the rest can be resumed."
+    show_help = "Show one round: what is played, and how far it is."
+    list_help = "Show the rounds, the latest first. A cross-play is one line; as JSON, it is all of its rounds."
+    resume_options = cancel_options = (_whole,)
 
-@rounds.command()
-@click.argument("round_id", type=int)
-@_whole
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def cancel(round_id: int, whole: bool, as_json: bool) -> None:
-    """Stop a round. What was played stays, and the rest can be resumed."""
-    ensure_database()
-    with writing() as session:
-        number = matrix.matrix_of(session, round_id) if whole else None
-        rows = [ROUND.cancel(session, round_id)] if number is None else matrix.cancel(session, number)
-        found = [_described(session, row) for row in rows]
-    described = found[0]
-    if as_json:
-        print_json(described if number is None else {"matrix_id": number, "rounds": found})
-    elif number is not None:
-        count = f"{len(found)} round{'' if len(found) == 1 else 's'}"
-        click.echo(
-            f"Cross-play {number}: {count} cancelled; `flask round resume {number} --cross-play` plays the rest."
-        )
-    else:
-        over = f"{described['finished']} of {described['matches']} matches over"
-        click.echo(
-            f"Round {round_id} is {described['status']}, {over}; `flask round resume {round_id}` plays the rest."
-        )
+    def described(self, session: Session, rows: Sequence[RoundRow]) -> list[Described]:
+        """Rounds as JSON."""
+        behind = waits_behind(session, rows)
+        return [_described(item, behind[item.row.id]) for item in list_items(session, rows)]
 
+    def lines(self, session: Session, limit: int, offset: int) -> tuple[list[str], bool]:
+        """A page of rounds and cross-plays."""
+        found, more = latest_rounds(session, limit, offset)
+        return [_line(each) for each in found], more
 
-@rounds.command()
-@click.argument("round_id", type=int)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show(round_id: int, as_json: bool) -> None:
-    """Show one round: what is played, and how far it is."""
-    ensure_database()
-    with reading() as session:
-        described = _described(session, ROUND.get(session, round_id))
-    if as_json:
-        print_json(described)
-        return
-    for name, value in {**described, "status": _status(described)}.items():
-        if name == "all_aborted":
-            continue
-        text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        click.echo(f"{name.replace('_', ' '):<18}{'' if text is None else text}".rstrip())
+    def shown(self, described: Described) -> Mapping[str, Any]:
+        """A round; that all of its matches were aborted is in its status."""
+        return {name: value for name, value in {**described, "status": _status(described)}.items() if name != _ALL}
 
+    def stopped(self, described: Described) -> str:
+        """After how many matches."""
+        return f", {described['finished']} of {described['matches']} matches over"
 
-@rounds.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def list_(as_json: bool) -> None:
-    """Show all rounds, the latest first. A cross-play is one line; as JSON, it is all of its rounds."""
-    ensure_database()
-    with reading() as session:
-        if as_json:
-            rows = session.scalars(select(RoundRow).order_by(RoundRow.id.desc()))
-            print_json([_described(session, row) for row in rows])
+    def goes_on(self, number: int) -> str:
+        """How to resume a round."""
+        return f"`flask round resume {number}` plays the rest"
+
+    def go_on(self, number: int, queue: bool, as_json: bool) -> None:
+        """Play a round here, or hand it to the workers."""
+        _go_on([number], queue, as_json, several=False)
+
+    def resume(self, number: int, queue: bool, as_json: bool, whole: bool = False) -> None:
+        """Resume a round, or with `whole` all of its cross-play that were stopped."""
+        if not whole:
+            super().resume(number, queue, as_json)
             return
-        found = all_rounds(session)
-    if not found:
-        click.echo("No rounds yet: flask round run negotiation --models scripted scripted --matches 100")
-    for each in found:
-        status = _status({"status": each.state, "all_aborted": each.all_aborted})
-        line = f"{each.row.id:>5}  {each.row.game:<12} {status:<17} {each.finished:>7}/{each.matches:<7}"
-        models = " and ".join(each.models) or each.row.name
-        many = f"cross-play of {len(each.members)} rounds: {', '.join(each.models)}"
-        click.echo(f"{line}  {many if each.members else models}")
+        with writing() as session:
+            rows = matrix.resume(session, matrix.matrix_of(session, number), queued=queue)
+            ids = [row.id for row in rows]
+        _go_on(ids, queue, as_json, several=True)
+
+    def cancel(self, number: int, as_json: bool, whole: bool = False) -> None:
+        """Cancel a round, or with `whole` all of its cross-play."""
+        if not whole:
+            super().cancel(number, as_json)
+            return
+        with writing() as session:
+            first = matrix.matrix_of(session, number)
+            found = self.described(session, matrix.cancel(session, first))
+        if as_json:
+            print_json({"matrix_id": first, "rounds": found})
+            return
+        count = f"{len(found)} round{'' if len(found) == 1 else 's'}"
+        click.echo(f"Cross-play {first}: {count} cancelled; `flask round resume {first} --cross-play` plays the rest.")
+
+
+_ALL = "all_aborted"
+_ROUNDS = _RoundCommands(ROUND)
+rounds = _ROUNDS.group()
+rounds.add_command(run)
 
 
 # ---- Reading ------------------------------------------------------------------
 
 
-def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.RoundSpec:
-    find_game(game)
+def _spec(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.RoundSpec:
+    kind = find_game(game).material
     if not cross_play and len(models) > 2:
         raise Invalid("--models", expected="one or two names, or --cross-play with more", got=len(models))
-    items = material_of(game, given["contexts"], given["words"], config := read_pairs(given["config"], "--config"))
+    path = named_material(game, given)
+    items = read_material(game, path, config := read_pairs(given["config"], "--config"))
     if given["greedy"] and given["temperature"] is not None:
         raise Invalid("--greedy", expected="it or --temperature", got=Verbatim("both"))
     sampling = {
@@ -190,34 +175,18 @@ def _wish(game: str, models: Sequence[str], cross_play: bool, given: dict[str, A
         "top_k": _number(given["top_k"]),
         "max_tokens": _number(given["max_tokens"]),
     }
-    default = IN_ORDER if game == "negotiation" else SHUFFLED
     return lifecycle.RoundSpec(
         game=game,
         models=(models[0], models[-1]),
-        matches=_matches(given["matches"], given["swap_seats"], items if given["words"] else None),
+        matches=_matches(given["matches"], given["swap_seats"], items if path and kind and kind.each_once else None),
         seed=new_seed() if given["seed"] is None else read_seed(given["seed"], "--seed"),
         config=config,
         swap_seats=given["swap_seats"],
-        pick=given["pick"] or default,
+        pick=given["pick"] or usual_pick(game),
         material=items,
         sampling={name: value for name, value in sampling.items() if value is not None},
         name=given["name"],
     )
-
-
-def material_of(
-    game: str, contexts: str | None, words: str | None, config: Mapping[str, Any]
-) -> lifecycle.Material | None:
-    """What `--contexts` or `--words` name. Raises Invalid for what the game does not take."""
-    if contexts is not None and game != "negotiation":
-        raise Invalid("--contexts", expected="only with negotiation", got=Verbatim(f"it with {game}"))
-    if words is not None and game != "taboo":
-        raise Invalid("--words", expected="only with taboo", got=Verbatim(f"it with {game}"))
-    if contexts is not None:
-        return material.contexts(contexts)
-    if game == "taboo" and (words is not None or config.get("word") is None):
-        return material.words(words or material.ALL)
-    return None
 
 
 def _matches(given: str | None, swap_seats: bool, each_once: lifecycle.Material | None) -> Any:
@@ -233,9 +202,16 @@ def _number(text: str | None) -> Any:
 # ---- Playing ------------------------------------------------------------------
 
 
+def _go_on(ids: Sequence[int], queue: bool, as_json: bool, several: bool) -> None:
+    if queue:
+        _hand_over(ids, as_json)
+    else:
+        _play_all(ids, as_json, several)
+
+
 def _hand_over(ids: Sequence[int], as_json: bool) -> None:
     for round_id in ids:
-        ROUND.enqueue(settings().broker_url, round_id, WORKERS_CALLED)
+        ROUND.enqueue(settings().broker_url, round_id)
     if as_json:
         print_json({"round_id": ids[0], "queued": True} if len(ids) == 1 else {"round_ids": list(ids), "queued": True})
     else:
@@ -251,8 +227,7 @@ def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
     for round_id in ids:
         began = time.monotonic()
         interrupted = asyncio.run(play_here(round_id))
-        with reading() as session:
-            described = _described(session, ROUND.get(session, round_id))
+        described = _ROUNDS.read(round_id)
         results.append({**described, "seconds": round(time.monotonic() - began, 3)})
         if interrupted:
             raise Interrupted(
@@ -305,17 +280,27 @@ def _status(described: Mapping[str, Any]) -> str:
     return "done, all aborted" if described["all_aborted"] else str(described["status"])
 
 
-def _described(session: Any, row: RoundRow) -> dict[str, Any]:
+def _line(each: RoundListItem) -> str:
+    """A round or a cross-play in a list."""
+    status = _status({"status": each.state, "all_aborted": each.all_aborted})
+    line = f"{each.row.id:>5}  {each.row.game:<12} {status:<17} {each.finished:>7}/{each.matches:<7}"
+    models = " and ".join(each.models) or each.row.name
+    many = f"cross-play of {len(each.members)} rounds: {', '.join(each.models)}"
+    return f"{line}  {many if each.members else models}"
+
+
+def _described(item: RoundListItem, behind: list[int]) -> Described:
     """A round as JSON."""
+    row = item.row
     return {
         "round_id": row.id,
         "name": row.name,
         "game": row.game,
-        "models": [model.name for model in lifecycle.seated(session, row)],
-        "status": ROUND.state_of(session, row),
+        "models": list(item.models),
+        "status": item.state,
         "error": row.error,
         "retry_at": None if row.retry_at is None else row.retry_at.isoformat(timespec="seconds"),
-        "waits_behind": waits_behind(session, row),
+        "waits_behind": behind,
         "config": row.config,
         "sampling": row.sampling,
         "seed": row.seed,

@@ -1,14 +1,15 @@
 """Training jobs for experimenters: a page of them, what belongs to one, and what it has told."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, func, select
+from sqlalchemy.orm import Session, aliased
 
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import LATELY, figures
 from app.games.base import JSON
+from app.jobs.listing import latest_jobs
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
 
 PAGE = 25  # jobs on a page
@@ -26,16 +27,8 @@ class TrainingListItem(NamedTuple):
 
 def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[TrainingListItem], int | None]:
     """A page of all jobs, the latest first, and the number behind which the next page begins, if any."""
-    statement = select(TrainingJob).order_by(TrainingJob.id.desc()).limit(PAGE + 1)
-    if before is not None:
-        statement = statement.where(TrainingJob.id < before)
-    rows = session.scalars(statement).all()
-    return [list_item(session, row) for row in rows[:PAGE]], rows[PAGE - 1].id if len(rows) > PAGE else None
-
-
-def all_jobs(session: Session) -> Sequence[TrainingJob]:
-    """Every job, the latest first."""
-    return session.scalars(select(TrainingJob).order_by(TrainingJob.id.desc())).all()
+    rows, more = latest_jobs(session, TRAINING, PAGE, before=before)
+    return training_items(session, rows), rows[-1].id if more else None
 
 
 def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
@@ -44,37 +37,70 @@ def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
     return session.scalars(rows).all()
 
 
-def list_item(session: Session, row: TrainingJob) -> TrainingListItem:
-    """A job with what belongs to it."""
-    base, model = (
-        None if number is None else session.get(LanguageModel, number) for number in (row.base_id, row.model_id)
-    )
-    return TrainingListItem(row, TRAINING.state_of(session, row), session.get_one(Dataset, row.dataset_id), base, model)
+def training_items(session: Session, rows: Sequence[TrainingJob]) -> list[TrainingListItem]:
+    """Jobs with what belongs to them."""
+    numbers = {number for row in rows for number in (row.base_id, row.model_id)}
+    models = {each.id: each for each in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))}
+    learnt = select(Dataset).where(Dataset.id.in_([row.dataset_id for row in rows]))
+    datasets = {each.id: each for each in session.scalars(learnt)}
+    found = TRAINING.states_of(session, rows)
+    return [
+        TrainingListItem(
+            row,
+            found[row.id],
+            datasets[row.dataset_id],
+            models.get(row.base_id or 0),
+            models.get(row.model_id or 0),
+        )
+        for row in rows
+    ]
 
 
 def events_of(session: Session, job_id: int) -> Sequence[JSON]:
     """All that a job has told, in order."""
-    told = select(TrainingEvent.body).where(TrainingEvent.job_id == job_id).order_by(TrainingEvent.number)
-    return session.scalars(told).all()
+    bodies = select(TrainingEvent.body).where(TrainingEvent.job_id == job_id).order_by(TrainingEvent.number)
+    return session.scalars(bodies).all()
 
 
-def figures_of(session: Session, row: TrainingJob) -> JSON:
-    """How far a job is, as figures by name."""
-    told = select(TrainingEvent.body).where(TrainingEvent.job_id == row.id).order_by(TrainingEvent.number.desc())
-    evaluations = told.where(TrainingEvent.body["event"].as_string() == "eval")
-    by_loss = evaluations.order_by(None).order_by(TrainingEvent.body["loss"].as_float(), TrainingEvent.number)
-    held_out, best = (session.scalar(found.limit(1)) for found in (evaluations, by_loss))
-    latest = session.scalars(told.limit(LATELY)).all()
-    return figures(row, TRAINING.state_of(session, row), latest[::-1], held_out, best)
-
-
-def recipe_of(session: Session, row: TrainingJob) -> JSON | None:
-    """Every field of a job's training with the value that it came to; None before it was started, or by an old release.
-
-    The fields that were given are in `row.config`.
-    """
-    begun = select(TrainingEvent.body).where(
-        TrainingEvent.job_id == row.id, TrainingEvent.body["event"].as_string() == "started"
+def figures_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:
+    """How far each job is, as figures by name, by the job's number."""
+    numbers = [row.id for row in rows]
+    evaluations = _firsts(session, numbers, "eval", TrainingEvent.number.desc())
+    best = _firsts(session, numbers, "eval", TrainingEvent.body["loss"].as_float(), TrainingEvent.number)
+    own = aliased(TrainingEvent)
+    last = select(func.max(own.number)).where(own.job_id == TrainingJob.id).scalar_subquery()
+    recent = (
+        select(TrainingEvent.job_id, TrainingEvent.body)
+        .join(TrainingJob, TrainingJob.id == TrainingEvent.job_id)
+        .where(TrainingJob.id.in_(numbers), TrainingEvent.number > last - LATELY)
+        .order_by(TrainingEvent.job_id, TrainingEvent.number)
     )
-    started = session.scalar(begun.order_by(TrainingEvent.number.desc()).limit(1))
-    return None if started is None else started.get("config")
+    lately: dict[int, list[JSON]] = {number: [] for number in numbers}
+    for job_id, body in session.execute(recent):
+        lately[job_id].append(body)
+    found = TRAINING.states_of(session, rows)
+    return {
+        row.id: figures(row, found[row.id], lately[row.id], evaluations.get(row.id), best.get(row.id)) for row in rows
+    }
+
+
+def recipes_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:
+    """Every field of each job's training with the value that it came to, by the job's number.
+
+    A job that was not started yet, or by an old release, has none. The fields that were given are in `row.config`.
+    """
+    started = _firsts(session, [row.id for row in rows], "started", TrainingEvent.number.desc())
+    return {number: event["config"] for number, event in started.items() if event.get("config") is not None}
+
+
+def _firsts(session: Session, numbers: Sequence[int], kind: str, *order: Any) -> dict[int, JSON]:
+    """Of each job's events of a kind, the first in that order, by the job's number."""
+    place = func.row_number().over(partition_by=TrainingEvent.job_id, order_by=order).label("place")
+    ranked = (
+        select(TrainingEvent.job_id, TrainingEvent.number, place)
+        .where(TrainingEvent.job_id.in_(numbers), TrainingEvent.body["event"].as_string() == kind)
+        .subquery()
+    )
+    first = and_(TrainingEvent.job_id == ranked.c.job_id, TrainingEvent.number == ranked.c.number, ranked.c.place == 1)
+    found = session.execute(select(TrainingEvent.job_id, TrainingEvent.body).join(ranked, first))
+    return dict(found.all())

@@ -38,7 +38,6 @@ def figures(
     last, saved = _last(events, "step"), _last(events, "saved")
     seconds = left(events) if state == states.RUNNING else None
     return {
-        "job": row.id,
         "status": state,
         "step": row.step or 0,
         "steps": row.steps,

@@ -1,5 +1,5 @@
 """What went wrong lately, for experimenters: matches that were broken off, calls of models that brought no answer,
-test calls that failed, rounds and training jobs that stopped. Whatever is no fault of a person who plays; what goes
+test calls that failed. Whatever is no fault of a person who plays; what goes
 wrong in a match of a round is on the pages of that round.
 """
 
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.jobs import states
 from app.matches.events import Aborted, from_json
 from app.matches.filter import PEOPLES
-from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, ModelRequest, RoundRow, SeatRow, TrainingJob
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, ModelRequest, SeatRow
 
 LATELY = timedelta(days=7)  # by when a match began or a test call was made
 CALLS = 2000  # so many of the latest calls are looked through, whenever they were
@@ -24,22 +24,17 @@ class ModelFailure:
     """One thing that went wrong, and with which model in which match, where there is one."""
 
     at: datetime
-    kind: str  # match | call | test | round | job
+    kind: str  # match | call | test
     fault: str  # model | us, as in the event that ends a match
     detail: str
     match_id: str | None
     model_id: int | None
     model: str | None
-    round_id: int | None = None
-    job_id: int | None = None
 
 
 def last_failures(session: Session, now: datetime) -> list[ModelFailure]:
     """What went wrong last, the newest first."""
-    found = [
-        *_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now), *_stopped(session, now),
-        *_untrained(session, now),
-    ]  # fmt: skip
+    found = [*_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now)]
     return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST]
 
 
@@ -89,34 +84,6 @@ def _failed_tests(session: Session, now: datetime) -> list[ModelFailure]:
     )
     return [
         ModelFailure(row.ended_at, "test", "model", row.error or "", None, row.id, row.name)
-        for row in rows
-        if row.ended_at is not None
-    ]
-
-
-def _stopped(session: Session, now: datetime) -> list[ModelFailure]:
-    rows = session.scalars(
-        select(RoundRow)
-        .where(RoundRow.status == states.FAILED, RoundRow.ended_at >= now - LATELY)
-        .order_by(RoundRow.ended_at.desc())
-        .limit(MOST)
-    )
-    return [
-        ModelFailure(row.ended_at, "round", "us", row.error or "", None, None, None, row.id)
-        for row in rows
-        if row.ended_at is not None
-    ]
-
-
-def _untrained(session: Session, now: datetime) -> list[ModelFailure]:
-    rows = session.scalars(
-        select(TrainingJob)
-        .where(TrainingJob.status == states.FAILED, TrainingJob.ended_at >= now - LATELY)
-        .order_by(TrainingJob.ended_at.desc())
-        .limit(MOST)
-    )
-    return [
-        ModelFailure(row.ended_at, "job", "us", row.error or "", None, None, row.name, job_id=row.id)
         for row in rows
         if row.ended_at is not None
     ]

@@ -4,23 +4,20 @@ import random
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, Verbatim, either
+from app.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, either
 from app.games import find_game
-from app.games.negotiation.contexts import Context, read_contexts
-from app.games.taboo.words import target_words
 from app.matches import live
 from app.matches.clocks import Clocks
+from app.matches.material import server_pieces, with_piece
 from app.matches.stored import StoredMatch, StoredSeat
 from app.models import LanguageModel, MatchRow
-from app.players.scripted.taboo import clues
+from app.players.scripted import SCRIPTED
 from app.registry import PERSON, SHIPPED, check_not_archived, find_partner
 
 LIVE = "live"
@@ -124,48 +121,15 @@ def person_in(record: StoredMatch) -> int:
     return next(number for number, seat in enumerate(record.seats) if seat.kind == PERSON)
 
 
-def with_context(game: str, config: Mapping[str, Any], contexts_file: str, seed: int) -> Mapping[str, Any]:
-    """The config of a negotiation with a context drawn from the file, if there is one and none is given."""
-    if game != "negotiation" or not contexts_file or "counts" in config or "values" in config:
-        return config
-    context = random.Random(f"{seed}/context").choice(load_contexts(contexts_file))
-    return {**config, "counts": list(context.counts), "values": [list(row) for row in context.values]}
-
-
 def _drawn(
     game: str, config: Mapping[str, Any], settings: Settings, opponent: LanguageModel, seed: int
 ) -> Mapping[str, Any]:
     """The config with what guests play with, where it is left open.
 
-    Against a scripted partner the word is one that it has clues for: with any other it can only make small talk. The
-    small models that Parlor comes with have learned from it.
+    Against a scripted partner it is a piece of material that this partner can play well with. The small models that
+    Parlor comes with have learned from it.
     """
     learned = opponent.kind == "scripted" or opponent.name in SHIPPED
-    if game == "taboo" and learned and config.get("word") is None:
-        return {**config, "word": random.Random(f"{seed}/word").choice(_words_with_clues())}
-    return with_context(game, config, settings.CONTEXTS_FILE, seed)
-
-
-@lru_cache(maxsize=1)
-def _words_with_clues() -> list[str]:
-    return [word for word in target_words() if word in clues.table()]
-
-
-def load_contexts(path: str) -> list[Context]:
-    """All contexts of a file, read once as long as it does not change. Raises Invalid in one line."""
-    try:
-        changed = Path(path).stat().st_mtime_ns
-        return _load_contexts(path, changed)
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(
-            "contexts",
-            expected=Phrase("a readable text file"),
-            got=Verbatim(f"{path}: {error}"),
-            subject=Phrase("contexts file"),
-        ) from None
-
-
-@lru_cache(maxsize=4)
-def _load_contexts(path: str, _changed: int) -> list[Context]:
-    with Path(path).open(encoding="utf-8") as lines:
-        return read_contexts(lines, path)
+    baseline = SCRIPTED.get(game)
+    known = baseline.pieces if learned and baseline is not None else None
+    return with_piece(game, config, known() if known is not None else server_pieces(game, settings), seed)

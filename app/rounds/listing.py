@@ -15,7 +15,6 @@ from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
 from app.registry import get_model
 from app.rounds import lifecycle, ranges
 from app.rounds.job import ROUND
-from app.validation import whole_number
 
 PAGE = 25  # rounds on a page
 
@@ -94,11 +93,6 @@ def read_chosen(session: Session, raw: Mapping[str, str]) -> RoundFilter:
     return RoundFilter(**given)
 
 
-def read_before(text: str) -> int | None:
-    """Where a page begins: behind the round of that number. Raises Invalid."""
-    return whole_number(text, "before", 1, 2**31 - 1) if text else None
-
-
 def chosen_rounds(
     session: Session, chosen: RoundFilter, before: int | None = None
 ) -> tuple[list[RoundListItem], int | None]:
@@ -126,9 +120,10 @@ def open_rounds(session: Session) -> list[RoundListItem]:
     return _with_members(session, session.scalars(statement).all())
 
 
-def all_rounds(session: Session) -> list[RoundListItem]:
-    """Every round and cross-play, the latest first."""
-    return _with_members(session, session.scalars(_first_rounds([])).all())
+def latest_rounds(session: Session, limit: int, offset: int = 0) -> tuple[list[RoundListItem], bool]:
+    """So many rounds and cross-plays after the first `offset`, the latest first; and whether there are older ones."""
+    rows = session.scalars(_first_rounds([]).offset(offset).limit(limit + 1)).all()
+    return _with_members(session, rows[:limit]), len(rows) > limit
 
 
 _member = aliased(RoundRow)
@@ -169,14 +164,23 @@ _FOREMOST = (
 )  # fmt: skip
 
 
-def waits_behind(session: Session, row: RoundRow) -> list[int]:
-    """The numbers of the rounds that workers play while this one waits for them; none if it does not wait for that."""
-    due = row.retry_at is None or row.retry_at <= datetime.now(UTC)
-    if not (row.queued and row.status == states.WAITING and due):
-        return []
-    played = select(RoundRange.round_id).where(ranges.being_played(datetime.now(UTC)))
-    found = select(RoundRow.id).where(RoundRow.queued, RoundRow.id != row.id, RoundRow.id.in_(played))
-    return list(session.scalars(found.order_by(RoundRow.id)))
+def waits_behind(session: Session, rows: Sequence[RoundRow]) -> dict[int, list[int]]:
+    """The numbers of the rounds that workers play while a round waits for them, by its number.
+
+    The list is empty for a round that does not wait for that.
+    """
+    now = datetime.now(UTC)
+    waiting = {
+        row.id
+        for row in rows
+        if row.queued and row.status == states.WAITING and (row.retry_at is None or row.retry_at <= now)
+    }
+    played: Sequence[int] = ()
+    if waiting:
+        held = select(RoundRange.round_id).where(ranges.being_played(now))
+        found = select(RoundRow.id).where(RoundRow.queued, RoundRow.id.in_(held)).order_by(RoundRow.id)
+        played = session.scalars(found).all()
+    return {row.id: [number for number in played if row.id in waiting and number != row.id] for row in rows}
 
 
 def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
@@ -184,11 +188,12 @@ def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem
     numbers = {number for row in rows for number in (row.model_0_id, row.model_1_id) if number is not None}
     found = session.execute(select(LanguageModel.id, LanguageModel.name).where(LanguageModel.id.in_(numbers)))
     names = {row.id: row.name for row in found}
+    found_states = ROUND.states_of(session, rows)
     return [
         RoundListItem(
             row,
             tuple(names[number] for number in (row.model_0_id, row.model_1_id) if number is not None),
-            ROUND.state_of(session, row),
+            found_states[row.id],
         )
         for row in rows
     ]

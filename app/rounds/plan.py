@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from app.games import find_game
 from app.games.base import JSON
 
 IN_ORDER, SHUFFLED, RANDOM = "in-order", "shuffled", "random"
@@ -21,9 +22,9 @@ PICKS = (IN_ORDER, SHUFFLED, RANDOM)
 class RoundPlan:
     """What the matches of a round have in common.
 
-    `material` are contexts, [counts, values of seat 0, values of seat 1] each, or target words, or nothing. `pick` says
-    how matches get theirs: in the order of the list, shuffled (each once in an order drawn from the seed, then all of
-    them once more), or random (drawn for each match).
+    `material` are pieces of the game's material, or nothing. `pick` says how matches get theirs: in the order of the
+    list, shuffled (each once in an order drawn from the seed, then all of them once more), or random (drawn for each
+    match).
     """
 
     game: str
@@ -49,8 +50,9 @@ def setup(plan: RoundPlan, index: int) -> MatchSetup:
     scene, swapped = divmod(index, 2) if plan.swap_seats else (index, 0)
     seed = match_seed(plan.seed, scene)
     config = plan.config
-    if plan.material:
-        config = {**config, **_fields(plan.game, plan.material[_pick(plan, scene, seed)])}
+    kind = find_game(plan.game).material
+    if kind is not None and plan.material:
+        config = {**config, **kind.config_of(plan.material[_pick(plan, scene, seed)])}
     return MatchSetup(index, seed, config, bool(swapped))
 
 
@@ -73,9 +75,7 @@ def _order(seed: int, turn: int, count: int) -> list[int]:
     return random.Random(f"{seed}/order/{turn}").sample(range(count), count)
 
 
-def _fields(game: str, item: Any) -> JSON:
-    """The part of a config that a piece of material stands for."""
-    if game == "negotiation":
-        counts, *values = item
-        return {"counts": counts, "values": values}
-    return {"word": item}
+def usual_pick(game: str) -> str:
+    """How the matches of a game get their material where nobody says it."""
+    kind = find_game(game).material
+    return IN_ORDER if kind is not None and kind.in_order else SHUFFLED

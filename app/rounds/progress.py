@@ -45,7 +45,7 @@ def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Sequ
 
     `left` is in seconds; it is None where nothing goes on, and `cost` is None where no price is known.
     """
-    found: JSON = {"round": row.id, "status": state, **{name: getattr(row, name) for name in _COUNTS}}
+    found: JSON = {"status": state, **{name: getattr(row, name) for name in _COUNTS}}
     found["tokens"] = row.prompt_tokens + row.completion_tokens
     found["percent"] = 100 * row.finished // max(1, row.matches)
     going = state == states.RUNNING and pace is not None

@@ -8,7 +8,8 @@ from sqlalchemy import ColumnElement, and_, false, or_, select
 from sqlalchemy.orm import Session
 
 from app.errors import Invalid, Phrase, either
-from app.models import MatchRow
+from app.games import find_game
+from app.models import MatchRow, RoundRow
 from app.validation import whole_number
 
 PAGE = 50  # matches on a page
@@ -84,10 +85,12 @@ def latest_over(session: Session, round_id: int) -> Sequence[MatchRow]:
     return session.scalars(latest.limit(LATEST)).all()
 
 
-def endings(session: Session, round_id: int) -> list[str]:
-    """How matches of a round have ended so far, in the game's words."""
-    found = select(MatchRow.reason).where(MatchRow.round_id == round_id, MatchRow.reason.is_not(None)).distinct()
-    return sorted(reason for reason in session.scalars(found) if reason is not None)
+def endings(session: Session, row: RoundRow) -> list[str]:
+    """How matches of a round have ended so far, in the game's words: its outcomes in their order, then all others."""
+    order = {reason: place for place, reason in enumerate(find_game(row.game).outcomes)}
+    found = select(MatchRow.reason).where(MatchRow.round_id == row.id, MatchRow.reason.is_not(None)).distinct()
+    reasons = [reason for reason in session.scalars(found) if reason is not None]
+    return sorted(reasons, key=lambda reason: (order.get(reason, len(order)), reason))
 
 
 def _conditions(wanted: TranscriptFilter, swap_seats: bool) -> list[ColumnElement[bool]]:

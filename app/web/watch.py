@@ -1,4 +1,4 @@
-"""Rounds, jobs and campaigns as they go on, for experimenters' pages: the Socket.IO namespace /admin.
+"""Jobs as they go on, for experimenters' pages: the Socket.IO namespace /admin.
 
 A page says what it watches. About twice a second, as long as anybody watches, those rows are read from the database,
 and each page is sent what has changed. Who may watch is asked of the session at connect, and again at every look: who
@@ -24,7 +24,7 @@ from app.errors import Unavailable
 from app.extensions import db, is_away, reading, reason_of
 from app.games.base import JSON
 from app.web.auth import session_life, session_token
-from app.web.watched import WatchedCampaigns, WatchedJobs, WatchedKind, WatchedRounds
+from app.web.watched import watched_kinds
 
 NAMESPACE = "/admin"
 EVERY = 0.5  # seconds between two looks
@@ -42,7 +42,7 @@ class _Watcher:
 
     since: float
     session: str  # the hash of its token
-    told: dict[Row, JSON] = field(default_factory=dict)
+    sent: dict[Row, JSON] = field(default_factory=dict)
 
 
 class WatchNamespace:
@@ -54,7 +54,7 @@ class WatchNamespace:
             self._database = db.engine
         self._server: Any = None
         self._watchers: dict[str, _Watcher] = {}
-        self._kinds: tuple[WatchedKind, ...] = (WatchedRounds(), WatchedJobs(), WatchedCampaigns())
+        self._kinds = watched_kinds()
         self._somebody = Event()
         self._started = False
         self._life = timedelta()
@@ -94,9 +94,9 @@ class WatchNamespace:
             return _refused("not_allowed", "This connection is not signed in. Load the page again.")
         wanted = self._wanted(data)
         if wanted is None:
-            known = " or ".join(kind.many for kind in self._kinds)
+            known = " or ".join(each.kind.plural for each in self._kinds)
             return _refused("invalid", f"{known}: expected at most {MOST} numbers of them")
-        watcher.told = {row: {} for row in wanted}
+        watcher.sent = {row: {} for row in wanted}
         self._somebody.set()
         if not self._started:
             self._started = True
@@ -105,7 +105,7 @@ class WatchNamespace:
 
     def _wanted(self, data: Any) -> list[Row] | None:
         """The rows that a page asks for; None for what is no list of numbers of a known kind."""
-        kinds = {kind.many: kind.one for kind in self._kinds}
+        kinds = {each.kind.plural: each.kind.name for each in self._kinds}
         if not isinstance(data, dict) or not data.keys() & kinds.keys():
             return None
         wanted: list[Row] = []
@@ -134,7 +134,7 @@ class WatchNamespace:
         now = time.monotonic()
         for sid in [sid for sid, each in self._watchers.items() if now - each.since > LONGEST]:
             self._server.disconnect(sid, namespace=NAMESPACE)
-        wanted = {row for watcher in self._watchers.values() for row in watcher.told}
+        wanted = {row for watcher in self._watchers.values() for row in watcher.sent}
         if not wanted:
             self._somebody.clear()
             return
@@ -142,10 +142,10 @@ class WatchNamespace:
         with reading(self._database) as session:
             hashes = {watcher.session for watcher in self._watchers.values()}
             signed_in = accounts.open_sessions(session, hashes, datetime.now(UTC), self._life)
-            for kind in self._kinds:
-                numbers = {number for one, number in wanted if one == kind.one}
-                found = kind.read(session, numbers, now)
-                known |= {(kind.one, number): figures for number, figures in found.items()}
+            for each in self._kinds:
+                name = each.kind.name
+                found = each.read(session, {number for of, number in wanted if of == name}, now)
+                known |= {(name, number): figures for number, figures in found.items()}
         for sid, watcher in list(self._watchers.items()):
             if watcher.session in signed_in:
                 self._tell(sid, watcher, known)
@@ -153,12 +153,12 @@ class WatchNamespace:
                 self._server.disconnect(sid, namespace=NAMESPACE)
 
     def _tell(self, sid: str, watcher: _Watcher, known: Mapping[Row, JSON]) -> None:
-        for row, before in watcher.told.items():
+        for row, before in watcher.sent.items():
             now = known.get(row)
             if now is None or now == before:
                 continue
             change = {name: value for name, value in now.items() if name not in before or before[name] != value}
-            watcher.told[row] = now
+            watcher.sent[row] = now
             one, number = row
             self._server.emit(one, {**change, one: number}, to=sid, namespace=NAMESPACE)
 

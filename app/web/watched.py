@@ -1,16 +1,21 @@
-"""What pages may watch: rounds, training jobs and campaigns, each read as figures by name."""
+"""What pages may watch: jobs of every kind, each read as figures by name."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.campaigns import listing as campaigns
-from app.finetuning.listing import figures_of
+from app.campaigns.job import CAMPAIGN
+from app.finetuning import listing as trainings
+from app.finetuning.job import TRAINING
 from app.games.base import JSON
+from app.job_kinds import JOB_KINDS
+from app.jobs.kind import JobKind
+from app.jobs.listing import job_figures, job_items
 from app.models import Campaign, RoundRow, TrainingJob
 from app.rounds.job import ROUND
 from app.rounds.prices import Prices, prices_of_round
@@ -19,14 +24,20 @@ from app.rounds.progress import RecentPace, figures, mean_pace
 _PRICED = 15.0  # seconds for which prices are good
 
 
-class WatchedKind(Protocol):
-    """One kind of rows. A page asks for numbers of `many`, and hears of each under the name `one`."""
+class WatchedKind:
+    """Jobs of a kind as they are watched. A kind with figures of its own has a subclass."""
 
-    one: str
-    many: str
+    def __init__(self, kind: JobKind[Any]) -> None:
+        self.kind = kind
 
-    def read(self, session: Session, numbers: Collection[int], now: float) -> dict[int, JSON]:
-        """The figures of those rows that there are, at the moment `now` of a clock that only goes on."""
+    def read(self, session: Session, numbers: Collection[int], now: float) -> Mapping[int, JSON]:
+        """The figures of those jobs that there are, at the moment `now` of a clock that only goes on."""
+        table = self.kind.table
+        return self.figures(session, session.scalars(select(table).where(table.id.in_(numbers))).all(), now)
+
+    def figures(self, session: Session, rows: Sequence[Any], now: float) -> Mapping[int, JSON]:  # noqa: ARG002 - a kind may have a pace
+        """The figures of these jobs, by number."""
+        return {item.row.id: job_figures(item) for item in job_items(session, self.kind, rows)}
 
 
 @dataclass(slots=True)
@@ -38,44 +49,49 @@ class _Known:
     priced_at: float = float("-inf")
 
 
-class WatchedRounds:
+class _WatchedRounds(WatchedKind):
     """Self-play rounds."""
 
-    one, many = "round", "rounds"
-
-    def __init__(self) -> None:
+    def __init__(self, kind: JobKind[Any]) -> None:
+        super().__init__(kind)
         self._known: dict[int, _Known] = {}
 
-    def read(self, session: Session, numbers: Collection[int], now: float) -> dict[int, JSON]:
-        """See Watched."""
-        self._known = {number: self._known.get(number) or _Known() for number in numbers}
-        found = {}
-        for row in session.scalars(select(RoundRow).where(RoundRow.id.in_(numbers))):
+    def figures(self, session: Session, rows: Sequence[RoundRow], now: float) -> Mapping[int, JSON]:
+        """See WatchedKind."""
+        self._known = {row.id: self._known.get(row.id) or _Known() for row in rows}
+        found, states = {}, ROUND.states_of(session, rows)
+        for row in rows:
             known = self._known[row.id]
             if now - known.priced_at > _PRICED:
                 known.prices, known.priced_at = prices_of_round(session, row), now
             pace = known.pace.see(now, row.finished, row.moves) or mean_pace(row, datetime.now(UTC))
-            found[row.id] = figures(row, ROUND.state_of(session, row), pace, known.prices)
+            found[row.id] = figures(row, states[row.id], pace, known.prices)
         return found
 
 
-class WatchedJobs:
+class _WatchedTrainings(WatchedKind):
     """Training jobs."""
 
-    one, many = "job", "jobs"
-
-    def read(self, session: Session, numbers: Collection[int], now: float) -> dict[int, JSON]:  # noqa: ARG002 - has no pace
-        """See Watched."""
-        rows = session.scalars(select(TrainingJob).where(TrainingJob.id.in_(numbers)))
-        return {row.id: figures_of(session, row) for row in rows}
+    def figures(self, session: Session, rows: Sequence[TrainingJob], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
+        """See WatchedKind."""
+        return trainings.figures_of(session, rows)
 
 
-class WatchedCampaigns:
+class _WatchedCampaigns(WatchedKind):
     """Campaigns."""
 
-    one, many = "campaign", "campaigns"
-
-    def read(self, session: Session, numbers: Collection[int], now: float) -> dict[int, JSON]:  # noqa: ARG002 - has no pace
-        """See Watched."""
-        rows = session.scalars(select(Campaign).where(Campaign.id.in_(numbers)))
+    def figures(self, session: Session, rows: Sequence[Campaign], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
+        """See WatchedKind."""
         return {row.id: campaigns.figures_of(session, row) for row in rows}
+
+
+_OWN: Mapping[str, type[WatchedKind]] = {
+    ROUND.name: _WatchedRounds,
+    TRAINING.name: _WatchedTrainings,
+    CAMPAIGN.name: _WatchedCampaigns,
+}
+
+
+def watched_kinds() -> list[WatchedKind]:
+    """All kinds of jobs, each as it is watched."""
+    return [_OWN.get(kind.name, WatchedKind)(kind) for kind in JOB_KINDS]

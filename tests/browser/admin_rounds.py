@@ -16,10 +16,12 @@ from sqlalchemy import Engine, select, update
 from app.config import Settings
 from app.datasets import rounds as imported
 from app.extensions import reading, writing
+from app.games.taboo.words import TargetWords
 from app.jobs import states
 from app.models import RoundRange, RoundRow
 from app.registry import get_model, set_usable_in_rounds
-from app.rounds import lifecycle, material, matrix
+from app.rounds import lifecycle, matrix
+from app.rounds.material import ALL, material_of_file
 from app.rounds.plan import SHUFFLED
 from app.rounds.runner import RoundContext, play_round
 from tests.datasets import cut, take_in
@@ -31,7 +33,7 @@ FAILURE = (
     " OPENAI_API_KEY of the workers, then resume the round"
 )
 TABLE = lifecycle.Material("a context in which harbour-7b can agree", [[[2, 1, 3], [1, 5, 1], [3, 1, 1]]])
-WORDS = material.words("all")
+WORDS = material_of_file(TargetWords(), ALL)
 WAITS = "harbour-7b answers 429 Too Many Requests: tries again in 20 s"
 
 

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from flask import Flask
@@ -20,6 +19,7 @@ from app.matches.stored import StoredMatch, StoredSeat
 from app.models import GenerationRow, LanguageModel, Lease, MatchRow
 from app.registry import PERSON, add_api_model, find_model, partners
 from tests.experimenter import signed_in
+from tests.model_requests import keep_result
 
 DOWNLOADS = ["/admin/export/matches.csv", "/admin/export/moves.csv", "/admin/export/events.csv",
              "/admin/export/generations.csv", "/admin/export/codebook.csv"]  # fmt: skip
@@ -142,12 +142,6 @@ def call(engine: Engine, match: str, model: LanguageModel, error: str | None) ->
         )  # fmt: skip
 
 
-def keep_result(engine: Engine, model: LanguageModel, ago: timedelta = timedelta(), **result: Any) -> None:
-    with writing(engine) as session:
-        values = {"tested_at": datetime.now(UTC) - ago, "test_result": {"game": "taboo", **result}}
-        session.execute(update(LanguageModel).where(LanguageModel.id == model.id).values(**values))
-
-
 def failures(client: FlaskClient) -> list[tuple[str, ...]]:
     """The rows of the list: what happened, why, and where the links lead."""
     rows = part(client.get("/admin/").text, "failures").split("<tr>")[2:]
@@ -177,7 +171,7 @@ def test_failures_are_told_newest_first_with_whose_fault_and_links(client: Flask
     model = api_model(engine, "weak")
     first = break_off(engine, "model", "no answer within 60 s", model)
     second = break_off(engine, "us", "5 workers died at this turn")
-    keep_result(engine, model, ok=False, error="expected an answer, got HTTP 401")
+    keep_result(engine, model.id, ok=False, error="expected an answer, got HTTP 401")
     match, page = "/admin/matches/{}".format, f"/admin/models/{model.id}"
     assert failures(client) == [
         ("A test call failed", "expected an answer, got HTTP 401", page),
@@ -203,8 +197,8 @@ def test_what_is_long_ago_or_went_well_is_no_failure_and_the_list_has_an_end(
     client: FlaskClient, engine: Engine
 ) -> None:
     fine, once = api_model(engine, "fine"), api_model(engine, "once")
-    keep_result(engine, fine, ok=True, refused=None, text="hello")
-    keep_result(engine, once, 2 * LATELY, ok=False, error="long ago")
+    keep_result(engine, fine.id, ok=True, refused=None, text="hello")
+    keep_result(engine, once.id, 2 * LATELY, ok=False, error="long ago")
     old = break_off(engine, "us", "long ago")
     with writing(engine) as session:
         session.execute(update(MatchRow).where(MatchRow.id == old).values(started_at=datetime.now(UTC) - 2 * LATELY))

@@ -133,7 +133,7 @@ def test_a_job_is_shown_with_its_figures_its_curve_and_its_log(
     tell(engine, job_id, 40, 100, status=states.RUNNING, lease_owner="it", lease_until=until)
     page = client.get(f"/admin/jobs/{job_id}").text
     for name, text in {
-        "step": "40", "steps": "100", "loss": "1.075", "eval_loss": "2.075", "eval_step": "40", "epoch": "4",
+        "step": "40", "steps": "100", "loss": "1.075", "eval_loss": "2.075", "eval_step": "40", "epoch": "1.33",
         "lr": "0.000021", "gradient_norm": "0.5", "tokens_per_second": "812.3", "saved": "40", "left": "2:00",
     }.items():  # fmt: skip
         assert f'<span data-figure="{name}">{text}</span>' in page, name
@@ -159,7 +159,7 @@ def test_a_done_job_shows_which_step_was_registered_and_every_field_of_its_train
     marked = [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
     assert [(each["step"], each["words"]) for each in marked[0]] == [(70, "step 70 is registered")]
     facts = re.sub(r"<[^>]*>", "|", page)
-    for field in ("schedule||cosine |by default", "warmup||0.03 |by default", "batch||8|", "seed||0 |by default"):
+    for field in ("schedule||cosine |by default", "warmup||0.03 |by default", "batch||4|", "seed||0 |by default"):
         assert field in facts, field
 
 
@@ -182,7 +182,7 @@ def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engi
     error = "the disk is full; make room and start again"
     tell(engine, job_id, 3, 9, status=states.FAILED, error=error, ended_at=datetime.now(UTC))
     overview = client.get("/admin/").text
-    assert "A training stopped" in overview
+    assert "Job 1 stopped" in overview
     assert error in overview
     page = client.get(address).text
     assert "the disk is full; make room and start again" in page

@@ -160,6 +160,24 @@ def test_a_match_is_replayed_with_both_private_views(client: FlaskClient, engine
     assert latest.partition("<main")[2].partition("</main>")[0] == third.partition("<main")[2].partition("</main>")[0]
 
 
+def test_what_a_match_was_begun_with_is_told_with_labels(client: FlaskClient, engine: Engine) -> None:
+    with writing(engine) as session:
+        people = StoredSeat(PERSON), StoredSeat(PERSON)
+        told = [
+            live.create(session, game, config, people, seed=7, source="live", instant=True)
+            for game, config in (("negotiation", {**SPLIT, "first": 1}), ("taboo", {"word": "cat"}))
+        ]
+    negotiation, taboo = (words(client.get(f"/admin/matches/{record.id}").text) for record in told)
+    for said in (
+        f"On the table: {', '.join(map(str, SPLIT['counts']))}",
+        f"Worth to each seat: {' / '.join(', '.join(map(str, row)) for row in SPLIT['values'])}",
+        "Objective: own points (λ = 0)", "Most moves: 50", "Moves first: second seat",
+    ):  # fmt: skip
+        assert said in negotiation
+    assert "Turns of each side: 5 ; Judge: strict: the word and its inflections ; Word: cat" in taboo
+    assert not re.search(r'[{\[]"|max_turns|null', negotiation + taboo)
+
+
 def words(page: str) -> str:
     """What a page says, without its markup."""
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))

@@ -44,7 +44,7 @@ def client(app: Flask) -> FlaskClient:
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rounds that workers were told of."""
     numbers: list[int] = []
-    monkeypatch.setattr(RoundKind, "enqueue", lambda _self, _url, number, _times: numbers.append(number))
+    monkeypatch.setattr(RoundKind, "enqueue", lambda _self, _url, number, _times=None: numbers.append(number))
     return numbers
 
 
@@ -509,7 +509,7 @@ def test_a_failed_round_says_why_on_its_page_and_on_the_overview(client: FlaskCl
     for path in (f"/admin/rounds/{number}", "/admin/"):
         page = client.get(path).text
         assert "the model &lt;b&gt;never&lt;/b&gt; answered" in page
-    assert "A round stopped" in page
+    assert "Round 1 stopped" in page
 
 
 def test_a_round_says_what_it_waits_for_and_what_it_has_cost(client: FlaskClient, engine: Engine) -> None:

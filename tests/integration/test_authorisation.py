@@ -112,6 +112,8 @@ ROUTES: dict[str, Row] = {
     "GET /admin/": experimenters("200"),
     "GET /admin/export/<name>.csv": experimenters("200"),
     "GET /admin/matches": experimenters("200"),
+    "GET /admin/matches/analysis": experimenters("200"),
+    "GET /admin/matches/analysis.csv": experimenters("200"),
     "GET /admin/matches/<match_id>": experimenters("200"),
     "GET /admin/matches/<match_id> (over)": experimenters("200"),
     "GET /admin/rounds": experimenters("200"),
@@ -132,6 +134,9 @@ ROUTES: dict[str, Row] = {
     "GET /admin/datasets/<int:dataset_id>": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>/rows": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>.jsonl": experimenters("200"),
+    "GET /admin/other-jobs/<jobs>": experimenters("404"),  # every kind has pages of its own
+    "GET /admin/other-jobs/<jobs>/<int:job>": experimenters("404"),
+    "POST /admin/other-jobs/<jobs>/<int:job>": experimenters("404", form={"action": "cancel"}),
     "GET /admin/jobs": experimenters("200"),
     "GET /admin/jobs/new": experimenters("200"),
     "POST /admin/jobs/new": experimenters("400", form={"method": "none that there is"}),
@@ -151,8 +156,11 @@ ROUTES: dict[str, Row] = {
     "POST /admin/models/new": experimenters("400", form={"name": "a model that plays nothing"}),
     "GET /admin/models/<int:number>": experimenters("200"),
     "GET /admin/models/<int:number>/lineage": experimenters("200"),
+    "GET /admin/models/<int:number>/clone": experimenters("200"),
+    "POST /admin/models/<int:number>/clone": experimenters("400", form={"name": ""}),
+    "POST /admin/models/<int:number>/play": experimenters("404", form={"game": "none that there is"}),
     "POST /admin/models/<int:number>": experimenters(
-        "303 /admin/models/{number}", form={"action": "label", "label": "Partner Blue"}
+        "303 /admin/models/{number}", form={"action": "edit", "label": "Partner Blue"}
     ),
 }
 
@@ -168,6 +176,8 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "dataset_id": lambda house: house.dataset,
     "job_id": lambda house: house.job,
     "campaign_id": lambda house: house.campaign,
+    "jobs": lambda house: "campaigns",
+    "job": lambda house: house.campaign,
     "_anything": lambda house: "no/such/page",
 }
 
@@ -667,9 +677,9 @@ def test_who_is_signed_out_hears_nothing_more(parlor: Stack, round_id: int) -> N
 
 
 @pytest.mark.parametrize("body", [None, 7, {}, {"rounds": "all"}, {"rounds": ["1"]}, {"rounds": [True]},
-                                  {"rounds": list(range(99))}, {"jobs": [1.5]}, {"jobs": [1], "rounds": None},
+                                  {"rounds": list(range(99))}, {"trainings": [1.5]}, {"trainings": [1], "rounds": None},
                                   {"campaigns": ["1"]},
-                                  {"jobs": list(range(30)), "rounds": list(range(30))}], ids=str)  # fmt: skip
+                                  {"trainings": list(range(30)), "rounds": list(range(30))}], ids=str)  # fmt: skip
 def test_what_cannot_be_watched_is_refused(parlor: Stack, admin_cookie: str, body: Any) -> None:
     with Wire(parlor, "", cookie=admin_cookie) as wire:
         wire.send(f"40{WATCH},")

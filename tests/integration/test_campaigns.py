@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from app.config import Settings
 from app.errors import AppError, Conflict, Invalid
 from app.extensions import reading, writing
 from app.finetuning.job import TRAINING
+from app.games.negotiation.material import Contexts
 from app.jobs import leases, states
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial, RoundRow, TrainingJob
+from app.registry.changes import archive_model
 from app.rounds import lifecycle as rounds
 from app.rounds.job import ROUND
 from app.rounds.lifecycle import Material
@@ -48,6 +51,9 @@ SMALL: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _small_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMALL_MODELS", "true")
+
+
+is_kept_aside = partial(is_held_out, Contexts())
 
 
 def spec(**fields: Any) -> CampaignSpec:
@@ -120,8 +126,8 @@ def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) ->
         assert per_round == {**dict.fromkeys(evaluations, 6), **dict.fromkeys(played, 14)}
         items = {number: _items(session, number) for number in (*evaluations, *played)}
         assert items[evaluations[0]] == items[evaluations[1]] == items[evaluations[2]]  # the same matches for all
-        assert all(map(is_held_out, items[evaluations[0]]))
-        assert not any(map(is_held_out, items[played[0]] + items[played[1]]))
+        assert all(map(is_kept_aside, items[evaluations[0]]))
+        assert not any(map(is_kept_aside, items[played[0]] + items[played[1]]))
         names = {row.id: row.name for row in session.scalars(select(LanguageModel))}
         made = session.scalars(select(TrainingJob).order_by(TrainingJob.id)).all()
         assert [(names[row.base_id], names[row.model_id]) for row in made] == [(BASE, "loop-1"), ("loop-1", "loop-2")]  # type: ignore[index]
@@ -178,6 +184,14 @@ def test_what_a_campaign_waits_for_is_created_once_and_cancelled_and_resumed_wit
         assert CAMPAIGN.take_unattended(session) == [number]
         assert CAMPAIGN.take_unattended(session) == []  # it was just rung
     assert go_on(engine, settings, number) == first
+
+
+def test_a_campaign_goes_on_with_a_base_that_is_archived_meanwhile(engine: Engine, settings: Settings) -> None:
+    number = make(engine)
+    with writing(engine) as session:
+        archive_model(session, session.get_one(LanguageModel, row_of(engine, number).base_id).name)
+    assert go_on(engine, settings, number) == AwaitedJob(ROUND, 1)
+    assert row_of(engine, number).status == "running"
 
 
 def test_of_two_that_come_at_once_one_carries_a_campaign_on(engine: Engine, settings: Settings) -> None:
@@ -331,7 +345,9 @@ def test_names_that_its_models_would_share_are_refused(engine: Engine) -> None:
         make(engine, "loop")
     with writing(engine) as session:
         made = CAMPAIGN.get(session, 1).created_at
-        row = LanguageModel(name="tiny-2", label="Another", kind="local", games=[], options={}, created_at=made)
+        row = LanguageModel(
+            name="tiny-2", label="Another", kind="local", games=[], uses=[], options={}, created_at=made
+        )
         session.add(row)
     with pytest.raises(Conflict, match="got 'tiny', whose model tiny-2 is there already"):
         make(engine, "tiny")
@@ -375,5 +391,5 @@ def test_a_held_out_context_is_held_out_with_its_seats_exchanged_too() -> None:
     play, held = parted("negotiation", None, 500, seed=1)
     played = {json.dumps(each) for each in play.items}
     mirrored = [[counts, theirs, mine] for counts, mine, theirs in held.items]
-    assert all(map(is_held_out, mirrored))
+    assert all(map(is_kept_aside, mirrored))
     assert [each for each in mirrored if json.dumps(each) in played] == []

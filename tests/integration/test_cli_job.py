@@ -38,7 +38,9 @@ def test_a_queued_job_waits_for_a_worker_and_can_be_cancelled_and_resumed(app: F
     listed = flask(app, "job", "list").stdout
     assert listed.split()[:3] == ["1", "tiny", "waiting"]
     assert listed.rstrip().endswith("small from nothing on rows@1")
-    assert flask(app, "job", "cancel", "1").stdout.startswith("Job 1 is cancelled at no step yet; `flask job resume 1`")
+    assert flask(app, "job", "cancel", "1").stdout.startswith(
+        "Job 1 is cancelled at no step yet; `flask training resume 1`"
+    )
     assert flask(app, "job", "resume", "1", "--queue").stdout.startswith("Job 1 waits for a worker; ")
     assert json.loads(flask(app, "job", "list", "--json").stdout)[0]["status"] == "waiting"
 
@@ -49,7 +51,7 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
     result = flask(app, "job", "resume", str(job_id))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: job 1 stopped: dataset 1: expected its file ")
-    assert result.stderr.endswith("once that is mended, `flask job resume 1` goes on from its last checkpoint\n")
+    assert result.stderr.endswith("once that is mended, `flask training resume 1` goes on from its last checkpoint\n")
     shown = flask(app, "job", "show", "1").stdout
     assert "status          failed\n" in shown
 
@@ -67,9 +69,9 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
         ("train tiny --dataset rows --name a/b", "name: expected 1 to 80 letters, digits, dots, dashes"),
         ("train tiny --dataset rows", "Missing option '--name'; `parlor train --help` shows how it is used"),
         ("train tiny --dataset rows --name x --backend moon", "Invalid value for '--backend': 'moon' is not 'local'"),
-        ("job show 9", "job: expected the number of one that exists, got 9; `flask job list` shows them"),
+        ("job show 9", "training: expected the number of one that exists, got 9; `flask training list` shows them"),
         ("job cancel 1", "job 1: expected one that is waiting or running, got one that is failed"),
-        ("job resume nine", "Invalid value for 'JOB': 'nine' is not a valid integer"),
+        ("job resume nine", "Invalid value for 'TRAINING': 'nine' is not a valid integer"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_trained_is_one_line_and_exit_code_2(

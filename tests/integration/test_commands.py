@@ -10,6 +10,7 @@ import pytest
 
 from app.cli import _COMMANDS
 from app.config import ROOT
+from app.job_kinds import JOB_KINDS
 from tests.shell import Shell
 
 DOCUMENTS = [
@@ -22,6 +23,7 @@ PRODUCT = [
     for path in (ROOT / folder).rglob(kind)
 ]
 OPTION = re.compile(r"--[a-z][\w-]*")
+A_KIND = re.compile(r"KIND|tally|%\(kind\)s|\{self\.kind\.name\}")  # stands for every kind of jobs
 NAMES = [*_COMMANDS, "db"]  # and that of Flask-Migrate
 Words = tuple[str, ...]
 
@@ -43,6 +45,8 @@ def commands(program: str, *, paths: list[Path]) -> Iterator[tuple[str, Words]]:
             found = re.match(rf"(?:\w+=\S* )*(?:\S*/)?{program} (.*)", line.strip())
             if found and not found[1].startswith("-"):  # of no command
                 words = re.split(r" #|[;>&]| \|", found[1])[0].split()
+                if words and A_KIND.fullmatch(words[0]):
+                    words[0] = "|".join(kind.name for kind in JOB_KINDS)
                 for each in product(*(word.split("|") for word in words)):
                     yield path.relative_to(ROOT).as_posix(), each
 

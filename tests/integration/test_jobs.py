@@ -4,6 +4,7 @@ import json
 import sys
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from flask import Flask
 from sqlalchemy import Engine, update
 
 from app.config import Settings
-from app.errors import AppError, Conflict
+from app.errors import AppError, Conflict, Invalid
 from app.extensions import reading, writing
-from app.finetuning import backends, listing, runner
+from app.finetuning import backends, config, listing, runner
 from app.finetuning import lifecycle as jobs
 from app.finetuning.backends import local
 from app.finetuning.files import JobFiles
@@ -23,8 +24,11 @@ from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
+from tests.experimenter import signed_in
 from tests.jobs import events_of, make_dataset, make_job, model_of, models, row_of, run
 from tests.stack import PATIENCE
+from training.methods import all_methods
+from training.methods.base import Need
 
 HASH = "0" * 64
 # For what takes long, or is the same on every database.
@@ -247,7 +251,7 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, "add_local_model", killed)
+        patch.setattr(local, "add_local_model", killed)
         assert run(engine, settings, job_id, told=told.append)
     row = row_of(engine, job_id)
     assert (row.status, row.error, row.model_id) == (states.FAILED, "RuntimeError: killed", None)
@@ -282,7 +286,7 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
     assert made["steps"] == row.steps
     assert f"finished with the weights of step {best['step']} of {row.steps}, " in row.log.splitlines()[-1]
     with reading(engine) as session:
-        recipe, figures = listing.recipe_of(session, row) or {}, listing.figures_of(session, row)
+        recipe, figures = listing.recipes_of(session, [row])[row.id], listing.figures_of(session, [row])[row.id]
     assert {name: recipe[name] for name in row.config} == row.config
     assert (recipe["schedule"], recipe["warmup"], recipe["seed"]) == ("cosine", 0.03, 0)
     assert figures["best_step"] == figures["registered_step"] == best["step"]
@@ -323,7 +327,16 @@ def without_a_tokenizer(home: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"")
 
 
-SMALL_DISK = ("/bin/bash", "-c", 'ulimit -f 16; exec "$@"', "bash", sys.executable, "-m", "training")
+# Without coverage, whose own file would not fit either.
+SMALL_DISK = (
+    "/bin/bash",
+    "-c",
+    'unset COVERAGE_PROCESS_CONFIG; ulimit -f 16; exec "$@"',
+    "bash",
+    sys.executable,
+    "-m",
+    "training",
+)
 
 
 @on_sqlite
@@ -368,6 +381,8 @@ def test_a_training_that_fails_is_one_line_on_its_job_and_registers_nothing(
 TOY = """
 import json
 
+from app.finetuning.backends.local import LocalBackend
+
 
 class Training:
     def __init__(self, files):
@@ -388,15 +403,14 @@ class Training:
     kill = cancel
 
 
-class Toy:
+class Toy(LocalBackend):
+    title, summary = "Elsewhere", "A machine far away trains it."
+
     def check(self):
         pass
 
     def start(self, method, files, waiting):
         return Training(files)
-
-    def collect(self, files):
-        return files.output.exists()
 
 
 BACKEND = Toy()
@@ -404,16 +418,38 @@ BACKEND = Toy()
 
 
 @on_sqlite
-def test_a_backend_is_added_by_one_module(
-    engine: Engine, settings: Settings, dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_backend_is_added_by_one_module_and_the_form_offers_it(
+    app: Flask, engine: Engine, settings: Settings, dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "toy.py").write_text(TOY)
     monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
     assert backends.backend_names() == ("local", "toy")
-    job_id = make_job(engine, dataset)
-    with writing(engine) as session:
-        session.execute(update(TrainingJob).where(TrainingJob.id == job_id).values(backend="toy"))
+    client = signed_in(app)
+    assert 'name="backend" value="toy"' in client.get("/admin/jobs/new").text
+    form = {"dataset": str(dataset.id), "method": "tiny", "name": "small", "backend": "toy"}
+    assert client.post("/admin/jobs/new", data=form).status_code == 303
+    job_id = 1
     assert run(engine, settings, job_id)
     row = row_of(engine, job_id)
     assert (row.status, row.step, row.loss, row.error) == (states.DONE, 1, 0.5, None)
     assert model_of(engine, "small").options["sha256"] == HASH
+
+
+@on_sqlite
+def test_a_dataset_without_what_a_method_needs_is_one_line(
+    engine: Engine, settings: Settings, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sft = all_methods()["sft"]
+    wish = jobs.TrainingSpec("mine", str(dataset.id), "small-1", "base")
+    with writing(engine) as session:
+        add_local_model(session, "base", None, [], {"path": "checkpoints/base", "sha256": HASH})
+    (settings.home / "checkpoints" / "base").mkdir(parents=True)
+    for needs, line in (
+        (Need.REWARDS, "moves with a reward each, which mine needs, got rows@1, whose first row has a move without"),
+        (Need.COMPARISONS, "one of comparisons, which mine learns from, got rows@1, which is one of conversations"),
+    ):
+        mine = replace(sft, name="mine", needs=frozenset({needs}))
+        monkeypatch.setattr(config, "all_methods", lambda mine=mine: {"sft": sft, "mine": mine})
+        with reading(engine) as session, pytest.raises(Invalid) as refused:
+            jobs.create(session, wish, queued=False, home=settings.home)
+        assert refused.value.message == f"dataset: expected {line}"

@@ -17,6 +17,7 @@ from app.extensions import reading
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of
+from tests.shell import Shell
 from tests.stack import PATIENCE, ROOT, Stack, alive, another_worker, put_to_sleep, running_parlor, wait_until
 from tests.tables import database, settings_of
 
@@ -96,42 +97,36 @@ def test_a_worker_that_slept_while_another_took_its_training_writes_nothing(runn
         assert all(later <= earlier + 1 for earlier, later in pairwise(steps))  # from a checkpoint on, if it was ended
 
 
-def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on(home: Path) -> None:
-    assert flask(home, "job", "list").stdout.startswith("No jobs yet: flask train ")  # and makes the database
+def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on(home: Path, shell: Shell) -> None:
+    environment = {"PARLOR_HOME": str(home), **ENV}
+    flask = lambda *line: shell.flask(line, env=environment)  # noqa: E731
+    assert flask("job", "list").stdout.startswith("No jobs yet: flask train ")  # and makes the database
     engine = create_engine(f"sqlite:///{home / 'parlor.db'}")
     make_dataset(engine, load_settings({"PARLOR_HOME": home}))
     config = [f"{name}={value}" for name, value in SMALL.items()]
-    train = [
-        "train",
-        "tiny",
-        "--dataset",
-        "rows",
-        "--name",
-        "small",
-        "--config",
-        *config,
-        "max_steps=150",
-        "save_every=25",
-    ]
-    first = subprocess.Popen([*FLASK, *train], cwd=ROOT, env=env_of(home), stderr=subprocess.PIPE, text=True)
+    fields = [*config, "max_steps=150", "save_every=25"]
+    train = ["train", "tiny", "--dataset", "rows", "--name", "small", "--config", *fields]
+    first = subprocess.Popen(
+        [*FLASK, *train], cwd=ROOT, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True
+    )
     wait_until(lambda: list(home.glob("training/1/run/tensorboard")), "a training that has begun")
     wait_until(lambda: row_of(engine, 1).step, "a step")
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
     assert said.strip().startswith("Interrupted job 1 at step ")
-    assert said.strip().endswith("; `flask job resume 1` goes on from its last checkpoint.")
+    assert said.strip().endswith("; `flask training resume 1` goes on from its last checkpoint.")
     with reading(engine) as session:
         assert TRAINING.state_of(session, TRAINING.get(session, 1)) == states.INTERRUPTED
-    second = flask(home, "job", "retry", "1", "--json")
-    assert second.returncode == 0, second.stderr
+    second = flask("job", "retry", "1", "--json")
+    assert second.exit_code == 0, second.stderr
     told = json.loads(second.stdout)
     assert (told["status"], told["model"], told["step"]) == ("done", "small", 150)
     assert [each["resumed_from"] for each in events_of(engine, 1, "started")][1].startswith("checkpoint-")
 
     sft = ["train", "sft", "--dataset", "rows@1", "--base", "small", "--name", "second", "--config", "max_steps=2"]
-    third = flask(home, *sft)
-    assert third.returncode == 0, third.stderr
+    third = flask(*sft)
+    assert third.exit_code == 0, third.stderr
     assert third.stdout.startswith("Job 2 made second, step 2 of 2, loss ")
     made, base = model_of(engine, "second"), model_of(engine, "small")
     assert made is not None
@@ -140,11 +135,3 @@ def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on
     provenance = json.loads((home / "checkpoints" / "second" / "parlor.json").read_text())
     assert provenance["base_sha256"] == base.options["sha256"]
     engine.dispose()
-
-
-def env_of(home: Path) -> dict[str, str]:
-    return {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": "", "REDIS_URL": "", **ENV}
-
-
-def flask(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*FLASK, *arguments], cwd=ROOT, env=env_of(home), capture_output=True, text=True)

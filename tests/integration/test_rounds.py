@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from sqlalchemy import Engine, func, select, update
+from sqlalchemy.orm import Session
 
 from app.config import Settings
 from app.errors import Conflict, Invalid, NotFound
@@ -34,6 +35,24 @@ def stub() -> Iterator[StubServer]:
     with StubServer() as server:
         server.script("haggler", haggler)
         yield server
+
+
+Takes = list[tuple[str, ranges.LeasedRange]]
+
+
+@pytest.fixture
+def takes(monkeypatch: pytest.MonkeyPatch) -> Takes:
+    """Who has taken which part, in this order."""
+    made: Takes = []
+    take = ranges.take
+
+    def recorded(session: Session, round_id: int, owner: str, *rest: Any) -> ranges.LeasedRange | None:
+        if taken := take(session, round_id, owner, *rest):
+            made.append((owner, taken))
+        return taken
+
+    monkeypatch.setattr(ranges, "take", recorded)
+    return made
 
 
 # ---- The same round, however it is played ---------------------------------------
@@ -125,26 +144,47 @@ def test_a_round_that_nobody_plays_is_cancelled_at_once(engine: Engine) -> None:
 # One at a time: then most matches of what is taken away were not begun.
 @pytest.mark.parametrize(("in_flight", "matches"), [(8, 24), (1, 8)])
 def test_a_worker_that_lost_its_lease_writes_nothing_any_more(
-    engine: Engine, settings: Settings, stub: StubServer, in_flight: int, matches: int
+    engine: Engine, settings: Settings, stub: StubServer, takes: Takes, in_flight: int, matches: int
 ) -> None:
     stub.script("slow", Reply(haggler, delay=0.1))
     add_models(engine, stub.url, "slow", in_flight=in_flight)
     round_id = make_round(engine, "slow", matches=matches)
 
+    robbed: list[tuple[str, int]] = []
+
     def rob() -> None:
         wait_until(lambda: row_of(engine, round_id).moves > 2, "some moves")
+        held = select(RoundRange).where(RoundRange.round_id == round_id, RoundRange.lease_owner.is_not(None))
         with writing(engine) as session:
-            session.execute(
-                update(RoundRange)
-                .where(RoundRange.round_id == round_id, RoundRange.lease_owner.is_not(None))
-                .values(lease_owner="a thief")
-            )
+            for each in session.scalars(held):
+                robbed.append((str(each.lease_owner), each.start))
+                each.lease_owner = "a thief"
 
     thief = threading.Thread(target=rob)
     thief.start()
     play(engine, settings, round_id, workers=2)
     thief.join()
     check(engine, round_id, matches)
+    assert robbed
+    for owner, start in robbed:
+        took = [(worker, part.leases) for worker, part in takes if part.start == start]
+        assert took[0] == (owner, 0)
+        assert (
+            took[1][1] == 1
+        )  # when the thief's lease had run out: the round did not end by the worker who had lost it
+
+
+def test_a_part_whose_worker_died_is_taken_over_by_another(engine: Engine, settings: Settings, takes: Takes) -> None:
+    round_id = make_round(engine, "scripted", matches=12)
+    with writing(engine) as session:
+        left = ranges.take(session, round_id, "a dead worker", -1)
+    assert left is not None
+    play(engine, settings, round_id, workers=2)
+    check(engine, round_id, 12)
+    dead, *others = takes
+    assert dead == ("a dead worker", left)
+    assert sorted((part.start, part.leases) for _, part in others) == [(0, 1), (4, 0), (8, 0)]
+    assert "a dead worker" not in {owner for owner, _ in others}
 
 
 def test_a_worker_that_slept_longer_than_its_lease_plays_on_where_it_was(
@@ -278,9 +318,9 @@ def test_a_waiting_round_names_the_rounds_that_workers_are_busy_with(engine: Eng
             lifecycle.begin(session, number)
             ranges.take(session, number, "somebody", 60)
         rows = [ROUND.get(session, number) for number in (busy, waiting, terminal)]
-        assert [waits_behind(session, row) for row in rows] == [[], [busy], []]
+        assert waits_behind(session, rows) == {busy: [], waiting: [busy], terminal: []}
         rows[1].retry_at = datetime.now(UTC) + timedelta(seconds=60)
-        assert waits_behind(session, rows[1]) == []  # it waits for a model
+        assert waits_behind(session, rows)[waiting] == []  # it waits for a model
 
 
 def test_a_key_that_is_refused_stops_the_round_at_once(engine: Engine, settings: Settings, stub: StubServer) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flask import jsonify, redirect, render_template, request, url_for
+from flask import jsonify, render_template, request
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext
+from flask_babel import gettext, lazy_gettext
 
 from app.analysis.bootstrap import Figure
 from app.analysis.themes import LIGHT
@@ -13,16 +13,14 @@ from app.campaigns import listing
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import CampaignListItem, IterationResult
 from app.campaigns.spec import spec_of
-from app.errors import AppError, Conflict, Invalid, NotFound, Phrase
+from app.errors import AppError, Invalid, NotFound, Phrase
 from app.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import RATIO, Use
 from app.jobs import states
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
 from app.web.admin.rounds_analysis import TitledFigure, labels_of, notes_of
-from app.web.form_writes import write
-from app.web.seats import settings
 from app.web.translations import game_titles
 
 
@@ -30,8 +28,7 @@ from app.web.translations import game_titles
 def campaigns() -> ResponseReturnValue:
     """A page of all campaigns, the latest first."""
     try:
-        text = request.args.get("before", "")
-        before = whole_number(text, "before", 1, 2**31 - 1) if text else None
+        before = read_before()
     except Invalid as error:
         return render_template("admin/campaigns.html", campaigns=[], refused=error), 400
     with reading() as session:
@@ -78,24 +75,6 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
-@blueprint.post("/campaigns/<int:campaign_id>")
-def act_on_campaign(campaign_id: int) -> ResponseReturnValue:
-    """Do what the pressed button says: cancel or resume."""
-    action = request.form.get("action")
-    try:
-        if action == "cancel":
-            write(lambda session: CAMPAIGN.cancel(session, campaign_id))
-        elif action == "resume":
-            write(lambda session: CAMPAIGN.resume(session, campaign_id, queued=True))
-        else:
-            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
-    except (Invalid, Conflict) as error:
-        return _page(campaign_id, error), error.status
-    if action == "resume":
-        CAMPAIGN.enqueue(settings().broker_url, campaign_id)
-    return redirect(url_for("admin.campaign_page", campaign_id=campaign_id), 303)
-
-
 def _page(campaign_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = CAMPAIGN.get(session, campaign_id)
@@ -117,11 +96,12 @@ def _page(campaign_id: int, refused: AppError | None = None) -> str:
             compared=labels_of(compared),
             compared_notes=notes_of(each for each in compared if each.aggregate == RATIO),
             chart=listing.figure_of(session, campaign_id),
-            live=row.status in states.LIVE,
-            can_cancel=row.status in states.OPEN,
-            can_resume=line.state in (states.FAILED, states.CANCELLED, states.INTERRUPTED),
             refused=refused,
+            **job_actions(CAMPAIGN, row, line.state),
         )
+
+
+register_pages(CAMPAIGN, JobPages(lazy_gettext("Campaigns"), "campaigns", "campaign_id", _page))
 
 
 class _Compared(NamedTuple):

@@ -7,24 +7,30 @@ from typing import Any
 from flask import Request
 
 from app.campaigns.spec import GREEDY, METHODS, MOST_ITERATIONS, PARTNER, STARTS, TRAINING, CampaignSpec, read_spec
+from app.config import Settings
 from app.datasets.filters import ABOVE_AVG
-from app.errors import AppError, Invalid, Phrase
+from app.errors import AppError
 from app.finetuning.config import LOCAL, read_config
 from app.games import find_game
 from app.games.base import JSON
-from app.games.negotiation.rules import PRESETS
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel
-from app.rounds import material
 from app.rounds.lifecycle import Material
 from app.validation import whole_number
-from app.web.admin.rounds_form import GENERATED, LIST, SERVER, UPLOAD, about, files_of, read_lam, uploaded
-from app.web.forms import RefusedField, one_of
+from app.web.admin.game_fields import (
+    material_defaults,
+    material_field,
+    material_files,
+    option_defaults,
+    read_material,
+    read_options,
+)
+from app.web.forms import RefusedField
 
 WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
 FIELDS = ("epochs", "learning_rate", "batch")
 _AS_THEY_ARE = ("base", "matches", "evaluation", "filter", "start", "evaluation_temperature", "partner")
-_CALLED = {"config": "objective", "model": "base", "option": "base"}
+_CALLED = {"model": "base", "option": "base"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,8 @@ def defaults(game: str, models: Sequence[LanguageModel], base: str = "") -> JSON
     first = WEAK if WEAK in names else next(iter(names), "")
     return {
         "game": game, "base": base or first, "iterations": "5", "matches": "500",
-        "evaluation": "500", "filter": ABOVE_AVG, "start": STARTS[0], "objective": "self", "lam": "0.5",
-        "max_turns": "5", "contexts": GENERATED, "contexts_text": "", "words": LIST, "words_text": "",
+        "evaluation": "500", "filter": ABOVE_AVG, "start": STARTS[0],
+        **option_defaults(find_game(game)), **material_defaults(find_game(game)),
         "epochs": str(TRAINING["epochs"]), "learning_rate": str(TRAINING["learning_rate"]), "batch": "",
         "temperature": "1.0", "evaluation_temperature": f"{GREEDY:g}", "partner": PARTNER, "seed": "", "name": "",
     }  # fmt: skip
@@ -62,13 +68,13 @@ def defaults(game: str, models: Sequence[LanguageModel], base: str = "") -> JSON
 def typed(request: Request, game: str) -> JSON:
     """The form as it was sent; what came as a file stands in its text field, and so comes back with the page."""
     form = {name: request.form.get(name, "").strip() for name in defaults(game, ())}
-    return form | {"game": game, **files_of(request)}
+    return form | {"game": game, **material_files(find_game(game), request)}
 
 
-def read(form: Mapping[str, Any], contexts_file: str) -> CampaignForm:
+def read(form: Mapping[str, Any], settings: Settings) -> CampaignForm:
     """What a form asks for. Raises RefusedField."""
     try:
-        return _read(form, contexts_file)
+        return _read(form, settings)
     except AppError as error:
         raise RefusedField(field_of(error, form["game"]), error) from None
 
@@ -76,49 +82,23 @@ def read(form: Mapping[str, Any], contexts_file: str) -> CampaignForm:
 def field_of(error: AppError, game: str) -> str:
     """The field of the form that an error of a layer below is about; that of the material where it names no other."""
     name = error.field or ""
-    name = _CALLED.get(name, name)
-    return name if name in defaults(game, ()) else "words" if game == "taboo" else "contexts"
+    options = find_game(game).options
+    name = next(iter(options), "") if name == "config" else _CALLED.get(name, name)
+    return name if name in defaults(game, ()) else material_field(find_game(game))
 
 
-def _read(form: Mapping[str, Any], contexts_file: str) -> CampaignForm:
-    game = find_game(form["game"]).name
+def _read(form: Mapping[str, Any], settings: Settings) -> CampaignForm:
+    game = find_game(form["game"])
     training = {name: form[name] for name in FIELDS if form[name]}
     spec = read_spec(
         {
             **{name: form[name] for name in _AS_THEY_ARE},
-            "game": game,
+            "game": game.name,
             "iterations": whole_number(form["iterations"] or 5, "iterations", 1, MOST_ITERATIONS),
-            "config": _config(game, form),
+            "config": read_options(game, form),
             "training": read_config(METHODS[0], training),
             "sampling": {"temperature": form["temperature"]} if form["temperature"] else {},
         },
         seed=read_seed(form["seed"]) if form["seed"] else new_seed(),
     )
-    return CampaignForm(spec, form["name"], _material(game, form, contexts_file))
-
-
-def _config(game: str, form: Mapping[str, Any]) -> JSON:
-    if game == "negotiation":
-        objective = one_of("objective", form, (*PRESETS, "lambda"))
-        return {"objective": objective if objective != "lambda" else read_lam(form["lam"])}
-    given = {"max_turns": form["max_turns"] or 5}
-    return {"max_turns": find_game(game).config(given).to_json()["max_turns"]} if game == "taboo" else {}
-
-
-def _material(game: str, form: Mapping[str, Any], contexts_file: str) -> Material | None:
-    """None for material that the campaign draws by itself."""
-    if game == "taboo":
-        chosen = one_of("words", form, (LIST, UPLOAD))
-        return uploaded("words", form, material.words_in) if chosen == UPLOAD else None
-    chosen = one_of("contexts", form, (GENERATED, SERVER, UPLOAD))
-    if chosen == SERVER:
-        if not contexts_file:
-            raise Invalid(
-                "contexts",
-                expected=Phrase("a file in the setting CONTEXTS_FILE"),
-                got=Phrase("none"),
-                remedy=Phrase("upload one instead"),
-            )
-        served: Material = about("contexts", lambda: material.contexts(contexts_file))
-        return served
-    return uploaded("contexts", form, material.contexts_in) if chosen == UPLOAD else None
+    return CampaignForm(spec, form["name"], read_material(game, form, settings))

@@ -15,8 +15,8 @@ from app.datasets.filters import FILTERS
 from app.errors import AppError
 from app.extensions import db, reading
 from app.finetuning.config import find_method
-from app.games import find_game
-from app.games.taboo.words import target_words
+from app.games import GAMES, find_game
+from app.matches.material import server_file
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
@@ -24,16 +24,15 @@ from app.web.admin.rounds_scores import in_thread
 from app.web.admin.training_fields import training_fields
 from app.web.form_writes import write
 from app.web.forms import RefusedField
+from app.web.game_options import option_fields
 from app.web.seats import settings
 from app.web.translations import game_titles
-
-_FIRST = "negotiation"
 
 
 @blueprint.get("/campaigns/new")
 def new_campaign() -> str:
     """The launch form of a game, for the base that the address names."""
-    game = find_game(request.args.get("game") or _FIRST).name
+    game = find_game(request.args.get("game") or next(iter(GAMES))).name
     with reading() as session:
         models = round_models(session, game)
         return _form(session, campaigns_form.defaults(game, models, request.args.get("base", "")))
@@ -45,9 +44,9 @@ def start_campaign() -> ResponseReturnValue:
     game = find_game(request.form.get("game", "")).name
     form = campaigns_form.typed(request, game)
     try:
-        asked = campaigns_form.read(form, settings().CONTEXTS_FILE)
+        asked = campaigns_form.read(form, settings())
         spec = asked.spec
-        # Contexts are drawn for half a second, during which others play.
+        # Material may be drawn for half a second, during which others play.
         material = in_thread(db.engine, lambda _own: parted(spec.game, asked.material, spec.evaluation, spec.seed))
         number = write(lambda session: lifecycle.create(session, spec, asked.name, material, queued=True).id)
     except (RefusedField, AppError) as error:
@@ -61,7 +60,8 @@ def start_campaign() -> ResponseReturnValue:
 
 
 def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | None = None) -> str:
-    models = round_models(session, form["game"])
+    game = find_game(form["game"])
+    models = round_models(session, game.name)
     fields = training_fields([find_method(METHODS[0])], TRAINING)
     return render_template(
         "admin/campaign-new.html",
@@ -73,6 +73,7 @@ def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | Non
         starts=STARTS,
         training_fields=[fields[name] for name in campaigns_form.FIELDS],
         titles=game_titles(),
-        words_listed=len(target_words()),
-        contexts_file=settings().CONTEXTS_FILE,
+        options=option_fields(game),
+        material=game.material,
+        server_file=server_file(game.material, settings()),
     )

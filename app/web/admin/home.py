@@ -3,18 +3,23 @@
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import structlog
 from flask import Response, render_template, request
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from app.analysis.codebook import codebook
 from app.csv_tables import to_csv
 from app.disk import low_disk
 from app.errors import NotFound, Phrase
 from app.extensions import db, reading
+from app.job_kinds import JOB_KINDS
+from app.jobs.kind import JobKind
+from app.jobs.listing import failed_jobs
 from app.matches import export
-from app.matches.failures import last_failures
+from app.matches.failures import LATELY, MOST, ModelFailure, last_failures
 from app.matches.filter import MatchFilter, check_known, read_choice
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
@@ -39,13 +44,33 @@ def home() -> str:
             "low_disk": low_disk(settings()),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": [match_item(line, now) for line in live_matches(session, now)],
-            "failures": last_failures(session, now),
+            "failures": _failures(session, now),
             "rounds": open_rounds(session),
             "latest": [match_item(line, now) for line in latest_matches(session)],
             "models": list_models(session),
             "titles": game_titles(),
         }
         return render_template("admin/home.html", **page)
+
+
+class JobFailure(NamedTuple):
+    """A job that has stopped because it could not go on."""
+
+    at: datetime
+    job_kind: JobKind[Any]
+    number: int
+    detail: str
+
+
+def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure]:
+    """What went wrong last with matches, models and jobs of every kind, the newest first."""
+    failures: list[ModelFailure | JobFailure] = [*last_failures(session, now)]
+    failures += [
+        JobFailure(row.ended_at, kind, row.id, row.error or "")
+        for kind in JOB_KINDS
+        for row in failed_jobs(session, kind, now - LATELY, MOST)
+    ]
+    return sorted(failures, key=lambda failure: failure.at, reverse=True)[:MOST]
 
 
 @blueprint.get("/export/<name>.csv")

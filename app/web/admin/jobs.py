@@ -2,32 +2,29 @@
 
 from typing import Any
 
-from flask import jsonify, redirect, render_template, request, url_for
+from flask import jsonify, render_template, request
 from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
 
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
-from app.errors import AppError, Conflict, Invalid, Phrase
+from app.errors import AppError, Invalid
 from app.extensions import reading
 from app.finetuning import listing
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
-from app.jobs import states
 from app.models import TrainingJob
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
-from app.web.form_writes import write
-from app.web.seats import settings
+from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
 
 
 @blueprint.get("/jobs")
 def jobs() -> ResponseReturnValue:
     """A page of all jobs, the latest first."""
     try:
-        text = request.args.get("before", "")
-        before = whole_number(text, "before", 1, 2**31 - 1) if text else None
+        before = read_before()
     except Invalid as error:
         return render_template("admin/jobs.html", jobs=[], older=None, first=True, refused=error), 400
     with reading() as session:
@@ -50,43 +47,26 @@ def job_chart(job_id: int) -> ResponseReturnValue:
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
-@blueprint.post("/jobs/<int:job_id>")
-def act_on_job(job_id: int) -> ResponseReturnValue:
-    """Do what the pressed button says: cancel or resume."""
-    action = request.form.get("action")
-    try:
-        if action == "cancel":
-            write(lambda session: TRAINING.cancel(session, job_id))
-        elif action == "resume":
-            write(lambda session: TRAINING.resume(session, job_id, queued=True))
-        else:
-            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
-    except (Invalid, Conflict) as error:
-        return _page(job_id, error), error.status
-    if action == "resume":
-        TRAINING.enqueue(settings().broker_url, job_id)
-    return redirect(url_for("admin.job_page", job_id=job_id), 303)
-
-
 def _page(job_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = TRAINING.get(session, job_id)
-        line = listing.list_item(session, row)
+        [line] = listing.training_items(session, [row])
         events = listing.events_of(session, job_id)
         return render_template(
             "admin/job.html",
             job=row,
             line=line,
-            figures=listing.figures_of(session, row),
+            figures=listing.figures_of(session, [row])[job_id],
             started=_last(events, "started"),
-            recipe=listing.recipe_of(session, row),
-            live=row.status in states.LIVE,
-            can_cancel=row.status in states.OPEN,
-            can_resume=line.state in (states.FAILED, states.CANCELLED, states.INTERRUPTED),
+            recipe=listing.recipes_of(session, [row]).get(job_id),
             chart=chart_of(row, events),
             campaign=place_of(session, job_id=job_id),
             refused=refused,
+            **job_actions(TRAINING, row, line.state),
         )
+
+
+register_pages(TRAINING, JobPages(lazy_gettext("Training"), "jobs", "job_id", _page))
 
 
 def chart_of(row: TrainingJob, events: Any) -> Chart:

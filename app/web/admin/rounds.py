@@ -4,38 +4,39 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import jsonify, redirect, render_template, request, url_for
+from flask import jsonify, render_template, request
 from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.charts import charts_of
 from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.datasets.store import datasets_of_round
-from app.errors import AppError, Conflict, Invalid, NotFound, Phrase, Verbatim, either
+from app.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
 from app.extensions import db, reading
-from app.games import metrics_of
+from app.games import find_game, metrics_of
 from app.games.metrics import SHARE
 from app.jobs import states
 from app.models import MatchRow, RoundMaterial, RoundRow
+from app.models.types import list_length
 from app.registry import list_models
 from app.rounds import lifecycle, transcripts
 from app.rounds.failures import AbortedMatch, last_broken
-from app.rounds.job import ROUND, SELFPLAY
+from app.rounds.job import ROUND
 from app.rounds.listing import NAMES as FILTERS
-from app.rounds.listing import RoundListItem, chosen_rounds, list_items, read_before, read_chosen, waits_behind
+from app.rounds.listing import RoundListItem, chosen_rounds, list_items, read_chosen, waits_behind
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
 from app.web.admin.rounds_analysis import analysis_of, page_part
 from app.web.admin.rounds_scores import ListedScores, scores
-from app.web.form_writes import write
-from app.web.seats import settings
 from app.web.translations import game_titles
 
 TABS = ("summary", "charts", "transcripts", "settings", "log")
 _FIRST_CHARTS = 2  # of a round's charts are in its summary
-WORKERS_CALLED = 8  # more than that are called by upkeep, as long as a part of the round is free
 
 
 # ---- The list ----------------------------------------------------------------
@@ -56,7 +57,7 @@ def _list(given: dict[str, str], refused: AppError | None) -> str:
         found: list[RoundListItem] = []
         before = older = None
         if refused is None:
-            before = read_before(request.args.get("before", ""))
+            before = read_before()
             found, older = chosen_rounds(session, read_chosen(session, given), before)
         scored = scores(db.engine, [line.row for line in found if not line.members])
         return render_template(
@@ -120,30 +121,11 @@ def round_chart(round_id: int, name: str) -> ResponseReturnValue:
     return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
 
 
-@blueprint.post("/rounds/<int:round_id>")
-def act_on_round(round_id: int) -> ResponseReturnValue:
-    """Do what the pressed button says: cancel or resume."""
-    action = request.form.get("action")
-    try:
-        if action == "cancel":
-            write(lambda session: ROUND.cancel(session, round_id))
-        elif action == "resume":
-            write(lambda session: ROUND.resume(session, round_id, queued=True))
-        else:
-            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
-    except (Invalid, Conflict) as error:
-        return _page(round_id, TABS[0], error)[0], error.status
-    if action == "resume":
-        ROUND.enqueue(settings().broker_url, round_id, WORKERS_CALLED)
-    return redirect(url_for("admin.round_page", round_id=round_id), 303)
-
-
 def _page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str, int]:
     now = datetime.now(UTC)
     with reading() as session:
         row = ROUND.get(session, round_id)
         line = list_items(session, [row])[0]
-        material = session.get(RoundMaterial, round_id)
         part = _PARTS[tab](session, row)
         page = render_template(
             "admin/round.html",
@@ -154,16 +136,21 @@ def _page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str
             title=game_titles().get(row.game, row.game),
             models=lifecycle.seated(session, row),
             figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
-            live=_open(row),
-            can_cancel=row.status in states.OPEN,
-            can_resume=_can_resume(row, line.state),
-            material=None if material is None else (material.source, len(material.items)),
             refused=refused,
-            behind=waits_behind(session, row),
+            behind=waits_behind(session, [row])[round_id],
             campaign=place_of(session, round_id=round_id),
             **part,
+            **job_actions(ROUND, row, line.state),
         )
         return page, 400 if part.get("filter_refused") else 200
+
+
+def _render(round_id: int, refused: AppError | None) -> str:
+    """The page of a round with its summary."""
+    return _page(round_id, TABS[0], refused)[0]
+
+
+register_pages(ROUND, JobPages(lazy_gettext("Rounds"), "rounds", "round_id", _render))
 
 
 def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
@@ -177,16 +164,17 @@ def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
 
 
 def _settings(session: Session, row: RoundRow) -> dict[str, Any]:
-    return {"datasets": datasets_of_round(session, row.id)}
-
-
-def _can_resume(row: RoundRow, state: str) -> bool:
-    return row.source == SELFPLAY and state in (states.CANCELLED, states.FAILED, states.INTERRUPTED)
+    material = select(RoundMaterial.source, list_length(RoundMaterial.items)).where(RoundMaterial.round_id == row.id)
+    return {"datasets": datasets_of_round(session, row.id), "material": session.execute(material).one_or_none()}
 
 
 def _latest(session: Session, row: RoundRow) -> dict[str, Any]:
     broken: list[AbortedMatch] = last_broken(session, row.id) if row.aborted else []
-    return {"latest": [shown_match(row, match) for match in transcripts.latest_over(session, row.id)], "broken": broken}
+    return {
+        "latest": [shown_match(row, match) for match in transcripts.latest_over(session, row.id)],
+        "shown_field": shown_field(row),
+        "broken": broken,
+    }
 
 
 def shown_match(row: RoundRow, match: MatchRow) -> dict[str, Any]:
@@ -197,8 +185,14 @@ def shown_match(row: RoundRow, match: MatchRow) -> dict[str, Any]:
         "scores": scores, "together": None if None in scores else sum(each or 0 for each in scores),
         "moves": match.ply, "violations": match.violations, "agreed": match.agreed,
         "pareto_optimal": match.pareto_optimal, "swapped": bool(row.swap_seats and (match.index or 0) % 2),
-        "word": match.config.get("word"),
+        "shown": match.config.get(find_game(row.game).list_field or ""),
     }  # fmt: skip
+
+
+def shown_field(row: RoundRow) -> str | None:
+    """The title of the field of the config that lists show of each match; None where they show the joint score."""
+    game = find_game(row.game)
+    return None if game.list_field is None else game.fields[game.list_field]["title"]
 
 
 # ---- Transcripts -------------------------------------------------------------
@@ -209,7 +203,7 @@ def _transcripts(session: Session, row: RoundRow) -> dict[str, Any]:
     given = {name: request.args[name] for name in transcripts.NAMES if request.args.get(name)}
     page: dict[str, Any] = {
         "given": given,
-        "endings": transcripts.endings(session, row.id),
+        "endings": transcripts.endings(session, row),
         "filter_refused": None,
         **_latest(session, row),
     }

@@ -1,4 +1,4 @@
-"""The launch form of rounds: its fields, filled in anew or like a round that was, and the wish that they stand for."""
+"""The launch form of rounds: its fields, filled in anew or like a round that was, and the round that they ask for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,36 +7,43 @@ from typing import Any
 from flask import Request
 from sqlalchemy.orm import Session
 
+from app.config import Settings
 from app.errors import AppError, Invalid, Phrase
 from app.games import find_game
 from app.games.base import JSON
-from app.games.negotiation.rules import MOST_MOVES, PRESETS
-from app.games.taboo.judges import RULES
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
-from app.rounds import lifecycle, material, matrix
+from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
-from app.rounds.plan import IN_ORDER, RANDOM, SHUFFLED
+from app.rounds.plan import RANDOM, usual_pick
 from app.validation import whole_number
+from app.web.admin.game_fields import (
+    AGAIN,
+    material_defaults,
+    material_field,
+    material_files,
+    option_defaults,
+    option_values,
+    read_material,
+    read_options,
+)
 from app.web.forms import RefusedField, one_of
 
-MOST_UPLOADED = 400_000  # characters of a file of contexts or words
 PAIR, CROSS = "pair", "cross"
-GENERATED, SERVER, UPLOAD, AGAIN, LIST = "generated", "server", "upload", "again", "list"
 EACH_ONCE, DRAWN = "each", "random"
 
 
 @dataclass(frozen=True, slots=True)
 class RoundForm:
-    """What the form asks for: a round of each pair of models, all with the same wish."""
+    """What the form asks for: a round of each pair of models, all with the same spec."""
 
-    wish: lifecycle.RoundSpec
-    models: Sequence[str]  # of a cross-play; else the two of the wish
+    spec: lifecycle.RoundSpec
+    models: Sequence[str]  # of a cross-play; else the two of the spec
     cross: bool
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        return matrix.pairs(self.wish.game, self.models) if self.cross else [self.wish.models]
+        return matrix.pairs(self.spec.game, self.models) if self.cross else [self.spec.models]
 
 
 # ---- Filling in --------------------------------------------------------------
@@ -45,13 +52,13 @@ class RoundForm:
 def defaults(game: str, models: Sequence[LanguageModel]) -> JSON:
     """The form of a game as it is first shown; every value is text, as a browser sends it back."""
     name = models[0].name if models else ""
-    taboo = game == "taboo"
+    found = find_game(game)
+    sampling = {"temperature": 1.0, **found.sampling}
     return {
-        "game": game, "players": PAIR, "model_0": name, "model_1": name, "models": [],
-        "matches": "100", "objective": "self", "lam": "0.5", "limit": str(MOST_MOVES), "contexts": GENERATED,
-        "contexts_text": "", "words": LIST, "words_text": "", "order": EACH_ONCE, "max_turns": "5", "rule": RULES[0],
-        "swap_seats": "", "temperature": "1.2" if taboo else "1.0", "greedy": "", "top_k": "50" if taboo else "",
-        "max_tokens": "", "seed": "", "name": "", "like": "", "contexts_name": "", "words_name": "", "agreed": "",
+        "game": game, "players": PAIR, "model_0": name, "model_1": name, "models": [], "matches": "100",
+        **option_defaults(found), **material_defaults(found), "order": EACH_ONCE, "swap_seats": "", "greedy": "",
+        **{field: str(sampling.get(field, "")) for field in ("temperature", "top_k", "max_tokens")},
+        "seed": "", "name": "", "like": "", "agreed": "",
     }  # fmt: skip
 
 
@@ -67,15 +74,10 @@ def like(session: Session, row: RoundRow, models: Sequence[LanguageModel]) -> JS
     found["greedy"] = "1" if sampling.get("temperature") == 0 else ""
     for name in ("temperature", "top_k", "max_tokens"):
         found[name] = "" if sampling.get(name) is None else f"{sampling[name]:g}"
-    for name in ("limit", "max_turns", "rule"):
-        if name in row.config:
-            found[name] = str(row.config[name])
-    objective = row.config.get("objective", "self")
-    found["objective"] = objective if objective in PRESETS else "lambda"
-    if objective not in PRESETS:
-        found["lam"] = f"{objective:g}"
-    if session.get(RoundMaterial, row.id) is not None:
-        found["contexts"] = found["words"] = AGAIN
+    game = find_game(row.game)
+    found |= option_values(game, row.config)
+    if game.material is not None and session.get(RoundMaterial, row.id) is not None:
+        found[game.material.name] = AGAIN
     return found
 
 
@@ -83,61 +85,51 @@ def typed(request: Request, game: str, models: Sequence[LanguageModel]) -> JSON:
     """The form as it was sent; what came as a file stands in its text field, and so comes back with the page."""
     form = request.form
     found: JSON = {name: form.get(name, "").strip() for name in defaults(game, models) if name != "models"}
-    return found | {"game": game, "models": form.getlist("models"), **files_of(request)}
-
-
-def files_of(request: Request) -> JSON:
-    """The fields of a form that files were chosen for: their text, their name, and that they are what is meant."""
-    found: JSON = {}
-    for name in ("contexts", "words"):
-        file = request.files.get(f"{name}_file")
-        if file is not None and file.filename:
-            text = file.read(4 * MOST_UPLOADED).decode("utf-8", errors="replace")
-            found |= {f"{name}_text": text.replace("\0", "\ufffd"), f"{name}_name": file.filename, name: UPLOAD}
-    return found
+    return found | {"game": game, "models": form.getlist("models"), **material_files(find_game(game), request)}
 
 
 # ---- Reading -----------------------------------------------------------------
 
 
-def read(session: Session, form: Mapping[str, Any], contexts_file: str) -> RoundForm:
+def read(session: Session, form: Mapping[str, Any], settings: Settings) -> RoundForm:
     """What a form asks for. Raises RefusedField."""
     try:
-        return _read(session, form, contexts_file)
+        return _read(session, form, settings)
     except AppError as error:
-        raise RefusedField(field_of(error), error) from None
+        raise RefusedField(field_of(error, form["game"]), error) from None
 
 
-def field_of(error: AppError) -> str:
+def field_of(error: AppError, game: str) -> str:
     """The field of the form that an error of a layer below is about; empty if it is about none."""
     name = error.field or ""
-    return {"model": "model_0", "option": "model_0", "config": "contexts"}.get(name, name)
+    return {"model": "model_0", "option": "model_0", "config": material_field(find_game(game))}.get(name, name)
 
 
-def _read(session: Session, form: Mapping[str, Any], contexts_file: str) -> RoundForm:
-    game = find_game(form["game"]).name
+def _read(session: Session, form: Mapping[str, Any], settings: Settings) -> RoundForm:
+    known = find_game(form["game"])
+    game = known.name
     cross = one_of("players", form, (PAIR, CROSS)) == CROSS
     models = _models(form, cross)
     if cross:
         matrix.pairs(game, models)
-    items = _material(session, game, form, contexts_file)
-    wish = lifecycle.RoundSpec(
+    items = read_material(known, form, settings, lambda: _again(session, form, game))
+    spec = lifecycle.RoundSpec(
         game=game,
         models=(models[0], models[-1]),
         matches=whole_number(form["matches"] or _each_once(form, items), "matches", 1, lifecycle.MOST_MATCHES),
         seed=read_seed(form["seed"]) if form["seed"] else new_seed(),
-        config=_config(game, form),
+        config=read_options(known, form),
         swap_seats=bool(form["swap_seats"]),
-        pick=_pick(game, form),
+        pick=_pick(form, game) if known.material is not None else usual_pick(game),
         material=items,
         sampling=_sampling(form),
         name=form["name"],
     )
-    return RoundForm(wish, models, cross)
+    return RoundForm(spec, models, cross)
 
 
 def _each_once(form: Mapping[str, Any], items: lifecycle.Material | None) -> int | str:
-    """How many matches play each context or word once; nothing where there is no list of them."""
+    """How many matches play each piece of the material once; nothing where there is no list of them."""
     return "" if items is None else len(items.items) * (2 if form["swap_seats"] else 1)
 
 
@@ -150,28 +142,6 @@ def _models(form: Mapping[str, Any], cross: bool) -> list[str]:
     return list(form["models"])
 
 
-def _config(game: str, form: Mapping[str, Any]) -> JSON:
-    if game == "negotiation":
-        objective = one_of("objective", form, (*PRESETS, "lambda"))
-        value: Any = objective if objective != "lambda" else read_lam(form["lam"])
-        return {"objective": value, "limit": whole_number(form["limit"] or MOST_MOVES, "limit", 1, 1000)}
-    config = {"max_turns": form["max_turns"] or 5, "rule": one_of("rule", form, RULES)} if game == "taboo" else {}
-    if config:
-        config["max_turns"] = find_game(game).config(config).to_json()["max_turns"]
-    return config
-
-
-def read_lam(text: str) -> float:
-    """λ as it was typed. Raises Invalid."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not -1 <= value <= 1:
-        raise Invalid("lam", expected=Phrase("a number from -1 to 1"), got=text)
-    return value
-
-
 def _sampling(form: Mapping[str, Any]) -> JSON:
     given = {name: form[name] for name in ("temperature", "top_k", "max_tokens") if form[name]}
     if form["greedy"]:
@@ -179,59 +149,8 @@ def _sampling(form: Mapping[str, Any]) -> JSON:
     return given
 
 
-def _pick(game: str, form: Mapping[str, Any]) -> str:
-    if one_of("order", form, (EACH_ONCE, DRAWN)) == DRAWN:
-        return RANDOM
-    return SHUFFLED if game == "taboo" else IN_ORDER
-
-
-def _material(session: Session, game: str, form: Mapping[str, Any], contexts_file: str) -> lifecycle.Material | None:
-    if game == "negotiation":
-        source = one_of("contexts", form, (GENERATED, SERVER, UPLOAD, AGAIN))
-        if source == SERVER:
-            if not contexts_file:
-                raise Invalid(
-                    "contexts",
-                    expected=Phrase("a file in the setting CONTEXTS_FILE"),
-                    got=Phrase("none"),
-                    remedy=Phrase("upload one instead"),
-                )
-            served: lifecycle.Material = about("contexts", lambda: material.contexts(contexts_file))
-            return served
-        if source == UPLOAD:
-            return uploaded("contexts", form, material.contexts_in)
-        return _again(session, form, game) if source == AGAIN else None
-    if game == "taboo":
-        source = one_of("words", form, (LIST, UPLOAD, AGAIN))
-        if source == UPLOAD:
-            return uploaded("words", form, material.words_in)
-        return _again(session, form, game) if source == AGAIN else material.words(material.ALL)
-    return None
-
-
-def uploaded(name: str, form: Mapping[str, Any], read_text: Any) -> lifecycle.Material:
-    """Material that was uploaded or typed, read by `read_text`. Raises Invalid and RefusedField."""
-    text = form[f"{name}_text"]
-    if not text.strip():
-        raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
-    if len(text) > MOST_UPLOADED:
-        raise Invalid(
-            name,
-            expected=Phrase("at most %(most)s characters here", most=MOST_UPLOADED),
-            got=len(text),
-            remedy=Phrase("the command line takes longer files by --%(name)s FILE", name=name),
-        )
-    source = form.get(f"{name}_name") or f"the {name} of the form"
-    found: lifecycle.Material = about(name, lambda: read_text(text, source))
-    return found
-
-
-def about(name: str, work: Any) -> Any:
-    """What `work` returns; what it refuses is said of the field."""
-    try:
-        return work()
-    except AppError as error:
-        raise RefusedField(name, error) from None
+def _pick(form: Mapping[str, Any], game: str) -> str:
+    return RANDOM if one_of("order", form, (EACH_ONCE, DRAWN)) == DRAWN else usual_pick(game)
 
 
 def _again(session: Session, form: Mapping[str, Any], game: str) -> lifecycle.Material:
@@ -240,7 +159,7 @@ def _again(session: Session, form: Mapping[str, Any], game: str) -> lifecycle.Ma
     if kept is None or row.game != game:
         raise Invalid(
             "like",
-            expected=Phrase("a round of %(game)s with contexts or words of its own", game=game),
+            expected=Phrase("a round of %(game)s with material of its own", game=game),
             got=Phrase("round %(number)s", number=row.id),
         )
     return lifecycle.Material(kept.source, kept.items)

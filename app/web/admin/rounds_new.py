@@ -9,22 +9,20 @@ from sqlalchemy.orm import Session
 
 from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
-from app.games import find_game
-from app.games.taboo.words import target_words
+from app.games import GAMES, find_game
+from app.matches.material import server_file
 from app.models import LanguageModel, RoundRow
 from app.registry import round_models
 from app.rounds import estimate, lifecycle, matrix
 from app.rounds.job import ROUND
 from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds import WORKERS_CALLED
 from app.web.admin.rounds_form import RoundForm
 from app.web.form_writes import write
 from app.web.forms import RefusedField
+from app.web.game_options import option_fields
 from app.web.seats import settings
 from app.web.translations import game_titles
-
-_FIRST = "negotiation"
 
 
 @blueprint.get("/rounds/new")
@@ -35,7 +33,7 @@ def new_round() -> str:
             row = ROUND.get(session, int(number) if number.isdecimal() and len(number) < 10 else 0)
             models = round_models(session, row.game)
             return _form(session, models, rounds_form.like(session, row, models))
-        game = find_game(request.args.get("game") or _FIRST).name
+        game = find_game(request.args.get("game") or next(iter(GAMES))).name
         models = round_models(session, game)
         return _form(session, models, rounds_form.defaults(game, models))
 
@@ -48,7 +46,7 @@ def launch_round() -> ResponseReturnValue:
         models = round_models(session, game)
         form = rounds_form.typed(request, game, models)
         try:
-            asked = rounds_form.read(session, form, settings().CONTEXTS_FILE)
+            asked = rounds_form.read(session, form, settings())
             action = form_action()
             if action == "change":
                 return _form(session, models, form)
@@ -62,11 +60,11 @@ def launch_round() -> ResponseReturnValue:
     try:
         numbers, matrix_id = write(lambda session: _create(session, asked))
     except AppError as error:
-        refused = RefusedField(rounds_form.field_of(error), error)
+        refused = RefusedField(rounds_form.field_of(error, game), error)
         with reading() as session:
             return _form(session, round_models(session, game), form, refused=refused), error.status
     for number in numbers:
-        ROUND.enqueue(settings().broker_url, number, WORKERS_CALLED)
+        ROUND.enqueue(settings().broker_url, number)
     if matrix_id is not None:
         return redirect(url_for("admin.round_matrix", round_id=matrix_id), 303)
     return redirect(url_for("admin.round_page", round_id=numbers[0]), 303)
@@ -105,9 +103,9 @@ def _confirmation(form: Mapping[str, Any], asked: RoundForm, expected: estimate.
 def _create(session: Session, asked: RoundForm) -> tuple[list[int], int | None]:
     """The numbers of the new rounds, and that of the cross-play that they are."""
     if asked.cross:
-        rows = matrix.create(session, asked.wish, asked.models, queued=True)
+        rows = matrix.create(session, asked.spec, asked.models, queued=True)
         return [row.id for row in rows], rows[0].matrix_id
-    return [lifecycle.create(session, asked.wish, queued=True).id], None
+    return [lifecycle.create(session, asked.spec, queued=True).id], None
 
 
 def _estimated(models: Sequence[LanguageModel], asked: RoundForm) -> estimate.Estimate:
@@ -115,14 +113,14 @@ def _estimated(models: Sequence[LanguageModel], asked: RoundForm) -> estimate.Es
     playing = {name for pair in asked.pairs for name in pair}
     rows = {model.name: model for model in models if model.name in playing}
     if missing := sorted(playing - set(rows)):
-        expected = Phrase("one that plays %(game)s and is usable in rounds", game=asked.wish.game)
+        expected = Phrase("one that plays %(game)s and is usable in rounds", game=asked.spec.game)
         error = Invalid("model", expected=expected, got=missing[0])
         raise RefusedField("models" if asked.cross else "model_0", error)
     with reading() as session:
-        config = dict(asked.wish.config)
-        habits = {name: estimate.habit_of(session, row, asked.wish.game, config) for name, row in rows.items()}
+        config = dict(asked.spec.config)
+        habits = {name: estimate.habit_of(session, row, asked.spec.game, config) for name, row in rows.items()}
     channels = {name: estimate.channel_of(row) for name, row in rows.items()}
-    return estimate.estimate(asked.pairs, asked.wish.matches, habits, channels)
+    return estimate.estimate(asked.pairs, asked.spec.matches, habits, channels)
 
 
 def _form(
@@ -133,16 +131,19 @@ def _form(
     refused: RefusedField | None = None,
     expected: estimate.Estimate | None = None,
 ) -> str:
+    game = find_game(form["game"])
     return render_template(
         "admin/round-new.html",
         form=form,
         models=models,
         titles=game_titles(),
         title=game_titles()[form["game"]],
-        roles=find_game(form["game"]).roles,
+        roles=game.roles,
+        options=option_fields(game),
+        material=game.material,
+        sampling=game.sampling,
         like=_source(session, form),
-        words_listed=len(target_words()),
-        contexts_file=settings().CONTEXTS_FILE,
+        server_file=server_file(game.material, settings()),
         refused=refused,
         expected=expected,
     )

@@ -53,4 +53,4 @@ function putGrown(now) {
 
 const log = document.querySelector("#log pre");
 if (log) log.scrollTop = log.scrollHeight;
-if (live) follow({ jobs: [Number(live.dataset.job)] }, change);
+if (live) follow({ trainings: [Number(live.dataset.job)] }, change);

@@ -8,10 +8,10 @@ const rows = new Map(findAll("tr[data-job]", document, HTMLTableRowElement).map(
 
 /** @param {import("./watch.js").Change} data */
 function change(data) {
-  const row = rows.get(data.job);
+  const row = rows.get(data.training);
   if (!row) return;
   show(row, data);
-  if (data.status !== undefined && row.dataset.status !== data.status) renew(data.job, row);
+  if (data.status !== undefined && row.dataset.status !== data.status) renew(data.training, row);
   row.dataset.status = data.status ?? row.dataset.status;
 }
 
@@ -26,4 +26,4 @@ async function renew(job, row) {
   if (now) row.replaceChildren(...now.childNodes);
 }
 
-if (rows.size) watch({ jobs: [...rows.keys()] }, { change, lost() {}, back() {}, refused() {} });
+if (rows.size) watch({ trainings: [...rows.keys()] }, { change, lost() {}, back() {}, refused() {} });

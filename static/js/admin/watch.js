@@ -1,19 +1,19 @@
-// The line over which the server says how far rounds, training jobs and campaigns are.
+// The line over which the server says how far jobs are: rounds, trainings, campaigns and all other kinds.
 
 import { find, findAll } from "../dom.js";
 import { line } from "../line.js";
 import { worded } from "./figures.js";
 
-/** @typedef {Record<string, any>} Change - what has changed of a round, a job or a campaign, by the name of the figure */
+/** @typedef {Record<string, any>} Change - what has changed of a job, by the name of the figure, and its number under the name of its kind */
 
 const PAUSE = 200; // after the goodbye of a server that wants to see whether we may still be here
 const STEP = 10; // percent between two words to who listens
 
 /**
- * Calls `on.change` with what has changed of one of them, `on.lost` and `on.back` with the line, `on.refused` when nobody
+ * Calls `on.change` with what has changed of one of these jobs, `on.lost` and `on.back` with the line, `on.refused` when nobody
  * is signed in.
  *
- * @param {{rounds?: number[], jobs?: number[], campaigns?: number[]}} what
+ * @param {Record<string, number[]>} what - numbers of jobs by the plural of their kind
  * @param {{change(change: Change): void, lost(): void, back(): void, refused(): void}} on
  */
 export function watch(what, on) {
@@ -25,14 +25,14 @@ export function watch(what, on) {
     },
   };
   const { socket, close } = line("/admin", {}, heard, PAUSE);
-  for (const one of ["round", "job", "campaign"]) socket.on(one, on.change);
+  socket.onAny((/** @type {string} */ _kind, /** @type {Change} */ data) => on.change(data));
   return { close };
 }
 
 /**
  * The same for a page that is about one thing: it says itself when the line is lost, and that somebody has to sign in.
  *
- * @param {{rounds?: number[], jobs?: number[], campaigns?: number[]}} what
+ * @param {Record<string, number[]>} what - numbers of jobs by the plural of their kind
  * @param {(change: Change) => void} change
  */
 export function follow(what, change) {

@@ -27,7 +27,7 @@ def row(**values: Any) -> Any:
 
 def test_a_job_that_has_told_nothing_has_no_figures_yet() -> None:
     told = figures(row(), "waiting", [], None, None)
-    assert (told["job"], told["status"], told["step"], told["percent"]) == (3, "waiting", 0, 0)
+    assert (told["status"], told["step"], told["percent"]) == ("waiting", 0, 0)
     assert {told[name] for name in ("steps", "loss", "eval_loss", "lr", "left", "saved")} == {None}
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from app.games import GAMES, find_game
 from app.games.base import Event, View
-from app.matches import terminal
 from app.matches.events import Ended
-from app.matches.terminal import MOVE, UNCLEAR, TerminalInput
+from app.matches.terminal import lines as terminal
+from app.matches.terminal.phrases import MOVE, UNCLEAR, TerminalInput
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
 

@@ -1,0 +1,246 @@
+"""`flask KIND list|show|cancel|resume` for every kind of jobs. What a kind runs by itself is in a file of its own."""
+
+import asyncio
+import json
+import signal
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Generic
+
+import click
+from sqlalchemy.orm import Session
+
+from app.cli.base import CommandFailed, Group, Interrupted, ensure_database, print_json, settings
+from app.errors import Invalid, Verbatim
+from app.extensions import db, reading, writing
+from app.jobs import states
+from app.jobs.kind import LARGEST, JobKind, R
+from app.jobs.listing import job_facts, job_items, latest_jobs
+from app.matches.turns import WorkerContext
+
+PAGE = 50  # lines of a list
+
+Described = dict[str, Any]
+Decorator = Callable[[Any], Any]
+
+queue_option = click.option("--queue", is_flag=True, help="Hand it to the workers and return at once.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+class JobCommands(Generic[R]):
+    """The commands of a kind of jobs. A kind that says or does more than all kinds do has a subclass."""
+
+    help = ""
+    none_yet = "None yet."
+    resume_help = "Go on with one that failed, was cancelled or interrupted."
+    cancel_help = "Stop one. What was made stays, and it can be resumed."
+    show_help = "Show one: what was asked for, and how far it is."
+    list_help = "Show them, the latest first."
+    resume_options: Sequence[Decorator] = ()  # what a subclass's `resume`, `cancel` and `show` take in addition
+    cancel_options: Sequence[Decorator] = ()
+    show_options: Sequence[Decorator] = ()
+
+    def __init__(self, kind: JobKind[R]) -> None:
+        self.kind = kind
+
+    # ---- What a kind may override ------------------------------------------------
+
+    id_field = ""  # of a job's number in JSON; empty: after the kind
+
+    def described(self, session: Session, rows: Sequence[R]) -> list[Described]:
+        """Jobs as JSON, with as many statements for one as for a hundred."""
+        return [job_facts(self.kind, item) for item in job_items(session, self.kind, rows)]
+
+    def line(self, described: Described) -> str:
+        """A job in a list."""
+        done = f"{described['done']}/{'?' if described['of'] is None else described['of']}"
+        return f"{described[self._number]:>5}  {described['status']:<12} {done:>13}  {described.get('name', '')}"
+
+    def lines(self, session: Session, limit: int, offset: int) -> tuple[list[str], bool]:
+        """A page of the list, and whether there are older ones."""
+        rows, more = latest_jobs(session, self.kind, limit, offset=offset)
+        return [self.line(each) for each in self.described(session, rows)], more
+
+    def log(self, row: R) -> str:  # noqa: ARG002 - a kind may have one
+        """What `show` prints below all else."""
+        return ""
+
+    def shown(self, described: Described) -> Mapping[str, Any]:
+        """What `show` prints of a job, by name."""
+        return described
+
+    def stopped(self, described: Described) -> str:  # noqa: ARG002 - a kind may say so
+        """Where a job stands that was cancelled, to be read after its status."""
+        return ""
+
+    def goes_on(self, number: int) -> str:
+        """How to resume a job, as the end of a line."""
+        return f"`flask {self.kind.name} resume {number}` goes on"
+
+    def run_here(self, number: int, as_json: bool) -> None:
+        """Run a job in this process, and say what came of it. Raises CommandFailed and Interrupted."""
+        with stop_on_signals() as stop:
+            loop = asyncio.new_event_loop()
+            try:
+                owner = uuid.uuid4().hex
+                context = WorkerContext(db.engine, settings(), loop, lambda _match, _typing: None, owner, stop)
+                self.kind.load_runner()(context, number)
+            finally:
+                loop.close()
+        described = self.read(number)
+        status = described["status"]
+        if status not in (states.DONE, states.FAILED, states.CANCELLED):
+            raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
+        if as_json:
+            print_json(described)
+        if status != states.DONE:
+            why = described["error"] or f"it is {status}"
+            raise CommandFailed(f"{self.kind.subject(number)} stopped: {why}; {self.goes_on(number)}")
+        if not as_json:
+            click.echo(f"{self.title(number)} is done.")
+
+    def resume(self, number: int, queue: bool, as_json: bool) -> None:
+        """Resume a job, here or by the workers."""
+        with writing() as session:
+            self.kind.resume(session, number, queued=queue)
+        self.go_on(number, queue, as_json)
+
+    def cancel(self, number: int, as_json: bool) -> None:
+        """Cancel a job, and say where it stands."""
+        with writing() as session:
+            [described] = self.described(session, [self.kind.cancel(session, number)])
+        if as_json:
+            print_json(described)
+        else:
+            status = described["status"] + self.stopped(described)
+            click.echo(f"{self.title(number)} is {status}; {self.goes_on(number)}.")
+
+    def print_one(self, number: int, as_json: bool) -> None:
+        """Print a job."""
+        with reading() as session:
+            row = self.kind.get(session, number)
+            [described], log = self.described(session, [row]), self.log(row)
+        if as_json:
+            print_json(described)
+            return
+        shown = self.shown(described)
+        width = max(map(len, shown)) + 1
+        for name, value in shown.items():
+            click.echo(f"{name.replace('_', ' '):<{width}}{_cell(value)}".rstrip())
+        if log:
+            click.echo(log)
+
+    # ---- What all kinds have -----------------------------------------------------
+
+    @property
+    def _number(self) -> str:
+        return self.id_field or f"{self.kind.name}_id"
+
+    def title(self, number: int) -> str:
+        """What a job is called at the beginning of a line."""
+        return str(self.kind.subject(number)).capitalize()
+
+    def read(self, number: int) -> Described:
+        """A job as JSON. Raises NotFound."""
+        with reading() as session:
+            return self.described(session, [self.kind.get(session, number)])[0]
+
+    def go_on(self, number: int, queue: bool, as_json: bool) -> None:
+        """Run a job that waits here, or hand it to the workers."""
+        if not queue:
+            self.run_here(number, as_json)
+            return
+        self.kind.enqueue(settings().broker_url, number)
+        if as_json:
+            print_json({self._number: number, "queued": True})
+        else:
+            where = f"`flask {self.kind.name} show {number}` says how far it is"
+            click.echo(f"{self.title(number)} waits for a worker; {where}.")
+
+    def print_page(self, limit: int | None, offset: int, as_json: bool) -> None:
+        """Print a page of jobs; as JSON all of them, where no limit is given."""
+        _check("--limit", limit, 1)
+        _check("--offset", offset, 0)
+        with reading() as session:
+            if as_json:
+                rows, _ = latest_jobs(session, self.kind, limit, offset=offset)
+                print_json(self.described(session, rows))
+                return
+            lines, more = self.lines(session, limit or PAGE, offset)
+        if not lines:
+            click.echo(self.none_yet if not offset else "There are no older ones.")
+        for line in lines:
+            click.echo(line)
+        if more:
+            after = offset + len(lines)
+            click.echo(f"There are older ones: `flask {self.kind.name} list --offset {after}` shows them.", err=True)
+
+    def group(self) -> Group:
+        """The commands as a group of `flask`."""
+        name = self.kind.name
+        group = Group(name, help=self.help or f"List, show, cancel and resume {self.kind.plural}.")
+        argument = click.argument("number", metavar=name.upper(), type=int)
+        pages = (
+            click.option("--limit", type=int, metavar="N", help=f"How many. [default: {PAGE}; all with --json]"),
+            click.option("--offset", type=int, default=0, metavar="N", help="How many of the latest to leave out."),
+        )
+        commands: tuple[tuple[str, Callable[..., None], str, Sequence[Decorator]], ...] = (
+            ("list", self.print_page, self.list_help, pages),
+            ("show", self.print_one, self.show_help, (argument, *self.show_options)),
+            ("cancel", self.cancel, self.cancel_help, (argument, *self.cancel_options)),
+            ("resume", self.resume, self.resume_help, (argument, queue_option, *self.resume_options)),
+        )
+        for command, method, text, options in commands:
+            group.add_command(_command(group, command, method, text, (*options, json_option)))
+        return group
+
+
+def _command(
+    group: Group, name: str, method: Callable[..., None], text: str, options: Sequence[Decorator]
+) -> click.Command:
+    """A command that calls a method once the database is there."""
+
+    def call(**given: Any) -> None:
+        ensure_database()
+        method(**given)
+
+    for option in reversed(options):
+        call = option(call)
+    made: click.Command = group.command(name, help=text)(call)
+    return made
+
+
+def _check(option: str, value: int | None, least: int) -> None:
+    """Raises Invalid for a number of lines that cannot be."""
+    if value is not None and not least <= value <= LARGEST:
+        raise Invalid(option, expected=f"a whole number from {least} to {LARGEST}", got=Verbatim(value))
+
+
+def _cell(value: Any) -> str:
+    """A value as `show` prints it."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return "" if value is None else str(value)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """An event that is set when Ctrl-C or SIGTERM comes; a second Ctrl-C ends the program."""
+    stop = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,180 @@
+"""`flask training`, also `flask train` and `flask job`: models trained on datasets, here or by the workers."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from flask.cli import with_appcontext
+from sqlalchemy.orm import Session
+
+from app.cli.base import (
+    Command,
+    CommandFailed,
+    Interrupted,
+    RepeatableOption,
+    ensure_database,
+    is_pair,
+    print_json,
+    read_pairs,
+    settings,
+)
+from app.cli.jobs import Described, JobCommands, stop_on_signals
+from app.cli.progress_bar import TrainingBar
+from app.cli.training_help import training_help
+from app.extensions import db, writing
+from app.finetuning import lifecycle as jobs
+from app.finetuning import listing
+from app.finetuning.backends import backend_names
+from app.finetuning.config import LOCAL
+from app.finetuning.job import TRAINING
+from app.finetuning.listing import TrainingListItem
+from app.finetuning.runner import TrainingContext, run_job
+from app.games.base import JSON
+from app.jobs import states
+from app.models import TrainingJob
+from training.methods import all_methods
+
+
+@click.command(cls=Command, epilog=training_help())
+@click.argument("method", metavar="|".join(all_methods()))
+@click.option(
+    "--dataset", required=True, metavar="D", help="Its number, its name (the latest version), or name@version."
+)
+@click.option("--base", metavar="MODEL", help="The local model to go on from.")
+@click.option("--name", required=True, metavar="NAME", help="What the new model is called.")
+@click.option(
+    "--backend", type=click.Choice(backend_names()), default=LOCAL, show_default=True, help="Where it is trained."
+)
+@click.option(
+    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A field of the training: epochs=3."
+)
+@click.option("--queue", is_flag=True, help="Hand the job to the workers and return at once.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@with_appcontext
+def train(method: str, config: tuple[str, ...], queue: bool, as_json: bool, **given: Any) -> None:
+    """Train a model on a dataset, and register it.
+
+    Exit code 0: the model is registered; 1: the training failed; 130: interrupted, and a line says how to resume.
+    """
+    spec = jobs.TrainingSpec(method, config=read_pairs(config, "--config"), **given)
+    ensure_database()
+    with writing() as session:
+        job_id = jobs.create(session, spec, queued=queue, home=settings().home).id
+    _JOBS.go_on(job_id, queue, as_json)
+
+
+class _TrainingCommands(JobCommands[TrainingJob]):
+    """See `flask training`."""
+
+    help = "Have models trained on datasets; list, show, cancel and resume trainings."
+    none_yet = "No jobs yet: flask train tiny --dataset 1 --name small"
+    resume_help = "Go on with a job that failed, was cancelled or interrupted, from its last checkpoint."
+    cancel_help = "Stop a job after the step it is in. Its last checkpoint stays, and it can be resumed."
+    show_help = "Show one job: what it trains, how far it is, and the last lines that it told."
+    list_help = "Show the jobs, the latest first."
+    id_field = "job_id"
+
+    def described(self, session: Session, rows: Sequence[TrainingJob]) -> list[Described]:
+        """Jobs as JSON."""
+        figures, recipes = listing.figures_of(session, rows), listing.recipes_of(session, rows)
+        return [
+            _described(item, figures[item.row.id], recipes.get(item.row.id))
+            for item in listing.training_items(session, rows)
+        ]
+
+    def line(self, described: Described) -> str:
+        """A job in a list."""
+        learns = f"{described['name']} from {described['base'] or 'nothing'} on {described['dataset']}"
+        where = f"{described['status']:<12} {_place(described):<20}"
+        return f"{described['job_id']:>5}  {described['method']:<6}{where}  {learns}"
+
+    def log(self, row: TrainingJob) -> str:
+        """The last lines that the job told."""
+        return row.log
+
+    def stopped(self, described: Described) -> str:
+        """At which step."""
+        return f" at {_place(described)}"
+
+    def goes_on(self, number: int) -> str:
+        """How to resume a job."""
+        return f"{super().goes_on(number)} from its last checkpoint"
+
+    def run_here(self, number: int, as_json: bool) -> None:
+        """Train in this process, with a bar."""
+        train_here(number)
+        _report(self.read(number), as_json)
+
+
+_JOBS = _TrainingCommands(TRAINING)
+training = _JOBS.group()
+training.add_command(train, "run")
+training.add_command(training.commands["resume"], "retry")
+
+
+# ---- Running ------------------------------------------------------------------
+
+
+def train_here(job_id: int) -> bool:
+    """Run a job in this process, with a bar. True if Ctrl-C came."""
+    with stop_on_signals() as stop, TrainingBar(job_id) as bar:
+        run_job(TrainingContext(db.engine, settings(), uuid.uuid4().hex, stop, bar.told), job_id)
+    return stop.is_set()
+
+
+def _report(described: dict[str, Any], as_json: bool) -> None:
+    """What came of a job that was run here."""
+    number, status = described["job_id"], described["status"]
+    again = _JOBS.goes_on(number)
+    if status not in (states.DONE, states.FAILED, states.CANCELLED):
+        raise Interrupted(f"Interrupted job {number} at {_place(described)}; {again}.")
+    if as_json:
+        print_json(described)
+    elif status == states.DONE:
+        step = described["registered_step"]
+        best = (
+            "" if step in (None, described["step"]) else f" Its weights are those of step {step}, the best evaluated."
+        )
+        click.echo(f"Job {number} made {described['model']}, {_place(described)}, in {described['checkpoint']}.{best}")
+    if status == states.CANCELLED:
+        raise CommandFailed(f"job {number} was cancelled at {_place(described)}; {again}")
+    if status == states.FAILED:
+        raise CommandFailed(f"job {number} stopped: {described['error']}; once that is mended, {again}")
+
+
+def _place(described: dict[str, Any]) -> str:
+    if described["steps"] is None:
+        return "no step yet"
+    loss = "" if described["loss"] is None else f", loss {described['loss']:.4g}"
+    return f"step {described['step']} of {described['steps']}{loss}"
+
+
+def _described(line: TrainingListItem, figures: JSON, recipe: JSON | None) -> Described:
+    """A job as JSON."""
+    row = line.row
+    return {
+        "job_id": row.id,
+        "name": row.name,
+        "method": row.method,
+        "backend": row.backend,
+        "dataset_id": row.dataset_id,
+        "dataset": f"{line.dataset.name}@{line.dataset.version}",
+        "base": line.base and line.base.name,
+        "config": row.config,
+        "recipe": recipe,
+        "status": line.state,
+        "queued": row.queued,
+        "device": row.device,
+        "step": row.step,
+        "steps": row.steps,
+        "loss": row.loss,
+        **{name: figures[name] for name in ("eval_loss", "best_loss", "best_step")},
+        "registered_step": row.registered_step,
+        "error": row.error,
+        "model": line.model and line.model.name,
+        "checkpoint": line.model and line.model.options["path"],
+        "sha256": line.model and line.model.options["sha256"],
+        "started_at": row.started_at and row.started_at.isoformat(),
+        "ended_at": row.ended_at and row.ended_at.isoformat(),
+    }

@@ -1,0 +1,143 @@
+"""What a form asks of a game: its options, made from the JSON Schema of its config, and its material.
+
+Both forms of rounds and campaigns have these fields. Their values are text, as a browser sends it back.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Request
+
+from app.config import Settings
+from app.errors import AppError, Invalid, Phrase
+from app.games.base import JSON, Game
+from app.matches.material import server_file
+from app.rounds.lifecycle import Material
+from app.rounds.material import material_of_file, material_of_text, own_material
+from app.validation import Schema, kinds_of, real_number, words_of
+from app.web.forms import RefusedField, one_of
+
+MOST_UPLOADED = 400_000  # characters of a file of material
+GENERATED, LIST, SERVER, UPLOAD, AGAIN = "generated", "list", "server", "upload", "again"
+
+
+# ---- Options --------------------------------------------------------------------
+
+
+def option_defaults(game: Game[Any]) -> JSON:
+    """The fields of a game's options as they are first shown."""
+    return option_values(game, {})
+
+
+def option_values(game: Game[Any], config: Mapping[str, Any]) -> JSON:
+    """The fields of a game's options, filled in as in a config."""
+    found: JSON = {}
+    for name, schema in game.options.items():
+        value = config.get(name, schema.get("default"))
+        other = schema.get("other")
+        if other is not None:
+            found[other["name"]] = _text(value if value not in words_of(schema) else other["default"])
+            value = value if value in words_of(schema) else other["word"]
+        found[name] = _text(value)
+    return found
+
+
+def read_options(game: Game[Any], form: Mapping[str, Any]) -> JSON:
+    """The options that a form gives, whole; an empty field stands for its default. Raises Invalid."""
+    raw = {name: _read_option(name, schema, form) for name, schema in game.options.items() if form[name]}
+    config = game.config(raw).to_json()
+    return {name: config[name] for name in game.options if name in config}
+
+
+def _read_option(name: str, schema: Schema, form: Mapping[str, Any]) -> Any:
+    words, other = words_of(schema), schema.get("other")
+    if other is None:
+        return one_of(name, form, words) if words and len(kinds_of(schema)) == 1 else form[name]
+    if one_of(name, form, (*words, other["word"])) != other["word"]:
+        return form[name]
+    number = next(kind for kind in kinds_of(schema) if kind["type"] == "number")
+    return real_number(form[other["name"]], other["name"], number["minimum"], number["maximum"])
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# ---- Material -------------------------------------------------------------------
+
+
+def material_defaults(game: Game[Any]) -> JSON:
+    """The fields of a game's material as they are first shown; none for a game without material."""
+    kind = game.material
+    if kind is None:
+        return {}
+    return {kind.name: LIST if kind.listed() else GENERATED, f"{kind.name}_text": "", f"{kind.name}_name": ""}
+
+
+def material_files(game: Game[Any], request: Request) -> JSON:
+    """The field that a file was chosen for: its text, its name, and that it is what is meant."""
+    kind = game.material
+    file = None if kind is None else request.files.get(f"{kind.name}_file")
+    if kind is None or file is None or not file.filename:
+        return {}
+    text = file.read(4 * MOST_UPLOADED).decode("utf-8", errors="replace").replace("\0", "\ufffd")
+    return {f"{kind.name}_text": text, f"{kind.name}_name": file.filename, kind.name: UPLOAD}
+
+
+def material_field(game: Game[Any]) -> str:
+    """The field that an error about a game's material is shown at; empty for a game without material."""
+    return "" if game.material is None else game.material.name
+
+
+def read_material(
+    game: Game[Any], form: Mapping[str, Any], settings: Settings, again: Callable[[], Material] | None = None
+) -> Material | None:
+    """The material that a form names; None where each match draws its own. Raises Invalid and RefusedField.
+
+    `again` gives the material of the round that the form is filled in like.
+    """
+    kind = game.material
+    if kind is None:
+        return None
+    name = kind.name
+    known = [LIST if kind.listed() else GENERATED, *([SERVER] if kind.setting else []), UPLOAD]
+    chosen = one_of(name, form, known if again is None else [*known, AGAIN])
+    if chosen == AGAIN and again is not None:
+        return again()
+    if chosen == UPLOAD:
+        return _uploaded(name, form, lambda text, source: material_of_text(kind, text, source))
+    if chosen != SERVER:
+        return own_material(game)
+    path = server_file(kind, settings)
+    if not path:
+        raise Invalid(
+            name,
+            expected=Phrase("a file in the setting %(setting)s", setting=kind.setting),
+            got=Phrase("none"),
+            remedy=Phrase("upload one instead"),
+        )
+    return _about(name, lambda: material_of_file(kind, path))
+
+
+def _uploaded(name: str, form: Mapping[str, Any], read_text: Callable[[str, str], Material]) -> Material:
+    """Material that was uploaded or typed, read by `read_text`. Raises Invalid and RefusedField."""
+    text = form[f"{name}_text"]
+    if not text.strip():
+        raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
+    if len(text) > MOST_UPLOADED:
+        raise Invalid(
+            name,
+            expected=Phrase("at most %(most)s characters here", most=MOST_UPLOADED),
+            got=len(text),
+            remedy=Phrase("the command line takes longer files by --%(name)s FILE", name=name),
+        )
+    source = form.get(f"{name}_name") or f"the {name} of the form"
+    return _about(name, lambda: read_text(text, source))
+
+
+def _about(name: str, work: Callable[[], Material]) -> Material:
+    """What `work` returns; what it refuses is an error of the field."""
+    try:
+        return work()
+    except AppError as error:
+        raise RefusedField(name, error) from None

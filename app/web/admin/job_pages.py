@@ -1,0 +1,176 @@
+"""Pages of jobs of every kind: the list, one job as it runs, and what its buttons do.
+
+A kind that has pages of its own registers them here; the pages of all others are made of what its JobKind says.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import abort, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext
+
+from app.errors import AppError, Conflict, Invalid, Phrase
+from app.extensions import reading
+from app.job_kinds import JOB_KINDS
+from app.jobs import states
+from app.jobs.kind import LARGEST, JobKind
+from app.jobs.listing import JobListItem, job_figures, job_items, latest_jobs
+from app.validation import whole_number
+from app.web.admin.blueprint import blueprint
+from app.web.form_writes import write
+from app.web.seats import settings
+
+PAGE = 25  # jobs on a page
+
+
+@dataclass(frozen=True, slots=True)
+class JobPages:
+    """The pages of a kind. `render` is a job's page by its number, with why the pressed button did nothing."""
+
+    title: Any  # of its list and in the navigation: text or lazy text
+    path: str  # of its list, below that of all admin pages
+    number: str  # what rules call the number of a job, which follows `path`
+    render: Callable[[int, AppError | None], str]
+
+
+_OWN: dict[str, JobPages] = {}
+
+
+def register_pages(kind: JobKind[Any], pages: JobPages) -> None:
+    """Have a kind shown on pages of its own. A job's page takes POST from its buttons."""
+
+    def act(**number: int) -> ResponseReturnValue:
+        return _act(kind, number[pages.number])
+
+    _OWN[kind.name] = pages
+    blueprint.add_url_rule(f"/{pages.path}/<int:{pages.number}>", f"act_on_{kind.name}", act, methods=["POST"])
+
+
+def pages_of(kind: JobKind[Any]) -> JobPages:
+    """The pages of a kind: its own, or those that every kind has."""
+    own = _OWN.get(kind.name)
+    if own is not None:
+        return own
+    title, path = kind.plural.capitalize(), f"other-jobs/{kind.plural}"
+    return JobPages(title, path, "job", lambda number, refused: _page(kind, number, refused))
+
+
+@blueprint.app_template_global()
+def job_navigation() -> list[tuple[str, Any]]:
+    """The address of each kind's list, and what it is called, for the navigation."""
+    return [(job_address(kind), pages_of(kind).title) for kind in JOB_KINDS]
+
+
+@blueprint.app_template_global()
+def job_address(kind: JobKind[Any], number: int | None = None) -> str:
+    """The address of a kind's list, or of one job."""
+    address = url_for("admin.home") + pages_of(kind).path
+    return address if number is None else f"{address}/{number}"
+
+
+@blueprint.app_template_global()
+def job_name(kind: JobKind[Any], number: int) -> str:
+    """What a job is called, in the language of the page."""
+    name = kind.subject(number).render(gettext)
+    return name[:1].upper() + name[1:]
+
+
+def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
+    """What a page offers to do with a job in that state, for the buttons of its template."""
+    return {
+        "act": job_address(kind, row.id),
+        "live": row.status in states.LIVE,
+        "can_cancel": row.status in states.OPEN,
+        "can_resume": kind.may_resume(row, state),
+    }
+
+
+def read_before() -> int | None:
+    """Behind which job a page of a list begins, from the address. Raises Invalid."""
+    text = request.args.get("before", "")
+    return whole_number(text, "before", 1, LARGEST) if text else None
+
+
+def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
+    """Do what the pressed button says: cancel or resume a job of any kind."""
+    action = request.form.get("action")
+    try:
+        if action == "cancel":
+            write(lambda session: kind.cancel(session, number))
+        elif action == "resume":
+            write(lambda session: kind.resume(session, number, queued=True))
+        else:
+            raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
+    except (Invalid, Conflict) as error:
+        return pages_of(kind).render(number, error), error.status
+    if action == "resume":
+        kind.enqueue(settings().broker_url, number)
+    return redirect(job_address(kind, number), 303)
+
+
+# ---- The pages of a kind that has none of its own ---------------------------------
+
+
+@blueprint.get("/other-jobs/<jobs>")
+def job_list(jobs: str) -> ResponseReturnValue:
+    """A page of all jobs of a kind, the latest first."""
+    kind = _find(jobs)
+    items: list[JobListItem] = []
+    older = refused = None
+    try:
+        before = read_before()
+    except Invalid as error:
+        before, refused = 1, error
+    else:
+        with reading() as session:
+            rows, more = latest_jobs(session, kind, PAGE, before=before)
+            items, older = job_items(session, kind, rows), rows[-1].id if more else None
+    page = render_template(
+        "admin/any-jobs.html",
+        kind=kind,
+        title=pages_of(kind).title,
+        items=items,
+        older=older,
+        first=before is None,
+        live=any(item.row.status in states.LIVE for item in items),
+        refused=refused,
+    )
+    return page, 400 if refused else 200
+
+
+@blueprint.get("/other-jobs/<jobs>/<int:job>")
+def job_of_kind(jobs: str, job: int) -> str:
+    """One job of a kind: how far it is, what it says of itself, and what can be done with it."""
+    return _page(_find(jobs), job, None)
+
+
+@blueprint.post("/other-jobs/<jobs>/<int:job>")
+def act_on_job_of_kind(jobs: str, job: int) -> ResponseReturnValue:
+    """Do what the pressed button says."""
+    return _act(_find(jobs), job)
+
+
+def _find(jobs: str) -> JobKind[Any]:
+    """The kind of that plural, if it has no pages of its own; else nothing is found."""
+    kind = next((kind for kind in JOB_KINDS if kind.plural == jobs and kind.name not in _OWN), None)
+    return kind or abort(404)
+
+
+def _page(kind: JobKind[Any], number: int, refused: AppError | None) -> str:
+    with reading() as session:
+        row = kind.get(session, number)
+        [item] = job_items(session, kind, [row])
+        return render_template(
+            "admin/any-job.html",
+            kind=kind,
+            title=pages_of(kind).title,
+            name=job_name(kind, number),
+            item=item,
+            job=row,
+            figures=job_figures(item),
+            facts=kind.facts(row),
+            refused=refused,
+            **job_actions(kind, row, item.state),
+        )

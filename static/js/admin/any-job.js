@@ -1,0 +1,23 @@
+// A job of any kind as it runs: its figures come over a line, and with each change of its status the page is asked for anew.
+
+import { find } from "../dom.js";
+import { page } from "./ask.js";
+import { put } from "./put.js";
+import { follow, show } from "./watch.js";
+
+const live = find("#live");
+const { jobs = "", number } = live.dataset;
+let { status } = live.dataset;
+
+/** @param {import("./watch.js").Change} data */
+async function change(data) {
+  show(live, data);
+  if (data.status === undefined || data.status === status) return;
+  status = data.status;
+  const now = await page(location.pathname);
+  if (!now) return;
+  for (const id of ["head", "live", "facts"]) put(find(`#${id}`), find(`#${id}`, now));
+  find("#said").textContent = find("#head .tag").textContent;
+}
+
+follow({ [jobs]: [Number(number)] }, change);
