@@ -9,4 +9,4 @@ gc.set_threshold(50_000, 20, 20)
 # Nor is it to look once more among all that was loaded when it ends, which takes another fifth.
 atexit.register(gc.freeze)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

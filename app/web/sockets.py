@@ -213,7 +213,7 @@ class PlayNamespace:
 
     def _follow_channel(self) -> None:
         client = redis.Redis.from_url(self._settings.redis_url, health_check_interval=LISTEN_SECONDS)
-        with client.pubsub() as channel:
+        with client.pubsub() as channel:  # type: ignore[no-untyped-call]
             channel.subscribe(CHANNEL)
             while True:
                 message = channel.get_message(timeout=LISTEN_SECONDS)
