@@ -50,7 +50,7 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
     step = admin.locator("#progress [data-figure=step]")
     expect(step).not_to_have_text("0")
     seen = admin.locator("#live progress").evaluate("(bar) => bar.value")
-    admin.wait_for_function("(seen) => document.querySelector('#live progress').value > seen", arg=seen)
+    admin.wait_for_function("(seen) => document.querySelector('#live progress')?.value > seen", arg=seen)
     curve = admin.locator("#curve figure[data-state=drawn]")
     expect(curve.locator("svg")).to_be_visible()
     expect(curve.locator("[data-sentence]")).to_contain_text("at step 1,")

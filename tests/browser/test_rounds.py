@@ -65,7 +65,7 @@ def test_a_round_is_launched_followed_and_downloaded(parlor: Stack, admin: Page,
     bar = admin.locator("#live progress")
     expect(bar).not_to_have_js_property("value", 0)
     seen = bar.evaluate("(bar) => bar.value")
-    admin.wait_for_function("(seen) => document.querySelector('#live progress').value > seen", arg=seen)
+    admin.wait_for_function("(seen) => document.querySelector('#live progress')?.value > seen", arg=seen)
     expect(admin.locator("#head .tag")).to_have_text(DONE)
     expect(admin.locator("#progress")).to_have_count(0)
     expect(admin.get_by_role("button", name="Cancel")).to_have_count(0)
@@ -120,7 +120,7 @@ def test_a_round_is_cancelled_and_played_on(parlor: Stack, admin: Page) -> None:
     played = over(admin)
     assert 0 < played < 40_000
     admin.get_by_role("button", name="Resume").click()
-    admin.wait_for_function("(seen) => document.querySelector('#live progress').value > seen", arg=played)
+    admin.wait_for_function("(seen) => document.querySelector('#live progress')?.value > seen", arg=played)
     admin.get_by_role("button", name="Cancel").click()
     expect(admin.locator("#head .tag")).to_have_text("cancelled")
     admin.get_by_role("link", name="Duplicate").click()

@@ -20,7 +20,7 @@ PAUSED = "paused turns"  # the worker, stopped for longer than its leases last, 
 CHILD_OF = {SERVING: "web", PAUSED: "turns"}
 LEASE = 2.0  # seconds that a worker's turn is its own
 PAUSE = LEASE + 0.7
-LONGEST_PEACE = timedelta(seconds=40)  # after which even a process that does nothing is struck again
+LONGEST_PEACE = timedelta(seconds=60)  # after which even a process that does nothing is struck again
 LONGEST_WORK = timedelta(seconds=8)  # that a process is left to do once it works again
 
 

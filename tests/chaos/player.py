@@ -239,6 +239,12 @@ class Player(threading.Thread):
         self._rng = random.Random(seed)
         self._calm = calm
         self._table = table
+        self._tabs: list[Tab] = []
+
+    @property
+    def waits_for_a_view(self) -> bool:
+        """Whether a page of its match was not shown anything since its connection broke, or since it was opened."""
+        return not all(each.whole for each in self._tabs)
 
     def run(self) -> None:
         try:
@@ -254,7 +260,7 @@ class Player(threading.Thread):
         story = Story(table)
         self.stories.append(story)
         tab = Tab(table, self._complain)
-        tabs = [tab, Tab(table, self._complain)] if self._rng.random() < 0.2 else [tab]
+        tabs = self._tabs = [tab, Tab(table, self._complain)] if self._rng.random() < 0.2 else [tab]
         try:
             for each in tabs:
                 each.until(lambda: True, "a view")
@@ -266,6 +272,7 @@ class Player(threading.Thread):
         finally:
             story.connections = sum(each.connections for each in tabs)
             story.shown, story.end = tab.shown, tab.end  # the second one looks up only in the end
+            self._tabs = []
             for each in tabs:
                 each.close()
 
