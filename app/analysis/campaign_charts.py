@@ -117,13 +117,13 @@ def figure(
 def _sentence(called: str, game: str, points: Sequence[Point]) -> str:
     """The first panel's lines in words: from the base to the latest model."""
     first, last = points[0], points[-1]
-    told = []
+    sentences = []
     for name, metric in _of_first_panel(game).items():
         begun, come = (number(each.figure(name).get("value"), metric.unit) for each in (first, last))
-        told.append(f"{metric.title} {come}" if first is last else f"{metric.title} {begun} at first, {come} now")
+        sentences.append(f"{metric.title} {come}" if first is last else f"{metric.title} {begun} at first, {come} now")
     after = len(points) - 1
     so_far = f"{after} iteration{'s'[: after > 1]} after the base" if after else "the base alone"
-    return f"{called[0].upper()}{called[1:]}, {so_far}: {'; '.join(told)}."
+    return f"{called[0].upper()}{called[1:]}, {so_far}: {'; '.join(sentences)}."
 
 
 def _of_first_panel(game: str) -> dict[str, Metric]:
@@ -243,5 +243,5 @@ def _reference_lines(
 def _reference_words(found: Sequence[tuple[float, str]]) -> Sequence[str]:
     if not found:
         return ()
-    told = "; ".join(f"{score:.1f}, {text}" for score, text in found)
-    return (f"Dashed lines of the first panel: {told}.",)
+    lines = "; ".join(f"{score:.1f}, {text}" for score, text in found)
+    return (f"Dashed lines of the first panel: {lines}.",)

@@ -24,8 +24,8 @@ def interval(figure: Figure, unit: str) -> str:
 
 def beside(figure: Figure, unit: str) -> str:
     """What stands beside a figure: its interval, or why it has none, and its n; nothing where there is no figure."""
-    told = interval(figure, unit) or (f"no interval of {figure.no_interval}" if figure.no_interval else "")
-    return ", ".join(each for each in (told, f"n = {figure.n}" if figure.n else "") if each)
+    uncertainty = interval(figure, unit) or (f"no interval of {figure.no_interval}" if figure.no_interval else "")
+    return ", ".join(each for each in (uncertainty, f"n = {figure.n}" if figure.n else "") if each)
 
 
 def signed(value: float | None, unit: str) -> str:

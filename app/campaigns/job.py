@@ -27,7 +27,9 @@ class CampaignKind(JobKind[Campaign]):
         worked_on = {
             AwaitedJob(kind, number)
             for kind in {part.kind for part in awaited.values()}
-            for number in kind.attended(session, [part.row(session) for part in awaited.values() if part.kind is kind])
+            for number in kind.with_worker(
+                session, [part.row(session) for part in awaited.values() if part.kind is kind]
+            )
         }
         now = datetime.now(UTC)
         for row in alone:
@@ -39,13 +41,13 @@ class CampaignKind(JobKind[Campaign]):
 
     def progress_of(self, session: Session, rows: Sequence[Campaign]) -> dict[int, Progress]:
         """How many iterations have the figures of their first evaluation, by campaign; the base is none."""
-        told = (
+        with_figures = (
             select(CampaignIteration.campaign_id, func.count())
             .where(CampaignIteration.campaign_id.in_([row.id for row in rows]))
             .where(CampaignIteration.number > 0, CampaignIteration.figures.is_not(None))
             .group_by(CampaignIteration.campaign_id)
         )
-        done = dict(session.execute(told).all())
+        done = dict(session.execute(with_figures).all())
         return {row.id: (done.get(row.id, 0), row.iterations) for row in rows}
 
     def cancel(self, session: Session, number: int) -> Campaign:

@@ -79,18 +79,18 @@ def list_items(session: Session, rows: Sequence[Campaign]) -> list[CampaignListI
     base = {each.id: each for each in session.scalars(bases)}
     items = []
     for row in rows:
-        told = [each.row.figures for each in found[row.id] if each.row.figures is not None]
-        done, latest = evaluated(row, found[row.id]), told[-1] if told else None
+        figures = [each.row.figures for each in found[row.id] if each.row.figures is not None]
+        done, latest = evaluated(row, found[row.id]), figures[-1] if figures else None
         items.append(CampaignListItem(row, states_by_number[row.id], base[row.base_id], done, latest))
     return items
 
 
 def evaluated(row: Campaign, found: Sequence[IterationResult]) -> int:
     """How many iterations of a campaign are done; all but the last that was begun are. The base is none."""
-    told = sum(each.row.number > 0 and each.row.figures is not None for each in found)
-    if not told or found[-1].row.figures is None:
-        return told
-    return told - (_open_evaluation(row, found[-1].evaluations) is not None)
+    done = sum(each.row.number > 0 and each.row.figures is not None for each in found)
+    if not done or found[-1].row.figures is None:
+        return done
+    return done - (_open_evaluation(row, found[-1].evaluations) is not None)
 
 
 def _open_evaluation(row: Campaign, over: Collection[str]) -> EvaluationSpec | None:
@@ -137,7 +137,7 @@ def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[Ite
     further = [*session.scalars(ordered)]
     datasets = select(Dataset).where(Dataset.id.in_([step.dataset_id for step in steps]))
     models = select(LanguageModel).where(LanguageModel.id.in_([step.model_id for step in steps]))
-    cut = {each.id: each for each in session.scalars(datasets)}
+    built = {each.id: each for each in session.scalars(datasets)}
     made = {each.id: each for each in session.scalars(models)}
     found: dict[int, list[IterationResult]] = {number: [] for number in numbers}
     for step in steps:
@@ -145,7 +145,7 @@ def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[Ite
         found[step.campaign_id].append(
             IterationResult(
                 step,
-                cut.get(step.dataset_id or 0),
+                built.get(step.dataset_id or 0),
                 made.get(step.model_id or 0),
                 {each.label: each for each in own},
             )
@@ -218,9 +218,9 @@ def figures_of(session: Session, row: Campaign) -> JSON:
     """How far the step is that a campaign is at, as figures by name, for a line to its page."""
     now = now_of(session, row)
     first = sum(each.figures is not None for each in lifecycle.iterations(session, row.id))
-    told = first + sum(each.figures is not None for each in lifecycle.evaluations(session, row.id))
+    evaluations = first + sum(each.figures is not None for each in lifecycle.evaluations(session, row.id))
     job = now.part and (now.part.kind.name, now.part.number) if now else None
-    at = (CAMPAIGN.state_of(session, row), told, *((now.iteration, now.step, job) if now else ()))
+    at = (CAMPAIGN.state_of(session, row), evaluations, *((now.iteration, now.step, job) if now else ()))
     return {
         "at": json.dumps(at),  # changes with each step
         "status": at[0],

@@ -182,14 +182,14 @@ def _by_game(analyses: Sequence[A]) -> list[tuple[str, list[A]]]:
 def _heading(each: MatchAnalysis) -> str:
     far = f"{each.matches} matches"
     if not isinstance(each, RoundAnalysis):
-        return f"{each.game}, {_place(each)}: {each.name}, {far}"
+        return f"{each.game}, {_table_heading(each)}: {each.name}, {far}"
     if not each.complete:
         far = f"{each.matches} of {each.planned} matches, {each.state}"
     lam = "" if each.lam is None else f", λ = {each.lam:g}".replace("-", "−")
     return f"Round {each.round_id}: {each.name[:_WIDEST]}, {each.game}{lam}, {far}"
 
 
-def _place(each: MatchAnalysis) -> str:
+def _table_heading(each: MatchAnalysis) -> str:
     """What a table calls the matches."""
     if isinstance(each, RoundAnalysis):
         return f"round {each.round_id}"
@@ -198,7 +198,7 @@ def _place(each: MatchAnalysis) -> str:
 
 def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Iterator[str]:
     """A line a column, with its figure in each round."""
-    heads = [_place(each) for each in group]
+    heads = [_table_heading(each) for each in group]
     rows = [
         (with_unit(column), [_shown(each.metrics.columns[name], column.unit) for each in group])
         for name, column in known.items()
@@ -208,14 +208,14 @@ def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Itera
 
 def _outcomes(each: MatchAnalysis) -> list[str]:
     rows = [(found.reason, [str(found.matches), _shown(found.share, SHARE)]) for found in each.metrics.outcomes]
-    return [f"Outcomes of {_place(each)}", *_aligned(rows)]
+    return [f"Outcomes of {_table_heading(each)}", *_aligned(rows)]
 
 
 def _models(each: MatchAnalysis) -> Iterator[str]:
     """A line a figure of each model, by role where roles differ."""
     for part in each.metrics.parts:
         role = "" if part.role is None else f" as {part.role}"
-        yield f"{part.player[:_WIDEST]}{role} in {_place(each)}, {part.matches} matches"
+        yield f"{part.player[:_WIDEST]}{role} in {_table_heading(each)}, {part.matches} matches"
         rows = [
             (with_unit(each.defined.models[name]), [_shown(figure, each.defined.models[name].unit)])
             for name, figure in part.columns.items()
@@ -225,12 +225,12 @@ def _models(each: MatchAnalysis) -> Iterator[str]:
 
 def _difference(each: MatchAnalysis, versus: PairedDifference) -> Iterator[str]:
     """What one model has over the other, and what was paired."""
-    yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in {_place(each)}, {_pairs(versus)}"
+    yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in {_table_heading(each)}, {_pairs(versus)}"
     rows = []
     for name, figure in versus.columns.items():
         column, more = each.defined.models[name], ""
-        if told := signed_beside(figure, column.unit):
-            more = f"  ({told})"
+        if beside := signed_beside(figure, column.unit):
+            more = f"  ({beside})"
         rows.append((with_unit(column), [signed(figure.value, column.unit) + more]))
     yield from _aligned(rows)
 

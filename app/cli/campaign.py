@@ -206,7 +206,7 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
     else:
         _say(described)
     if described["status"] in (states.FAILED, states.CANCELLED):
-        why = f": {described['error']}; once that is mended, {again}" if described["error"] else f"; {again}"
+        why = f": {described['error']}; after that is repaired, {again}" if described["error"] else f"; {again}"
         raise CommandFailed(f"campaign {campaign_id} was stopped{why}")
 
 

@@ -176,7 +176,7 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
     control = producer(settings.broker_url).control
     try:
         replies = control.inspect(timeout=1.0).active_queues() or {}
-        told = control.broadcast(ENGINES, reply=True, timeout=SECONDS, limit=len(replies)) if replies else []
+        of_engines = control.broadcast(ENGINES, reply=True, timeout=SECONDS, limit=len(replies)) if replies else []
     except Exception as error:  # kombu passes on whatever its transport raises
         yield Finding("workers", FAIL, f"cannot be asked: {reason(error, settings)}", "mend the broker first")
         return
@@ -186,7 +186,7 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
             yield Finding("workers", OK, f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''} {what}")
         else:
             yield Finding("workers", FAIL, f"nobody listens to the queue {queue}", _START)
-    for name, engines in sorted(item for reply in told for item in reply.items()):
+    for name, engines in sorted(item for reply in of_engines for item in reply.items()):
         for figures in engines if isinstance(engines, list) else ():
             yield engine(name, figures)
 

@@ -103,174 +103,184 @@ def play(
         sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text become a move that is refused
     stream = sys.stderr if as_json else sys.stdout
     at_once = settings().model_copy(update={"READING_WORDS_PER_MINUTE": 0})
-    sitting = TerminalSession(db.engine, at_once, record, seat, stream)
-    _play_to_the_end(sitting, opponent)
+    terminal_session = TerminalSession(db.engine, at_once, record, seat, stream)
+    _play_to_the_end(terminal_session, opponent)
     if as_json:
-        print_json(_result(sitting, against))
+        print_json(_result(terminal_session, against))
 
 
 def _scripted(seat: StoredSeat) -> bool:
     return seat.spec is not None and seat.spec.kind == "scripted"
 
 
-def _play_to_the_end(sitting: TerminalSession, opponent: StoredSeat) -> None:
+def _play_to_the_end(terminal_session: TerminalSession, opponent: StoredSeat) -> None:
     """Play, show how it ended, and leave no match open, however the person goes."""
     try:
         try:
-            with _partner(sitting, opponent) as answer:
-                _take_turns(sitting, answer)
+            with _partner(terminal_session, opponent) as answer:
+                _take_turns(terminal_session, answer)
         except EOFError:
-            _resign(sitting)
-            sitting.say("\nThe input has ended, so you leave the game.")
-        _show_end(sitting)
+            _resign(terminal_session)
+            terminal_session.say("\nThe input has ended, so you leave the game.")
+        _show_end(terminal_session)
     except KeyboardInterrupt:
-        _resign(sitting)
-        raise Interrupted(f"Interrupted: you have left match {sitting.record.id}.") from None
+        _resign(terminal_session)
+        raise Interrupted(f"Interrupted: you have left match {terminal_session.record.id}.") from None
 
 
-def _take_turns(sitting: TerminalSession, answer: Callable[[], StoredMatch]) -> None:
-    for line in (*terminal.opening_lines(_view(sitting)), "Type /help to see what you can do.", ""):
-        sitting.say(line)
-    while not sitting.record.match.over:
-        if sitting.record.model_to_move:
-            sitting.record = answer()
-        _show_news(sitting)
-        if sitting.record.match.to_move == sitting.seat:
-            _person_turn(sitting)
+def _take_turns(terminal_session: TerminalSession, answer: Callable[[], StoredMatch]) -> None:
+    for line in (*terminal.opening_lines(_view(terminal_session)), "Type /help to see what you can do.", ""):
+        terminal_session.say(line)
+    while not terminal_session.record.match.over:
+        if terminal_session.record.model_to_move:
+            terminal_session.record = answer()
+        _show_news(terminal_session)
+        if terminal_session.record.match.to_move == terminal_session.seat:
+            _person_turn(terminal_session)
 
 
-def _person_turn(sitting: TerminalSession) -> None:
+def _person_turn(terminal_session: TerminalSession) -> None:
     """Read one line and do what it says. A refusal is shown and the turn stays."""
-    sitting.say("> ", end="")
-    typed = terminal.read_line(_view(sitting), _read_typed(sitting))
+    terminal_session.say("> ", end="")
+    typed = terminal.read_line(_view(terminal_session), _read_typed(terminal_session))
     match typed.kind:
         case phrases.MOVE:
-            _submit(sitting, typed.text)
+            _submit(terminal_session, typed.text)
         case phrases.RESIGN:
-            _resign(sitting)
+            _resign(terminal_session)
         case phrases.SHOW:
-            sitting.say("\n".join(terminal.opening_lines(_view(sitting))))
-            sitting.shown = 0
-            _show_news(sitting, own=True)
+            terminal_session.say("\n".join(terminal.opening_lines(_view(terminal_session))))
+            terminal_session.shown = 0
+            _show_news(terminal_session, own=True)
         case phrases.HELP:
-            sitting.say("\n".join(terminal.help_lines(_view(sitting))))
+            terminal_session.say("\n".join(terminal.help_lines(_view(terminal_session))))
         case _:
-            sitting.say(typed.text)
+            terminal_session.say(typed.text)
 
 
-def _read_typed(sitting: TerminalSession) -> str:
+def _read_typed(terminal_session: TerminalSession) -> str:
     line = input()
     if not sys.stdin.isatty():
-        sitting.say(line)  # what comes from a pipe is shown, as a terminal would have
+        terminal_session.say(line)  # what comes from a pipe is shown, as a terminal would have
     return line
 
 
-def _submit(sitting: TerminalSession, text: str) -> None:
-    longest = sitting.settings.MOVE_CHARACTERS
+def _submit(terminal_session: TerminalSession, text: str) -> None:
+    longest = terminal_session.settings.MOVE_CHARACTERS
     if len(text) > longest:
-        sitting.say(f"Please make it shorter: {longest} characters at most, got {len(text)}.")
+        terminal_session.say(f"Please make it shorter: {longest} characters at most, got {len(text)}.")
         return
-    submission = live.Submission(sitting.record.id, sitting.seat, text, uuid.uuid4().hex, sitting.record.match.ply)
-    instant = _scripted(sitting.record.seats[1 - sitting.seat])
-    receipt = live.commit(sitting.database, submission, instant=instant)
-    sitting.record = receipt.record
+    submission = live.Submission(
+        terminal_session.record.id, terminal_session.seat, text, uuid.uuid4().hex, terminal_session.record.match.ply
+    )
+    instant = _scripted(terminal_session.record.seats[1 - terminal_session.seat])
+    receipt = live.commit(terminal_session.database, submission, instant=instant)
+    terminal_session.record = receipt.record
     if receipt.answer.message:
-        sitting.say(receipt.answer.message)
+        terminal_session.say(receipt.answer.message)
 
 
-def _resign(sitting: TerminalSession) -> None:
-    gone = live.Submission(sitting.record.id, sitting.seat, None)
-    sitting.record = live.commit(sitting.database, gone, instant=False).record
+def _resign(terminal_session: TerminalSession) -> None:
+    gone = live.Submission(terminal_session.record.id, terminal_session.seat, None)
+    terminal_session.record = live.commit(terminal_session.database, gone, instant=False).record
 
 
 # ---- The partner ------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def _partner(sitting: TerminalSession, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
+def _partner(terminal_session: TerminalSession, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
     """What plays the model's turns: a script answers within the step, any other model is asked in this process."""
     if _scripted(opponent):
-        yield lambda: sitting.record
+        yield lambda: terminal_session.record
         return
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="models", daemon=True)
     thread.start()
     context = WorkerContext(
-        sitting.database, sitting.settings, loop, lambda _match, _typing: None, f"terminal-{uuid.uuid4().hex}"
+        terminal_session.database,
+        terminal_session.settings,
+        loop,
+        lambda _match, _typing: None,
+        f"terminal-{uuid.uuid4().hex}",
     )
     try:
-        yield lambda: _answered(sitting, context)
+        yield lambda: _answered(terminal_session, context)
     finally:
         asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(2)  # connections that are open
         loop.call_soon_threadsafe(loop.stop)
         thread.join(2)
 
 
-def _answered(sitting: TerminalSession, context: WorkerContext) -> StoredMatch:
+def _answered(terminal_session: TerminalSession, context: WorkerContext) -> StoredMatch:
     """The match after the model's turn. Should a worker have been told of it, its move is waited for."""
-    tty = sitting.out.isatty()
-    sitting.say(" partner: …", end="\r" if tty else "\n")
+    tty = terminal_session.out.isatty()
+    terminal_session.say(" partner: …", end="\r" if tty else "\n")
     while True:
-        played = play_turn(context, sitting.record.id)
-        with reading(sitting.database) as session:
-            record = load(session, sitting.record.id)
+        played = play_turn(context, terminal_session.record.id)
+        with reading(terminal_session.database) as session:
+            record = load(session, terminal_session.record.id)
         if not record.model_to_move:
             break
         if not played:
             time.sleep(0.2)
     if tty:
-        sitting.say("           ", end="\r")
+        terminal_session.say("           ", end="\r")
     return record
 
 
 # ---- What is shown ----------------------------------------------------------
 
 
-def _view(sitting: TerminalSession) -> Any:
-    return sitting.record.match.view(sitting.seat)
+def _view(terminal_session: TerminalSession) -> Any:
+    return terminal_session.record.match.view(terminal_session.seat)
 
 
-def _show_news(sitting: TerminalSession, *, own: bool = False) -> None:
+def _show_news(terminal_session: TerminalSession, *, own: bool = False) -> None:
     """What has been said since the last look; what the person has typed stands there already, unless `own`."""
-    view = _view(sitting)
-    for entry in view.transcript[sitting.shown :]:
+    view = _view(terminal_session)
+    for entry in view.transcript[terminal_session.shown :]:
         if own or entry.by == "partner":
-            sitting.say(terminal.entry_line(view, entry))
+            terminal_session.say(terminal.entry_line(view, entry))
         if entry.text is None:
-            sitting.hidden.add(entry.ply)
-    sitting.shown = len(view.transcript)
+            terminal_session.hidden.add(entry.ply)
+    terminal_session.shown = len(view.transcript)
 
 
-def _show_end(sitting: TerminalSession) -> None:
-    ended = sitting.record.match.ended
+def _show_end(terminal_session: TerminalSession) -> None:
+    ended = terminal_session.record.match.ended
     if ended is None:
         return
-    view = _view(sitting)
-    revealed = [entry for entry in view.transcript if entry.ply in sitting.hidden and entry.text is not None]
+    view = _view(terminal_session)
+    revealed = [entry for entry in view.transcript if entry.ply in terminal_session.hidden and entry.text is not None]
     for entry in revealed:
-        sitting.say(terminal.entry_line(view, entry))
-    _show_news(sitting)
-    for line in ("", *terminal.ending_lines(view, ended, _detail(sitting.record)), f"Match {sitting.record.id}"):
-        sitting.say(line)
+        terminal_session.say(terminal.entry_line(view, entry))
+    _show_news(terminal_session)
+    for line in (
+        "",
+        *terminal.ending_lines(view, ended, _detail(terminal_session.record)),
+        f"Match {terminal_session.record.id}",
+    ):
+        terminal_session.say(line)
 
 
 def _detail(record: StoredMatch) -> str | None:
     return next((logged.event.detail for logged in record.log if isinstance(logged.event, Aborted)), None)
 
 
-def _result(sitting: TerminalSession, against: str) -> dict[str, Any]:
-    match, ended = sitting.record.match, sitting.record.match.ended
+def _result(terminal_session: TerminalSession, against: str) -> dict[str, Any]:
+    match, ended = terminal_session.record.match, terminal_session.record.match.ended
     return {
-        "match": sitting.record.id,
+        "match": terminal_session.record.id,
         "game": match.game.name,
-        "role": match.game.roles[sitting.seat],
-        "seat": sitting.seat,
+        "role": match.game.roles[terminal_session.seat],
+        "seat": terminal_session.seat,
         "against": against,
-        "seed": sitting.record.seed,
+        "seed": terminal_session.record.seed,
         "moves": match.ply,
         "reason": ended.reason if ended else None,
         "winner": ended.winner if ended else None,
-        "utility": ended.utilities[sitting.seat] if ended else None,
-        "partner_utility": ended.utilities[1 - sitting.seat] if ended else None,
-        "detail": _detail(sitting.record),
+        "utility": ended.utilities[terminal_session.seat] if ended else None,
+        "partner_utility": ended.utilities[1 - terminal_session.seat] if ended else None,
+        "detail": _detail(terminal_session.record),
     }

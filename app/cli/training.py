@@ -140,7 +140,7 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
     if status == states.CANCELLED:
         raise CommandFailed(f"job {number} was cancelled at {_place(described)}; {again}")
     if status == states.FAILED:
-        raise CommandFailed(f"job {number} stopped: {described['error']}; once that is mended, {again}")
+        raise CommandFailed(f"job {number} stopped: {described['error']}; after that is repaired, {again}")
 
 
 def _place(described: dict[str, Any]) -> str:

@@ -67,15 +67,15 @@ class JobKind(Generic[R]):
         """Whether the last message about a job is so old that it must have been lost, for a WHERE."""
         return or_(self.table.enqueued_at.is_(None), self.table.enqueued_at < now - self.patience)
 
-    def attended(self, _session: Session, rows: Sequence[R]) -> Collection[int]:
+    def with_worker(self, _session: Session, rows: Sequence[R]) -> Collection[int]:
         """The numbers of those of the jobs on which, or on a part of which, some worker holds a lease just now."""
         return {row.id for row in rows if leases.is_held(row)}
 
     def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
         """What the status of each job is called, by number. INTERRUPTED: nobody works on it or will by himself."""
         inline = [row for row in rows if row.status == states.RUNNING and not row.queued]
-        attended = self.attended(session, inline) if inline else ()
-        alone = {row.id for row in inline} - {*attended}
+        alive = self.with_worker(session, inline) if inline else ()
+        alone = {row.id for row in inline} - {*alive}
         return {row.id: states.INTERRUPTED if row.id in alone else str(row.status) for row in rows}
 
     def progress_of(self, _session: Session, rows: Sequence[R]) -> Mapping[int, Progress]:
@@ -105,7 +105,7 @@ class JobKind(Generic[R]):
 
     def has_worker(self, session: Session, row: R) -> bool:
         """Whether some worker holds a lease on the job or a part of it just now."""
-        return row.id in self.attended(session, [row])
+        return row.id in self.with_worker(session, [row])
 
     def get(self, session: Session, number: int) -> R:
         """The job of that number. Raises NotFound."""

@@ -1,7 +1,7 @@
 """Matches that models play against each other: many at once, as coroutines on one event loop.
 
 A match waits for nobody but its own player, so the calls of all matches are in flight together, as far as the models'
-own limits allow. Here nothing is written: what happened is put down on the match's table, and somebody who is told
+own limits allow. Here nothing is written: what happened is kept by the match's runner, and somebody who is told
 takes it from there.
 """
 
@@ -74,7 +74,7 @@ class OutageTimer:
 
 @dataclass(frozen=True, slots=True)
 class SeatRunner:
-    """A model at the tables of a round: who it is, how it plays, and how long is waited for it."""
+    """A model in a round: who it is, how it plays, and how long is waited for it."""
 
     seat: StoredSeat
     player: InstantPlayer | ModelPlayer

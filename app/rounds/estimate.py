@@ -106,12 +106,13 @@ def _seconds(
     habits: Mapping[str, CallStatistics],
     channels: Mapping[str, ModelCapacity],
 ) -> float:
-    """The longest of what has to happen: all calls over the tables there are, each model's over its own requests at
-    once and tokens a minute, and the calls of one match one after the other."""
+    """The longest of what has to happen: all calls over the matches that are played at once, each model's over its own
+    requests at once and tokens a minute, and the calls of one match one after the other.
+    """
     work = {name: number * habits[name].latency for name, number in calls.items()}
-    tables = min(matches, sum(channels[name].at_once for name in calls)) or 1
+    at_once = min(matches, sum(channels[name].at_once for name in calls)) or 1
     one_match = sum(work.values()) / max(1, matches)
-    limits = [matches / SCRIPTED_A_SECOND, sum(work.values()) / tables, one_match]
+    limits = [matches / SCRIPTED_A_SECOND, sum(work.values()) / at_once, one_match]
     for name in calls:
         limits.append(work[name] / min(matches, channels[name].at_once))
         if a_minute := channels[name].tokens_a_minute:

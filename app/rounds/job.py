@@ -29,7 +29,7 @@ class RoundKind(JobKind[RoundRow]):
         """Whether some worker plays a part of a round."""
         return exists().where(RoundRange.round_id == RoundRow.id, ranges.being_played(now))
 
-    def attended(self, session: Session, rows: Sequence[RoundRow]) -> Collection[int]:
+    def with_worker(self, session: Session, rows: Sequence[RoundRow]) -> Collection[int]:
         """The numbers of those of the rounds of which some worker plays a part just now."""
         numbers = [row.id for row in rows]
         held = select(RoundRow.id).where(RoundRow.id.in_(numbers), self.held(datetime.now(UTC)))

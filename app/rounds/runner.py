@@ -36,7 +36,7 @@ from app.rounds.sampling import spec_of
 from app.rounds.writer import DatabaseAway, RangeProgress, RoundWriter
 
 GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
-MOST_TABLES = 2048
+MOST_MATCHES = 2048  # that a worker plays at once
 HOLD = 5.0  # seconds that a worker stays at a round all of whose matches are stuck
 RETRY_AFTER = 30.0  # seconds until a worker looks again whether the model answers
 
@@ -50,14 +50,14 @@ log = structlog.get_logger()
 class RoundContext:
     """What a worker plays rounds with. `owner` is a name that no other worker at the round has.
 
-    `stop` is set when the worker is asked to stop; `told` is called with the round's number after each transaction.
+    `stop` is set when the worker is asked to stop; `notify` is called with the round's number after each transaction.
     """
 
     database: Engine
     settings: Settings
     owner: str
     stop: threading.Event
-    told: Callable[[int], None] = lambda _round_id: None
+    notify: Callable[[int], None] = lambda _round_id: None
 
 
 def freeze_garbage_collector() -> None:
@@ -142,7 +142,7 @@ class _RoundRunner:
         self._plan = plan
         self._seat_runners = seat_runners
         self._lease = context.settings.ROUND_LEASE
-        self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, context.told)
+        self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, context.notify)
         self._begun: deque[MatchRunner] = deque()  # matches that somebody has begun
         self._new: deque[tuple[int, RangeProgress]] = deque()  # index, and the range it is of
         self._taking = asyncio.Lock()
@@ -154,9 +154,9 @@ class _RoundRunner:
     async def work(self) -> None:
         """Play until there is nothing left or somebody says stop, and leave everything in order."""
         each = {seat_runner.seat.language_model_id: seat_runner for seat_runner in self._seat_runners}.values()
-        tables = min(MOST_TABLES, sum(seat_runner.at_once for seat_runner in each))
+        at_once = min(MOST_MATCHES, sum(seat_runner.at_once for seat_runner in each))
         writer = asyncio.create_task(self._writer.write_forever())
-        players = [asyncio.create_task(self._play_on()) for _ in range(tables)]
+        players = [asyncio.create_task(self._play_on()) for _ in range(at_once)]
         watch = asyncio.create_task(self._watch())
         everybody = asyncio.gather(*players)
         first: set[asyncio.Future[Any]] = {everybody, writer, watch}
@@ -170,7 +170,7 @@ class _RoundRunner:
         except Exception as error:
             self._note(error)
             await asyncio.to_thread(self._give_up)
-        self._context.told(self._round_id)
+        self._context.notify(self._round_id)
 
     def _note(self, result: Any) -> None:
         """Keep what went wrong, for the round's row."""
@@ -207,9 +207,9 @@ class _RoundRunner:
 
     async def _play_on(self) -> None:
         """Play one match after the other."""
-        while (table := await self._next()) is not None:
+        while (runner := await self._next()) is not None:
             self._playing += 1
-            await selfplay.play(table, self._writer.tell)
+            await selfplay.play(runner, self._writer.tell)
             self._playing -= 1
             await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
 
@@ -222,13 +222,13 @@ class _RoundRunner:
                 if not self._new:
                     await self._take()
                     continue
-                index, account = self._new.popleft()
-                if account.lost:
+                index, progress = self._new.popleft()
+                if progress.lost:
                     continue
                 planned = setup(self._plan, index)
-                table = selfplay.begin(self._plan.game, planned.config, planned.seed, self._seated(planned), index)
-                self._writer.seat(table, account)
-                return table
+                runner = selfplay.begin(self._plan.game, planned.config, planned.seed, self._seated(planned), index)
+                self._writer.add(runner, progress)
+                return runner
         return None
 
     async def _take(self) -> None:
@@ -242,12 +242,12 @@ class _RoundRunner:
             return
         begun, over = await asyncio.to_thread(self._stored, taken)
         todo = [index for index in range(taken.start, taken.stop) if index not in over]
-        account = self._writer.open(taken.start, len(todo))
-        for table in begun:
-            self._writer.seat(table, account)
-        known = {table.index for table in begun}
+        progress = self._writer.open(taken.start, len(todo))
+        for runner in begun:
+            self._writer.add(runner, progress)
+        known = {runner.index for runner in begun}
         self._begun.extend(begun)
-        self._new.extend((index, account) for index in todo if index not in known)
+        self._new.extend((index, progress) for index in todo if index not in known)
 
     def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[LeasedRange | None, bool]:
         taken = ranges.take(session, self._round_id, self._context.owner, self._lease, in_hand)
@@ -266,11 +266,11 @@ class _RoundRunner:
                     MatchRow.round_id == self._round_id, MatchRow.index >= taken.start, MatchRow.index < taken.stop
                 )
             ).all()
-            tables = [self._again(session, row.id, row.number) for row in rows if row.status != "over"]
-        return tables, {row.number for row in rows if row.status == "over"}
+            begun = [self._again(session, row.id, row.number) for row in rows if row.status != "over"]
+        return begun, {row.number for row in rows if row.status == "over"}
 
     def _again(self, session: Session, match_id: str, index: int) -> MatchRunner:
-        """The table of a match that was begun, with its models sampled as the round says."""
+        """What plays a match that was begun, with its models sampled as the round says."""
         seat_runners = self._seated(setup(self._plan, index))
         record = replace(load(session, match_id), seats=(seat_runners[0].seat, seat_runners[1].seat))
         return MatchRunner(index, record, seat_runners, len(record.log), _tokens(session, record))

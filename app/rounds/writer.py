@@ -53,7 +53,7 @@ class RangeProgress:
 
     start: int
     left: int
-    tables: set[MatchRunner] = field(default_factory=set)
+    playing: set[MatchRunner] = field(default_factory=set)
     lost: bool = False
 
 
@@ -65,15 +65,15 @@ class RoundWriter:
     """Writes for one worker at one round. All but the writing itself runs on the event loop."""
 
     def __init__(
-        self, database: Engine, round_id: int, owner: str, seconds: float, told: Callable[[int], None]
+        self, database: Engine, round_id: int, owner: str, seconds: float, notify: Callable[[int], None]
     ) -> None:
-        """`seconds` is how long a lease holds; `told` is called with the round's number after each transaction."""
+        """`seconds` is how long a lease holds; `notify` is called with the round's number after each transaction."""
         self._database = database
         self._round_id = round_id
         self._owner = owner
         self._seconds = seconds
-        self._told = told
-        self._accounts: dict[int, RangeProgress] = {}
+        self._notify = notify
+        self._ranges: dict[int, RangeProgress] = {}
         self._of: dict[MatchRunner, int] = {}
         self._waiting: dict[MatchRunner, None] = {}
         self._finished: list[int] = []  # ranges that are to be marked as done
@@ -93,46 +93,46 @@ class RoundWriter:
     @property
     def in_hand(self) -> frozenset[int]:
         """Where the ranges begin that are being played."""
-        return frozenset(self._accounts)
+        return frozenset(self._ranges)
 
     def open(self, start: int, left: int) -> RangeProgress:
         """The range that begins at `start` was taken, of which so many matches are to be played."""
-        account = self._accounts[start] = RangeProgress(start, left)
+        progress = self._ranges[start] = RangeProgress(start, left)
         if left == 0:
             self._finished.append(start)
             self._something.set()
-        return account
+        return progress
 
-    def seat(self, table: MatchRunner, account: RangeProgress) -> None:
-        """A match of the range is played at this table."""
-        account.tables.add(table)
-        self._of[table] = account.start
+    def add(self, runner: MatchRunner, progress: RangeProgress) -> None:
+        """A match of the range is played."""
+        progress.playing.add(runner)
+        self._of[runner] = progress.start
 
     async def renew(self) -> None:
         """Hold on to the leases; what was lost meanwhile is not played on."""
-        held = set(self._accounts)
+        held = set(self._ranges)
         if held:
             hold = lambda session: ranges.renew(session, self._round_id, held, self._owner, self._seconds)  # noqa: E731
             self._lose(held.difference(await self.in_thread(hold)))
 
     def _lose(self, starts: Collection[int]) -> None:
         for start in starts:
-            account = self._accounts.pop(start, None)
-            if account is None:
+            progress = self._ranges.pop(start, None)
+            if progress is None:
                 continue
             log.warning("a part of a round went to somebody else", round=self._round_id, start=start)
-            account.lost = True
-            for table in account.tables:
-                table.closed = True
-                self._waiting.pop(table, None)
-                self._of.pop(table, None)
+            progress.lost = True
+            for runner in progress.playing:
+                runner.closed = True
+                self._waiting.pop(runner, None)
+                self._of.pop(runner, None)
 
     # ---- Writing -----------------------------------------------------------------
 
-    async def tell(self, table: MatchRunner) -> None:
+    async def tell(self, runner: MatchRunner) -> None:
         """Something happened in a match. Waits while the database is far behind."""
-        if table in self._of:
-            self._waiting[table] = None
+        if runner in self._of:
+            self._waiting[runner] = None
             self._something.set()
             if len(self._waiting) > MOST_WAITING:
                 self._room.clear()
@@ -165,32 +165,34 @@ class RoundWriter:
 
     async def _write(self) -> None:
         self._something.clear()
-        entries = [self._entry(table) for table in self._waiting]
+        entries = [self._entry(runner) for runner in self._waiting]
         self._waiting = {}
         done, self._finished = [*self._finished, *self._settled()], []
         if entries or done:
             self._lose(await self.in_thread(lambda session: self._store(session, entries, done)))
             for start in done:
-                self._accounts.pop(start, None)
-            self._told(self._round_id)
+                self._ranges.pop(start, None)
+            self._notify(self._round_id)
         self._room.set()
         self._wrote.set()
         self._wrote.clear()
 
-    def _entry(self, table: MatchRunner) -> MatchUpdate:
-        entry = MatchUpdate(self._of[table], table.index, table.record, table.stored, table.tokens, table.calls)
-        table.stored, table.calls = len(table.record.log), []
+    def _entry(self, runner: MatchRunner) -> MatchUpdate:
+        entry = MatchUpdate(self._of[runner], runner.index, runner.record, runner.stored, runner.tokens, runner.calls)
+        runner.stored, runner.calls = len(runner.record.log), []
         return entry
 
     def _settled(self) -> list[int]:
         """Count the matches that are over with what is written now; the ranges of which nothing is left."""
         done = []
-        for table in [table for table in self._of if table.record.match.over and table.stored == len(table.record.log)]:
-            start = self._of.pop(table)
-            account = self._accounts[start]
-            account.tables.discard(table)
-            account.left -= 1
-            if account.left == 0:
+        for runner in [
+            runner for runner in self._of if runner.record.match.over and runner.stored == len(runner.record.log)
+        ]:
+            start = self._of.pop(runner)
+            progress = self._ranges[start]
+            progress.playing.discard(runner)
+            progress.left -= 1
+            if progress.left == 0:
                 done.append(start)
         return done
 

@@ -68,7 +68,7 @@ def models() -> str:
             archived=archived,
             elsewhere=len(every) - len(rows),
             played=_played(session),
-            kinds={row.id: _told(row) for row in rows},
+            kinds={row.id: _described(row) for row in rows},
             titles=game_titles(),
             may_be_offered=may_be_offered,
         )
@@ -109,13 +109,13 @@ def play_model(number: int) -> ResponseReturnValue:
     return redirect(url_for("play.match", match_id=record.id), 303)
 
 
-def _told(row: LanguageModel) -> str:
+def _described(row: LanguageModel) -> str:
     """What people are told that a model is, one of `players.description.KINDS`."""
     return partner_kind(player_spec(row), settings().home)
 
 
 def _change(session: Session, row: LanguageModel, action: str, form: Mapping[str, str]) -> int | None:
-    """Make the change. The number of the request that a worker is to be told of, if there is one."""
+    """Make the change. The number of the request that a worker is to hear of, if there is one."""
     if action == "test":
         return request_test(session, row).id
     if action in _ACTIONS:
@@ -141,7 +141,7 @@ def _page(number: int, refused: AppError | None = None, typed: Mapping[str, str]
             waits=row.test_request is not None and row.test_request.status in OPEN,
             prompts=_prompts(row),
             played=_played(session).get(row.id, 0),
-            told=_told(row),
+            description=_described(row),
             may_be_offered=may_be_offered,
             titles=game_titles(),
             refused=refused,
