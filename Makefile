@@ -92,13 +92,14 @@ bench: install  ## Measure live play on this machine beside a baseline; docs/res
 tiny: install  ## Make those small models of data/models anew that were removed, from scripted matches; takes about two hours.
 	@$(BIN)/python -m scripts.make_tiny
 
-# For the browser tests. Only an administrator of a Debian can be helped; elsewhere these tests are skipped and say so.
+# For the browser tests, which need the whole of it for the keyboard alone. Only an administrator of a Debian can be helped; elsewhere these tests are skipped and say so.
 chromium:
-	@if ! command -v chromium > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	@if ! { command -v chromium && command -v chromium-headless-shell; } > /dev/null \
+	  && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
 	  echo "Installing Chromium for the browser tests."; \
 	  said=$$(apt-get update -qq 2>&1 \
-	    && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium fonts-liberation 2>&1) \
-	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; the browser tests are skipped."; }; \
+	    && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium chromium-headless-shell fonts-liberation 2>&1) \
+	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; browser tests do with what is there, or are skipped."; }; \
 	fi
 
 screenshots: install chromium  ## Photograph every page and state into screenshots/, light, dark and at phone width.

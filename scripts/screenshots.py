@@ -21,7 +21,7 @@ from tests.another_web import another_web
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import Furnished, empty_states, furnish, sign_in, signed_out_states, states
 from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
-from tests.browser.visitor import Visitor, running_chromium
+from tests.browser.visitor import Visitor, running_playwright
 from tests.participant import Table
 from tests.stack import LONG_LEASES, Stack, new_home
 from tests.stub_openai import Messages, Reply, StubServer
@@ -327,7 +327,8 @@ def main() -> int:
     parser.add_argument("--only", choices=names, help="make the pictures of this scene alone")
     options = parser.parse_args()
     scenes = [scene for scene in SCENES if options.only in (None, scene.__name__)]
-    with a_parlor() as (parlor, furnished), running_chromium() as browser:
+    with a_parlor() as (parlor, furnished), running_playwright() as chromium:
+        browser = chromium(False)
         if options.readme:
             photograph_for_readme(parlor, furnished, browser, ROOT / "docs" / "images")
         else:

@@ -1,4 +1,4 @@
-"""One Parlor and one Chromium for all browser tests; a visitor of its own for each."""
+"""One Parlor and one Chromium for nearly all browser tests; a visitor of its own for each."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visitor import Visitor, chromium_path, running_chromium
+from tests.browser.visitor import Visitor, chromium_path, running_playwright
 from tests.conftest import REQUIRE_SERVICES
 from tests.stack import LONG_LEASES, PATIENCE, Stack, running_parlor
 from tests.stub_openai import Reply, StubServer
@@ -27,15 +27,15 @@ LABELS = {name: label for name, (_, label) in MODELS.items()}
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
-    """The one browser."""
+def chromium() -> Iterator[Callable[[bool], Browser]]:
+    """The one browser, or its whole, which tests marked `keyboard` need."""
     if chromium_path() is None:
         (pytest.fail if REQUIRE_SERVICES else pytest.skip)(
-            "Chromium is not installed (Debian: apt-get install chromium)"
+            "Chromium is not installed (Debian: apt-get install chromium chromium-headless-shell)"
         )
     expect.set_options(timeout=1000 * PATIENCE)
-    with running_chromium() as browser:
-        yield browser
+    with running_playwright() as browsers:
+        yield browsers
 
 
 @pytest.fixture(scope="package")
@@ -49,7 +49,7 @@ def stub() -> Iterator[StubServer]:
 
 
 @pytest.fixture(scope="package")
-def parlor(chromium: Browser, stub: StubServer) -> Iterator[Stack]:
+def parlor(chromium: Callable[[bool], Browser], stub: StubServer) -> Iterator[Stack]:
     """The one Parlor, with the scripted partner and API models of every temper."""
     with running_parlor(GUEST_MATCHES_PER_MINUTE="0", **LONG_LEASES) as running:
         for name, (remote, label) in MODELS.items():
@@ -58,12 +58,13 @@ def parlor(chromium: Browser, stub: StubServer) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def visitors(chromium: Browser) -> Iterator[Callable[..., Visitor]]:
+def visitors(request: pytest.FixtureRequest, chromium: Callable[[bool], Browser]) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors, with options of Playwright's new_context; each must have nothing to complain of in the end."""
     made: list[Visitor] = []
+    browser = chromium(request.node.get_closest_marker("keyboard") is not None)
 
     def make(**options: Any) -> Visitor:
-        made.append(Visitor(chromium, **options))
+        made.append(Visitor(browser, **options))
         return made[-1]
 
     yield make

@@ -190,6 +190,7 @@ def press(page: Page, selector: str, key: str = "Enter") -> None:
     page.keyboard.press(key)
 
 
+@pytest.mark.keyboard
 def test_a_negotiation_is_played_with_the_keyboard_alone(home_page: Page) -> None:
     page = home_page
     press(page, "form[action$='/start/negotiation'] > [type=submit]")
@@ -215,6 +216,7 @@ def test_a_negotiation_is_played_with_the_keyboard_alone(home_page: Page) -> Non
     expect(page).to_have_url(RESULT)
 
 
+@pytest.mark.keyboard
 def test_taboo_is_played_with_the_keyboard_alone(home_page: Page) -> None:
     page = home_page
     press(page, ".box:has([action$='/start/taboo']) summary")

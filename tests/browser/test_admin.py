@@ -97,6 +97,7 @@ def test_the_overview_is_kept_fresh_and_takes_no_focus_away(parlor: Stack, admin
     expect(notice).to_contain_text("You have been signed out.")
 
 
+@pytest.mark.keyboard
 def test_a_match_is_replayed_with_the_keyboard(parlor: Stack, admin: Page, played: str) -> None:
     admin.goto(f"{parlor.url}/admin/matches/{played}")
     where = admin.locator("#replay-where")

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,19 +20,32 @@ ARGUMENTS = [
 ]
 
 
-def chromium_path() -> str | None:
-    """Where Chromium is installed on this machine; its shell without windows now and then loses the focus."""
-    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+def chromium_path(*, whole: bool = False) -> str | None:
+    """Where Chromium is installed on this machine: its shell without windows, which does the same with a quarter of
+    the work, or the `whole` of it, which is for tests that go through a page by keys: in the shell a page now and then
+    loses the focus for good. Either does where the other is missing.
+    """
+    names = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
+    if whole:
+        names.append(names.pop(0))
     return next(filter(None, map(shutil.which, names)), None)
 
 
 @contextmanager
-def running_chromium() -> Iterator[Browser]:
-    """A headless Chromium, as long as the block lasts."""
+def running_playwright() -> Iterator[Callable[[bool], Browser]]:
+    """Starts a headless Chromium, the whole one or not, when it is first asked for; ends them with the block."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path(), args=ARGUMENTS)
+        running: dict[str | None, Browser] = {}
+
+        def browser(whole: bool) -> Browser:
+            path = chromium_path(whole=whole)
+            if path not in running:
+                running[path] = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+            return running[path]
+
         yield browser
-        browser.close()
+        for each in running.values():
+            each.close()
 
 
 class Visitor:

@@ -22,6 +22,7 @@ class Project:
         for name in PROGRAMS:
             self.put(f".venv/bin/{name}", f'echo "{name} $* [$PIP_TARGET$PYTHONPATH]" >> calls; echo "{name} ran"')
         self.put("path/chromium", "")
+        self.put("path/chromium-headless-shell", "")
         (folder / "node_modules").mkdir()
 
     def put(self, name: str, script: str) -> None:
