@@ -58,6 +58,8 @@ const VIOLATIONS = {
   control_character: t("There is a character in it that cannot be shown. Please remove it."),
 };
 
+const RETRY = 1000; // milliseconds between two tries to load the game's module
+
 const byId = (/** @type {string} */ id) => find(`#${id}`);
 /** @type {Record<string, string[]>} by moment: what has happened, and what to do */
 const says = JSON.parse(main.dataset.says ?? "{}");
@@ -77,7 +79,7 @@ const mine = new Set();
 
 /** @type {Page} */
 const page = { main, view: () => view, send, waiting };
-const made = script ? (await import(script)).default(page) : {};
+const made = script ? (await loaded(script)).default(page) : {};
 /** @type {GameScript} */
 const game = {
   words: (entry) => ({ text: entry.text ?? "", aside: entry.by === "system" }),
@@ -129,6 +131,26 @@ const line = connect(
     refused: () => inTrouble("refused"),
   },
 );
+
+/**
+ * The game's module. Without it nothing can be played, so where the network fails it is tried until it comes.
+ *
+ * @param {string} url
+ * @returns {Promise<any>}
+ */
+async function loaded(url) {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      // A browser may remember a module that did not come, so that each try has an address of its own.
+      return await import(attempt ? `${url}${url.includes("?") ? "&" : "?"}attempt=${attempt}` : url);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error; // it came, and is broken
+      byId("turn").className = "turn turn-lost";
+      byId("turn-now").textContent = says.lost[0];
+      await new Promise((resolve) => setTimeout(resolve, RETRY));
+    }
+  }
+}
 
 // ---- What comes in ---------------------------------------------------------
 

@@ -157,6 +157,18 @@ def test_a_message_written_without_a_line_is_sent_once_when_it_is_back(parlor: S
     assert len(moves_of(parlor, table.match)) == 2
 
 
+def test_a_page_whose_script_does_not_come_says_so_and_tries_again(parlor: Stack, visitor: Visitor) -> None:
+    visitor.forgive("ERR_FAILED")
+    broken = "**/static/js/games/*.js*"
+    visitor.context.route(broken, lambda route: route.abort())
+    page = visitor.open(negotiation(parlor).url)
+    expect(page.locator("#turn-now")).to_have_text("Connection lost. Trying again.")
+    visitor.context.unroute(broken)
+    wait_for_turn(page)
+    say(page, ASKED)
+    wait_for_answer(page, 2)
+
+
 def test_a_message_that_is_sent_while_the_server_dies_is_played_once(parlor: Stack, visitor: Visitor) -> None:
     visitor.forgive(NO_LINE)
     table = taboo(parlor, "defender")
