@@ -21,7 +21,7 @@ from app.models import GenerationRow, LanguageModel, MatchRow, SeatRow
 from tests.chaos.killer import Blow
 from tests.chaos.player import TOLD_SECONDS, Sent, Story
 
-SLACK = timedelta(seconds=10)  # for a round of upkeep on a machine that has much to do
+SLACK = timedelta(seconds=30)  # for a round of upkeep on a machine that has much to do
 LEASE = timedelta(seconds=25)  # upkeep that is killed: its lease runs out, and the next one has to start
 
 

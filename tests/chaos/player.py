@@ -24,7 +24,7 @@ PATIENCE = 90.0  # seconds in which whatever is waited for has to come, whatever
 CONNECT_SECONDS = 20.0  # as long as Socket.IO's own client waits for a server that is being replaced
 ANSWER_SECONDS = 5.0  # after which a move is sent again under the same id
 SILENCE_SECONDS = 50.0  # in which a server that lives gives a sign of it
-TOLD_SECONDS = 10.0  # after which a page that is connected has been told of whatever has happened
+TOLD_SECONDS = 30.0  # after which a page that is connected has been told of whatever has happened, on a busy machine
 BAD_TEXT = "A bell \x07 in it"  # which every game refuses
 LOST = (OSError, websocket.WebSocketException)
 
