@@ -102,8 +102,9 @@ def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
         ({"reference": "scripted"}, "reference: expected a local model, which has weights, got scripted, which is "),
         ({"config": {"reference": "player"}}, "reference: expected a field of offline-po ("),
     ):
+        arguments: dict[str, Any] = {"dataset": dataset, **given}
         with pytest.raises(AppError) as refused:
-            create(engine, home, **{"dataset": dataset, **given})
+            create(engine, home, **arguments)
         assert str(refused.value).startswith(line)
     wish = jobs.TrainingSpec("sft", str(dataset.id), "better", "player", reference="other")
     with writing(engine) as session, pytest.raises(AppError, match=r"^reference: expected none with sft, which "):
