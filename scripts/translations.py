@@ -63,6 +63,8 @@ def game_texts() -> Iterator[str]:
             yield from field.get("labels", {}).values()
         if (kind := game.material) is not None:
             yield from (kind.title, kind.file_hint, kind.text_label, kind.text_hint)
+        if game.rewards is not None:
+            yield game.rewards.summary
         yield from game.metrics.texts()
 
 

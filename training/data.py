@@ -43,8 +43,8 @@ class Conversation:
     """One row of a file: where it stands there, the match's seat that it is of, its messages, and in which tokenizer's
     tokens they were said.
 
-    `type` is "sft" for a row that is learnt as it is among rows with rewards, `game` the name of the game, and `policy`
-    the hash of the checkpoint that played.
+    `type` is "sft" for a row that is learnt as it is among rows with rewards, for which it is "sample" or none; `game`
+    is the name of the game, and `policy` the hash of the checkpoint that played.
     """
 
     place: str
@@ -54,6 +54,11 @@ class Conversation:
     type: Any = None
     game: Any = None
     policy: Any = None
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether a move has another weight than 0."""
+        return any(each["role"] == "assistant" and each.get("weight", 1) for each in self.messages)
 
 
 class Rows(Protocol):
@@ -110,8 +115,14 @@ class TokenRows:
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """The conversations of a JSONL or JSON file. Raises Refused, naming the row."""
-    return [_conversation(place, raw) for place, raw in read_objects(path)]
+    """The conversations of a JSONL or JSON file, but for those whose moves all have weight 0.
+
+    Raises Refused, naming the row, and where no conversation is left.
+    """
+    found = [each for place, raw in read_objects(path) if (each := _conversation(place, raw)).is_learnt]
+    if not found:
+        raise TrainingRefused(f"{path}: expected a row with a move to learn from, got moves of weight 0 alone")
+    return found
 
 
 def read_objects(path: Path) -> list[tuple[str, Any]]:
@@ -161,7 +172,7 @@ def _conversation(place: str, raw: Any) -> Conversation:
             )
     if messages[0]["role"] == "assistant":
         raise TrainingRefused(f"{place}: expected a first message of the user or the system, got the assistant's")
-    if not any(each["role"] == "assistant" and each.get("weight", 1) for each in messages):
+    if not any(each["role"] == "assistant" for each in messages):
         raise TrainingRefused(f"{place}: expected a move of the assistant to learn from, got none")
     tokenizer = raw.get("tokenizer")
     own = (each.get("ids") for each in messages if each["role"] == "assistant")

@@ -8,7 +8,7 @@ from typing import Any
 
 from training.data import Conversation
 from training.errors import TrainingRefused, shown
-from training.methods.base import SUPERVISED
+from training.methods.base import SAMPLED, SUPERVISED
 
 _LARGEST = 1e20  # of a reward: float32 must hold its product with a ratio
 
@@ -56,8 +56,9 @@ def rewarded_rows(rows: Iterable[Conversation], baselines: RoleBaselines | None 
     """
     found = []
     for row in rows:
-        if row.type is not None and row.type != SUPERVISED:
-            raise TrainingRefused(f'{row.place}: type: expected "{SUPERVISED}" or none, got {shown(row.type)}')
+        if row.type not in (None, SUPERVISED, SAMPLED):
+            expected = f'"{SUPERVISED}", "{SAMPLED}" or none'
+            raise TrainingRefused(f"{row.place}: type: expected {expected}, got {shown(row.type)}")
         if row.type == SUPERVISED:
             bare = ({name: value for name, value in each.items() if name != "reward"} for each in row.messages)
             found.append(replace(row, messages=tuple(bare)))

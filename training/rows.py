@@ -68,7 +68,7 @@ def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, re
     train, aside = read_rows(config)
     rewarded = Need.REWARDS in method.needs
     folder = config.reference or config.base
-    identity = checkpoints.check(folder)
+    identity = checkpoints.check(folder, config.reference_sha256 if config.reference else None)
     if rewarded:
         by_role = config if isinstance(config, OfflinePoConfig) and config.advantage == "role" else None
         baselines = RoleBaselines(by_role.decay) if by_role else None

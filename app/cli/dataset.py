@@ -1,7 +1,7 @@
 """`flask dataset`: what was played, cut into rows to train on."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +10,61 @@ import click
 from app.cli.base import Group, ensure_database, print_json, progress, settings
 from app.datasets import build as builder
 from app.datasets import filters, register, spec, store
+from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
+from app.datasets.exporters.flat import DIALOGUE, TEMPLATES
+from app.datasets.exporters.row_formats import PARLOR
 from app.errors import Invalid, Verbatim, check_name
 from app.extensions import db, reading, transact
 from app.files import replace_file, write_all
+from app.games.rewards import DECAY
 from app.models import Dataset
+from training.methods.base import CONVERSATIONS
 
 STDOUT = "-"
 
 dataset = Group("dataset", help="Cut what was played into rows to train on.")
+_OF_REWARDS = ("decay", "role_weights", "positive_only")  # options that need --rewards
+
+
+def _format_options(command: Any) -> Any:
+    for option in (
+        click.option(
+            "--template",
+            type=click.Choice(tuple(TEMPLATES)),
+            help=f"How spag-rows write a chat as one text. [default: {DIALOGUE}]",
+        ),
+        click.option(
+            "--format", "form", type=click.Choice(FORMAT_NAMES), default=PARLOR, show_default=True,
+            help="The form of the rows in FILE.",
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return command
 
 
 @dataset.command()
 @click.option("--round", "rounds", multiple=True, metavar="R", help="A round; several may be given.")
 @click.option("--game", metavar="GAME", help="Only this game; without --round its matches outside rounds.")
-@click.option("--filter", "filter_", type=click.Choice(filters.FILTERS), default=filters.ABOVE_AVG, show_default=True)
-@click.option("--rewards", type=click.Choice(spec.REWARDS), default=spec.NO_REWARDS, show_default=True)
+@click.option(
+    "--filter",
+    "filter_",
+    type=click.Choice(filters.FILTERS),
+    help=f"[default: {filters.ABOVE_AVG}; {filters.ALL} with --rewards]",
+)
+@click.option(
+    "--rewards",
+    type=click.Choice(spec.REWARDS),
+    default=spec.NO_REWARDS,
+    show_default=True,
+    help="Give each move the reward and the weight of its game's formula, for offline-po.",
+)
+@click.option(
+    "--decay", metavar="γ", help=f"A reward is shared among moves by γ to the moves after. [default: {DECAY}]"
+)
+@click.option(
+    "--role-weights/--no-role-weights", default=None, help="Weights by which both roles count alike. [default: so]"
+)
+@click.option("--positive-only", is_flag=True, default=None, help="Moves with a reward of 0 or less get weight 0.")
 @click.option("--source", type=click.Choice(filters.SOURCES), default=filters.BOTH, show_default=True)
 @click.option("--model", metavar="NAME", help="Only what this model of the registry said.")
 @click.option("--reason", metavar="REASON", help='Only matches that ended so: deal, "attacker wins".')
@@ -37,13 +77,24 @@ dataset = Group("dataset", help="Cut what was played into rows to train on.")
 )
 @click.option("--name", metavar="NAME", help="A name again is its next version. [default: its rounds and filter]")
 @click.option("--out", metavar="FILE", help="Write the rows there, too.")
+@_format_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def build(filter_: str, name: str | None, out: str | None, as_json: bool, **given: Any) -> None:
+def build(
+    filter_: str | None,
+    name: str | None,
+    out: str | None,
+    form: str,
+    template: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Keep transcripts of finished matches, one row a seat.
 
     above_avg keeps seats that scored above the mean of their round, nonzero those above 0, all all of them.
-    docs/formats.md says what a row holds.
+    With rewards, moves of losers, of ties and of broken rules have weight 0. docs/formats.md says what a row holds.
     """
+    _check_format(out, form, template)
+    _check_options_of_rewards(given)
     wanted = spec.read_spec({**given, "filter": filter_})
     called = store.default_name(wanted) if name is None else name
     check_name("--name", called)
@@ -53,9 +104,8 @@ def build(filter_: str, name: str | None, out: str | None, as_json: bool, **give
         found = builder.prepare(session, wanted)
         with progress(builder.training_rows(session, found), lambda: found.matches) as rows:
             draft = store.write(home, found, rows)
-    if out is not None:
-        with draft.path.open("rb") as lines:
-            _copy(lines, out)  # first: where it cannot be written, no dataset is registered
+    if out is not None:  # first: where it cannot be written, no dataset is registered
+        _copy(export_pieces(lambda: store.pieces_of(draft.path), CONVERSATIONS, form, template), out)
     number = register.save(transact(db.engine), draft, called)
     with reading() as session:
         described = _described(store.get_dataset(session, number), home)
@@ -100,14 +150,23 @@ def show(called: str, as_json: bool) -> None:
     for name, value in described["spec"].items():
         text = ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
         click.echo(f"{name:<18}{'any' if text in (None, '') else text}")
+    if rewards := described["figures"].get("rewards"):
+        click.echo(f"{'rewarded moves':<18}{rewards['moves']}")
+        for game, role, moves, mean, weight in rewards["by_role"]:
+            click.echo(f"{game}, {role}: {moves} rewarded moves, mean reward {mean:.4g}, weight {weight:.4g}")
 
 
 @dataset.command()
 @click.argument("called", metavar="DATASET")
+@_format_options
 @click.option("--out", default=STDOUT, metavar="FILE", help="Where to write; - or nothing: to stdout.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE.")
-def export(called: str, out: str, as_json: bool) -> None:
-    """Write the rows of a dataset, as they were cut, as JSON lines."""
+def export(called: str, form: str, template: str | None, out: str, as_json: bool) -> None:
+    """Write the rows of a dataset, as they were cut or in another form.
+
+    parlor: as they were cut, JSON lines. spag-rows: a JSON array with one row a move. openai: chats for its
+    fine-tuning. trl-prompt-completion: one row a move. trl-preference: pairs, of datasets of comparisons.
+    """
     if as_json and out == STDOUT:
         raise Invalid(
             "--json", expected="--out FILE with it, because the rows themselves go to stdout", got=Verbatim("none")
@@ -115,15 +174,29 @@ def export(called: str, out: str, as_json: bool) -> None:
     ensure_database()
     with reading() as session:
         row = store.find_dataset(session, called)
+        pieces = export_dataset(settings().home, row, form, template)
         if out == STDOUT:
-            write_all(store.content(settings().home, row), sys.stdout.buffer)
+            write_all(pieces, sys.stdout.buffer)
             return
-        _copy(store.content(settings().home, row), out)
+        _copy(pieces, out)
         described = _described(row, settings().home)
     if as_json:
         print_json({**described, "out": out})
     else:
         click.echo(f"{_line(described)} in {out}.")
+
+
+def _check_format(out: str | None, form: str, template: str | None) -> None:
+    form_of(CONVERSATIONS, form, template)
+    if out is None and form != PARLOR:
+        raise Invalid("--format", expected="--out FILE beside it", got=Verbatim("none"))
+
+
+def _check_options_of_rewards(given: Mapping[str, Any]) -> None:
+    named = [name for name in _OF_REWARDS if given[name] is not None]
+    if given["rewards"] == spec.NO_REWARDS and named:
+        option = f"--{named[0].replace('_', '-')}"
+        raise Invalid(option, expected=f"--rewards {spec.SPAG} beside it", got=Verbatim("none"))
 
 
 def _copy(pieces: Iterable[bytes], out: str) -> None:

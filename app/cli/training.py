@@ -42,6 +42,9 @@ from training.methods import all_methods
     "--dataset", required=True, metavar="D", help="Its number, its name (the latest version), or name@version."
 )
 @click.option("--base", metavar="MODEL", help="The local model to go on from.")
+@click.option(
+    "--reference", metavar="MODEL", help="The local model that sft-kl and offline-po compare with. [default: the base]"
+)
 @click.option("--name", required=True, metavar="NAME", help="What the new model is called.")
 @click.option(
     "--backend", type=click.Choice(backend_names()), default=LOCAL, show_default=True, help="Where it is trained."

@@ -18,11 +18,13 @@ from sqlalchemy import ColumnElement, Row, Select, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.datasets import filters
+from app.datasets.rewards import MoveRewards, RewardCounts, formula_of, move_rewards
 from app.datasets.spec import DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, TranscriptRequest, transcripts
 from app.errors import Invalid, Phrase
 from app.games import find_game
 from app.games.base import JSON
+from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import MatchFilter, conditions
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.prompts import USUAL_STYLE, default_prompt
@@ -32,9 +34,17 @@ from app.rounds.job import ROUND
 AT_ONCE = 200  # matches in memory
 _SCORES_AT_ONCE = 5_000
 _SHOWN_SCORES = 8  # of a distribution, in one line
+_LOCAL = "local"  # models whose checkpoints are known by their hash
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 Pool = tuple[int | None, str, float]  # a round or none, the game, λ: whose matches share a mean
+
+
+class SeatModel(NamedTuple):
+    """A model that filled seats: its name and, of a local one, the hash of its checkpoint."""
+
+    name: str
+    sha256: str | None
 
 
 class TrainingRow(NamedTuple):
@@ -48,17 +58,26 @@ class TrainingRow(NamedTuple):
     words: int  # of all messages
     own_words: int  # of the moves to be learned
     own_moves: int
+    game: str
+    role: str
+    rewards: tuple[float, ...] = ()  # of the moves to be learned, if the dataset has any
+    weight: float = 1.0  # of the moves to be learned
+    policy: str | None = None  # the checkpoint_sha256 of the local model that played, if the dataset has rewards
 
 
 @dataclass(slots=True)
 class DatasetBuild:
-    """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice."""
+    """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice.
+
+    `totals`, by game, are what formulas of rewards go by.
+    """
 
     spec: DatasetSpec
     prompts: Mapping[str, JSON]  # by game, of who was not prompted
     scores: Mapping[Pool, Counter[float]]  # of both seats of all finished matches
     means: Mapping[Pool, float]
     matches: int  # that are like the spec's conditions on matches
+    totals: Mapping[str, RewardTotals] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -88,25 +107,24 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     style = spec.style or _style(session, spec)
     prompts = {game: default_prompt(game, style) for game in sorted({game for _, game, _ in scores})}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
-    return DatasetBuild(replace(spec, style=style), prompts, scores, means, matches)
+    found = DatasetBuild(replace(spec, style=style), prompts, scores, means, matches)
+    return replace(found, totals=_totals(session, found)) if spec.has_rewards else found
 
 
 def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[TrainingRow]]:
     """The rows of each match that is like the conditions, in their order; a match of which nothing is kept has none."""
-    spec = reading.spec
-    statement = _candidates().where(*_over(spec), *_alike(spec)).order_by(*_ORDER)
-    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
-    rows = session.execute(statement, execution_options={"yield_per": AT_ONCE})
-    for part in rows.partitions():
-        chosen: dict[str, tuple[Row[Any], TranscriptRequest]] = {}
-        for pool, group in groupby(part, _pool):
-            matches = list(group)
-            for row, seats in zip(matches, _kept(reading, pool, matches), strict=True):
-                chosen[row.id] = row, TranscriptRequest(_chosen(reading, row, names, seats), reading.prompts[row.game])
-        transcript = transcripts(session, {match: wanted for match, (_, wanted) in chosen.items() if wanted.seats})
-        for match, (row, _) in chosen.items():
-            found = [_cut(row, each) for each in transcript.get(match, ())]
+    models = _models(session)
+    for pool_matches in _candidates(session, reading.spec):
+        chosen: dict[str, tuple[Row[Any], float, TranscriptRequest]] = {}
+        for pool, matches in pool_matches:
+            for row, kept in zip(matches, _kept(reading, pool, matches), strict=True):
+                seats = _chosen(reading.spec, row, models, kept, reading.left)
+                chosen[row.id] = row, pool[2], TranscriptRequest(seats, reading.prompts[row.game])
+        transcript = transcripts(session, {match: wanted for match, (_, _, wanted) in chosen.items() if wanted.seats})
+        for match, (row, lam, _) in chosen.items():
+            found = list(_rows(reading, row, lam, models, transcript.get(match, ())))
             reading.left["moves"] += len(found)
+            reading.left["rewards"] += sum(bool(each.rewards) for each in found)
             yield found
 
 
@@ -120,6 +138,7 @@ def refuse_nothing(reading: DatasetBuild) -> None:
         ("model", f"model {spec.model}"),
         ("consent", "training consent of the people in the match"),
         ("moves", "moves of the seats that are left"),
+        *((("rewards", f"rewards {spec.rewards}"),) if spec.has_rewards else ()),
     )
     before = reading.seats.total()
     for step, name in steps:
@@ -174,7 +193,23 @@ def _style(session: Session, spec: DatasetSpec) -> str:
     return str(styles[0]) if len(styles) == 1 else USUAL_STYLE
 
 
-def _candidates() -> Select[Any]:
+def _candidates(session: Session, spec: DatasetSpec) -> Iterator[list[tuple[Pool, list[Row[Any]]]]]:
+    """The matches that are like the conditions, in their order, a few at a time, those of one pool together."""
+    statement = _match_columns().where(*_over(spec), *_alike(spec)).order_by(*_ORDER)
+    rows = session.execute(statement, execution_options={"yield_per": AT_ONCE})
+    for part in rows.partitions():
+        yield [(pool, list(group)) for pool, group in groupby(part, _pool)]
+
+
+def _models(session: Session) -> dict[int, SeatModel]:
+    columns = select(LanguageModel.id, LanguageModel.name, LanguageModel.kind, LanguageModel.options)
+    return {
+        row.id: SeatModel(row.name, row.options["sha256"] if row.kind == _LOCAL else None)
+        for row in session.execute(columns)
+    }
+
+
+def _match_columns() -> Select[Any]:
     first, second = _SEATS
     columns: list[Any] = [
         column.label(f"{name}_{number}")
@@ -186,7 +221,7 @@ def _candidates() -> Select[Any]:
     return (
         select(
             MatchRow.id, MatchRow.round_id, MatchRow.game, MatchRow.config, MatchRow.source,
-            MatchRow.utility_0, MatchRow.utility_1, MatchRow.agreed, *columns,
+            MatchRow.utility_0, MatchRow.utility_1, MatchRow.agreed, MatchRow.winner, MatchRow.reason, *columns,
         )
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
@@ -210,50 +245,128 @@ def _kept(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any
     return filters.keeps(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
 
 
-def _chosen(reading: DatasetBuild, row: Row[Any], names: Mapping[int, str], seats: Sequence[bool]) -> list[int]:
-    """The seats of a match whose transcripts are kept, as far as that can be said without reading it."""
-    spec = reading.spec
-    kinds, models = (row.kind_0, row.kind_1), (row.model_0, row.model_1)
+def _chosen(
+    spec: DatasetSpec,
+    row: Row[Any],
+    models: Mapping[int, SeatModel],
+    kept: Sequence[bool],
+    left: Counter[str],
+) -> list[int]:
+    """The seats of a match whose transcripts are kept, as far as that can be said without reading it.
+
+    `kept` is what the filter says of each seat; `left` counts the seats after each step.
+    """
+    kinds = row.kind_0, row.kind_1
     asked = all(
         filters.may_train(*each, row.source) for each in zip(kinds, (row.consent_0, row.consent_1), strict=True)
     )
     steps: tuple[tuple[str, Callable[[int], bool]], ...] = (
         ("matches", lambda _: True),
-        ("filter", lambda seat: bool(seats[seat])),
+        ("filter", lambda seat: bool(kept[seat])),
         ("source", lambda seat: filters.is_of(spec.source, kinds[seat])),
-        ("model", lambda seat: spec.model is None or names.get(models[seat]) == spec.model),
+        ("model", lambda seat: spec.model is None or _model(row, models, seat).name == spec.model),
         # What a partner said stands in the row, too: without the consent of all nothing of the match is used.
         ("consent", lambda _: asked),
     )
     chosen = [0, 1]
     for step, holds in steps:
         chosen = [seat for seat in chosen if holds(seat)]
-        reading.left[step] += len(chosen)
+        left[step] += len(chosen)
     return chosen
+
+
+def _model(row: Row[Any], models: Mapping[int, SeatModel], seat: int) -> SeatModel:
+    """Who filled a seat; one without a name where no model did."""
+    return models.get((row.model_0, row.model_1)[seat], SeatModel("", None))
+
+
+# ---- Rewards ------------------------------------------------------------------
+
+
+def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotals]:
+    """What formulas go by. Means are over the seats that are asked for, whatever the filter keeps of them.
+
+    Raises Invalid for a game whose moves have no rewards.
+    """
+    models, counts, uncounted = _models(session), RewardCounts(), Counter[str]()
+    for pool_matches in _candidates(session, reading.spec):
+        for pool, matches in pool_matches:
+            formula_of(pool[1])
+            for row, kept in zip(matches, _kept(reading, pool, matches), strict=True):
+                for seat in _chosen(reading.spec, row, models, (True, True), uncounted):
+                    if (result := _result(row, seat, pool[2])) is not None:
+                        counts.add(row.game, result, gives_rows=bool(kept[seat]))
+    return counts.totals()
+
+
+def _result(row: Row[Any], seat: int, lam: float) -> SeatResult | None:
+    """How a match came out for a seat; None if it was not played to its end."""
+    game = find_game(row.game)
+    if row.reason not in game.outcomes:
+        return None
+    return SeatResult(game.roles[seat], (row.utility_0, row.utility_1)[seat] or 0, row.winner == seat, lam)
 
 
 # ---- Rows ---------------------------------------------------------------------
 
 
-def _cut(match: Row[Any], transcript: PromptedTranscript) -> TrainingRow:
+def _rows(
+    reading: DatasetBuild,
+    match: Row[Any],
+    lam: float,
+    models: Mapping[int, SeatModel],
+    found: Sequence[PromptedTranscript],
+) -> Iterator[TrainingRow]:
+    """The rows of a match. A seat's reward is shared among its moves in all of its chats."""
+    for seat, chats in groupby(found, lambda each: each.seat):
+        transcript = list(chats)
+        rewards = None
+        if reading.spec.has_rewards:
+            moves = sum(each["role"] == "assistant" for chat in transcript for each in chat.chat)
+            rewards = move_rewards(reading.spec, match.game, _result(match, seat, lam), reading.totals, moves)
+        done = 0
+        for each in transcript:
+            row = _cut(match, each, rewards, done, _model(match, models, seat).sha256)
+            done += sum(message["role"] == "assistant" for message in each.chat)
+            yield row
+
+
+def _cut(
+    match: Row[Any], transcript: PromptedTranscript, rewards: MoveRewards | None, done: int, policy: str | None
+) -> TrainingRow:
+    """The row of a chat, before which the seat has `done` so many moves."""
     chat: list[dict[str, Any]] = [dict(message) for message in transcript.chat]
+    own = [message for message in chat if message["role"] == "assistant"]
+    role = find_game(match.game).roles[transcript.seat]
     row: JSON = {"group": f"{match.id}:{transcript.seat}", "messages": chat}
     if transcript.tokenizer is not None:
         row["tokenizer"] = transcript.tokenizer
-        own = (message for message in chat if message["role"] == "assistant")
         for message, ids in zip(own, transcript.ids, strict=True):
             message["ids"] = ids
+    weight = 1.0
+    given: tuple[float, ...] = ()
+    if rewards is not None:
+        row["game"] = match.game
+        if policy is not None:
+            row["policy"] = policy
+        weight, given = rewards.weight, tuple(rewards.rewards[done : done + len(own)])
+        for message, reward in zip(own, given, strict=True):
+            message |= {"player_role": role, "reward": reward, "weight": weight}
     line = json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
-    words = [(each["role"] == "assistant", len(each["content"].split())) for each in chat]
     return TrainingRow(
         line=line.encode(),
         round_id=match.round_id,
         match_id=match.id,
         seat=transcript.seat,
         score=(match.utility_0, match.utility_1)[transcript.seat] or 0,
-        words=sum(number for _, number in words),
-        own_words=sum(number for own, number in words if own),
-        own_moves=sum(own for own, _ in words),
+        words=sum(len(each["content"].split()) for each in chat),
+        own_words=sum(len(each["content"].split()) for each in own) if weight else 0,
+        own_moves=len(own) if weight else 0,
+        game=match.game,
+        role=role,
+        rewards=given if weight else (),
+        weight=weight,
+        policy=None if rewards is None else policy,
     )
 
 

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
+from app.datasets.filters import ABOVE_AVG, ALL, BOTH, FILTERS, SOURCES
 from app.errors import Invalid, Phrase, either
 from app.games.base import JSON
+from app.games.rewards import DECAY
 from app.matches.filter import read_choice
-from app.validation import whole_number
+from app.validation import real_number, whole_number
 
-NO_REWARDS = "none"
-REWARDS = (NO_REWARDS,)
+NO_REWARDS, SPAG = "none", "spag"
+REWARDS = (NO_REWARDS, SPAG)
 MOST_ROUNDS = 1000
 _MATCHES = ("reason", "since", "until")  # conditions that `matches.choice` reads
 
@@ -24,7 +25,9 @@ class DatasetSpec:
     `rounds` are in order, each once; without any, all matches of `game` that are part of no round. `source` and
     `model` are about who made the moves, `reason`, `since` and `until` about the match. `style` is the prompt style in
     which moves are told whose player was not prompted: those of people, scripted players and imported matches; None is
-    that of the models in the matches.
+    that of the models in the matches. With `rewards`, each game's formula gives moves rewards and weights: `decay` (γ)
+    shares a seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with
+    `positive_only` moves whose reward is not above 0 weigh 0.
     """
 
     rounds: tuple[int, ...]
@@ -36,13 +39,24 @@ class DatasetSpec:
     since: date | None = None
     until: date | None = None
     style: str | None = None
+    rewards: str = NO_REWARDS
+    decay: float = DECAY
+    role_weights: bool = True
+    positive_only: bool = False
+
+    @property
+    def has_rewards(self) -> bool:
+        """Whether moves get rewards."""
+        return self.rewards != NO_REWARDS
 
     def to_json(self) -> JSON:
+        rewarded = {"decay": self.decay, "role_weights": self.role_weights, "positive_only": self.positive_only}
         return {
             "rounds": list(self.rounds),
             "game": self.game,
             "filter": self.filter,
-            "rewards": NO_REWARDS,
+            "rewards": self.rewards,
+            **(rewarded if self.has_rewards else {}),
             "source": self.source,
             "model": self.model,
             "reason": self.reason,
@@ -69,10 +83,11 @@ def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
             expected=Phrase("the number of a round, or a game for its matches outside rounds"),
             got=Phrase("neither"),
         )
-    _known("rewards", given.get("rewards") or NO_REWARDS, REWARDS)
+    rewards = _known("rewards", given.get("rewards") or NO_REWARDS, REWARDS)
+    usual = ABOVE_AVG if rewards == NO_REWARDS else ALL  # weights say what is learnt where there are rewards
     return DatasetSpec(
         rounds=tuple(rounds),
-        filter=_known("filter", given.get("filter") or ABOVE_AVG, FILTERS),
+        filter=_known("filter", given.get("filter") or usual, FILTERS),
         game=choice.game,
         source=_known("source", given.get("source") or BOTH, SOURCES),
         model=given.get("model") or None,
@@ -80,6 +95,10 @@ def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
         since=choice.since,
         until=choice.until,
         style=given.get("style") or None,
+        rewards=rewards,
+        decay=real_number(given.get("decay") or DECAY, "decay", 0, 1),
+        role_weights=_yes(given.get("role_weights") or "yes", "role_weights"),
+        positive_only=_yes(given.get("positive_only") or "no", "positive_only"),
     )
 
 
@@ -87,3 +106,7 @@ def _known(name: str, value: str, known: Sequence[str]) -> str:
     if value not in known:
         raise Invalid(name, expected=either(known), got=value)
     return value
+
+
+def _yes(value: str, name: str) -> bool:
+    return _known(name, {"True": "yes", "False": "no"}.get(value, value), ("yes", "no")) == "yes"

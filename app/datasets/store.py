@@ -6,6 +6,7 @@ A file is written beside its place and renamed when it is whole; whoever finds i
 import contextlib
 import hashlib
 import json
+import math
 import os
 import secrets
 from collections import Counter
@@ -82,6 +83,8 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
         draft.unlink(missing_ok=True)
         raise
     spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
+    if reading.spec.has_rewards:
+        spec["weights"] = tally.rewards.weights
     return UnregisteredDataset(
         path=path,
         spec=spec,
@@ -95,6 +98,36 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
     )
 
 
+class RewardTally:
+    """The rewards of moves to be learned, counted while rows are written."""
+
+    def __init__(self) -> None:
+        self.weights: dict[str, dict[str, float]] = {}  # by game and role
+        self._rewards: dict[tuple[str, str], list[float]] = {}
+        self._policies: Counter[str] = Counter()
+
+    def add(self, row: TrainingRow) -> None:
+        """Count a row; one without a move to be learned changes nothing."""
+        if row.rewards:
+            self.weights.setdefault(row.game, {})[row.role] = row.weight
+            self._rewards.setdefault((row.game, row.role), []).extend(row.rewards)
+            if row.policy is not None:
+                self._policies[row.policy] += 1
+
+    def figures(self) -> JSON:
+        """Moves, the least reward, moves with mean reward and weight by game and role, and rows by who played them."""
+        by_role = [
+            [game, role, len(rewards), math.fsum(rewards) / len(rewards), self.weights[game][role]]
+            for (game, role), rewards in sorted(self._rewards.items())
+        ]
+        return {
+            "moves": sum(map(len, self._rewards.values())),
+            "least": min(map(min, self._rewards.values()), default=0),
+            "by_role": by_role,
+            "policies": [list(each) for each in sorted(self._policies.items())],
+        }
+
+
 class _Tally:
     """What there is to count while rows are written."""
 
@@ -102,6 +135,7 @@ class _Tally:
         self._hash = hashlib.sha256()
         self.size = self.rows = self.words = self.own_words = 0
         self.origins: list[tuple[str, Sequence[int]]] = []
+        self.rewards = RewardTally()
         self._kept: Counter[float] = Counter()
         self._lengths: Counter[int] = Counter()
         self._own_moves: Counter[int] = Counter()
@@ -124,11 +158,13 @@ class _Tally:
             self._lengths[cut.words] += 1
             self._own_moves[cut.own_moves] += 1
             self._rounds[cut.round_id] += 1
+            self.rewards.add(cut)
         for _, score in {(cut.seat, cut.score) for cut in cuts}:
             self._kept[score] += 1
 
     def figures(self, reading: DatasetBuild) -> JSON:
         """Counts as lists, because JSON has no numbers for names."""
+        rewards = {"rewards": self.rewards.figures()} if reading.spec.has_rewards else {}
         return {
             "matches": len(self.origins),
             "seats": reading.seats.total(),
@@ -138,6 +174,7 @@ class _Tally:
             "words": [list(each) for each in sorted(self._lengths.items())],
             "own_moves": [list(each) for each in sorted(self._own_moves.items())],
             "rounds": [[number, rows] for number, rows in sorted(self._rounds.items(), key=lambda each: each[0] or 0)],
+            **rewards,
         }
 
 
@@ -154,10 +191,11 @@ def _pour(path: Path, found: Iterable[list[TrainingRow]]) -> _Tally:
 
 def default_name(spec: DatasetSpec) -> str:
     """What a dataset is called that nobody has named."""
+    kept = f"{spec.filter} {spec.rewards}" if spec.has_rewards else spec.filter
     if not spec.rounds:
-        return f"{spec.game} {spec.filter}"
+        return f"{spec.game} {kept}"
     numbers = ", ".join(map(str, spec.rounds))
-    return f"round{'s' if len(spec.rounds) > 1 else ''} {numbers} {spec.filter}"[-80:].lstrip(" ,")
+    return f"round{'s' if len(spec.rounds) > 1 else ''} {numbers} {kept}"[-80:].lstrip(" ,")
 
 
 # ---- Reading -----------------------------------------------------------------
@@ -249,13 +287,19 @@ def first_row(home: Path, row: Dataset) -> dict[str, Any]:
     return found
 
 
+def pieces_of(path: Path) -> Iterator[bytes]:
+    """The bytes of a file in pieces."""
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
 def content(home: Path, row: Dataset) -> Iterator[bytes]:
     """The bytes of a dataset in pieces. Raises Invalid at their end when they are not those that were written."""
     seen = hashlib.sha256()
-    with path_of(home, row).open("rb") as file:
-        while piece := file.read(_PIECE):
-            seen.update(piece)
-            yield piece
+    for piece in pieces_of(path_of(home, row)):
+        seen.update(piece)
+        yield piece
     if seen.hexdigest() != row.sha256:
         raise Invalid(
             "dataset",

@@ -5,18 +5,20 @@ is loaded; what only the data or the base can tell is said by the training itsel
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from app.errors import Invalid, Phrase, Verbatim, either
 from app.games.base import JSON
 from app.validation import read_value
 from training.methods import all_methods
-from training.methods.base import COMPARISONS, CONVERSATIONS, FieldFault, Method, with_new_names
+from training.methods.base import COMPARISONS, CONVERSATIONS, FieldFault, Method, Need, with_new_names
 
 LOCAL = "local"
+REFERENCE = "reference"  # in a job's config: the name of the reference model, if it is not the base
 JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
 _KINDS = {CONVERSATIONS: Phrase("conversations"), COMPARISONS: Phrase("comparisons")}
+_REMEDIES = {"reward": Phrase("build one with `flask dataset build --rewards spag`")}  # by what moves are to have
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -79,6 +81,31 @@ def check_rows(method: str, kind: str, first: Mapping[str, Any] | None, dataset:
             "dataset",
             expected=Phrase("moves with a %(key)s each, which %(method)s needs", key=key, method=method),
             got=Phrase("%(name)s, whose first row has a move without", name=dataset),
+            remedy=_REMEDIES.get(key),
+        )
+
+
+def check_reference(method: str, name: str | None) -> None:
+    """Raises Invalid where a reference model is named for a method that compares with none."""
+    if name is not None and Need.REFERENCE_MODEL not in find_method(method).needs:
+        raise Invalid(
+            "reference",
+            expected=Phrase("none with %(method)s, which compares with no reference model", method=method),
+            got=name,
+        )
+
+
+def check_policies(policies: Collection[str], sha256: str, dataset: str, reference: str) -> None:
+    """Raises Invalid where checkpoints with these hashes have played rows of a dataset, and the reference is another.
+
+    `sha256` is the hash of the reference, `dataset` and `reference` are what the error calls them.
+    """
+    if others := sorted(set(policies) - {sha256}):
+        raise Invalid(
+            "reference",
+            expected=Phrase("the model that played %(dataset)s, %(policy)s…", dataset=dataset, policy=others[0][:12]),
+            got=Phrase("%(name)s, %(policy)s…", name=reference, policy=sha256[:12]),
+            remedy=Phrase("name that model as reference, or build a dataset of what the reference played"),
         )
 
 

@@ -31,6 +31,11 @@ class JobFiles:
         return self.folder / "run"
 
     @property
+    def reference_cache(self) -> Path:
+        """The log-probabilities of rows under reference models, which all jobs share."""
+        return self.home / FOLDER / "reference"
+
+    @property
     def progress(self) -> Path:
         """Its events, of all of its lives."""
         return self.folder / "progress.jsonl"

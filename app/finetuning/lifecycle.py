@@ -8,13 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.datasets import store
 from app.datasets.store import find_dataset
-from app.errors import Invalid, Phrase
+from app.errors import Invalid, NotFound, Phrase
 from app.finetuning.backends import Backend, find_backend
-from app.finetuning.config import LOCAL, check_model_name, check_rows, find_method, read_config, read_method
+from app.finetuning.config import (
+    LOCAL,
+    REFERENCE,
+    check_model_name,
+    check_policies,
+    check_reference,
+    check_rows,
+    find_method,
+    read_config,
+    read_method,
+)
 from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING, refuse_taken
 from app.jobs import states
@@ -22,6 +33,7 @@ from app.jobs.kind import finish as finish_job
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.prompts import USUAL_STYLE
 from app.registry import check_not_archived, get_model
+from training.methods.base import Need
 
 MOST_DEATHS = 5  # a job whose worker or training died this often, with no new step between, is given up
 
@@ -36,6 +48,7 @@ class TrainingSpec:
     base: str | None = None  # a local model; none for a method that begins from nothing
     config: Mapping[str, Any] = field(default_factory=dict)
     backend: str = LOCAL
+    reference: str | None = None  # a local model to compare with; the base if none
 
 
 def create(
@@ -56,9 +69,16 @@ def create(
         check_not_archived(base)
     check_model_name(training.name)
     refuse_taken(session, training.name)
+    reference = _reference(session, backend, method, training.reference)
+    if reference is not None and not goes_on:
+        check_not_archived(reference)
     if home is not None:
         backend.check_files(home, dataset, base, training.name)
     called = f"{dataset.name}@{dataset.version}"
+    if base is not None and Need.REWARDS in find_method(method).needs:
+        policies = [policy for policy, _ in dataset.figures.get("rewards", {}).get("policies", ())]
+        played_by = reference or base
+        check_policies(policies, str(played_by.options["sha256"]), called, played_by.name)
     check_rows(method, dataset.kind, None if home is None else store.first_row(home, dataset), called)
     row = TRAINING.new_row(
         queued=queued,
@@ -67,13 +87,24 @@ def create(
         backend=training.backend,
         dataset_id=dataset.id,
         base_id=None if base is None else base.id,
-        config=config,
+        config=config if reference is None else {**config, REFERENCE: reference.name},
         lease_count=0,
         log="",
     )
     session.add(row)
     session.flush()
     return row
+
+
+def _reference(session: Session, backend: Backend, method: str, name: str | None) -> LanguageModel | None:
+    check_reference(method, name)
+    if name is None:
+        return None
+    found = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
+    if found is None:
+        raise NotFound("reference", expected=Phrase("the name of a local model"), got=name)
+    backend.check_base(found, "reference")
+    return found
 
 
 def _base(session: Session, backend: Backend, method: str, name: str | None) -> LanguageModel | None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 from app.games.config import GameConfig, fields_of
 from app.games.material import MaterialKind
 from app.games.metrics import COMMON, GameMetrics
+from app.games.rewards import RewardFormula
 from app.validation import Schema
 
 JSON = dict[str, Any]
@@ -113,6 +114,7 @@ class Game(ABC, Generic[S]):
     unfinished: ClassVar[JSON] = {}  # facts of a match that was broken off
     material: ClassVar[MaterialKind | None] = None
     metrics: ClassVar[GameMetrics] = COMMON
+    rewards: ClassVar[RewardFormula | None] = None  # of moves, for methods that learn from them
     list_field: ClassVar[str | None] = None  # of the config, shown in lists of matches in place of the joint score
     most_tokens: ClassVar[int] = 256  # of a move, where a model's row does not say
     typical: ClassVar[TypicalCalls] = TypicalCalls(4, 3400, 150, 1.0)

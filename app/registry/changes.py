@@ -159,7 +159,10 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
         CampaignIteration.model_id,
         LanguageModel.cloned_from_id,
     )
-    return any(session.scalar(select(exists().where(column == row.id))) for column in references)
+    compared_with = exists().where(TrainingJob.config["reference"].as_string() == row.name)
+    return session.scalar(select(compared_with)) or any(
+        session.scalar(select(exists().where(column == row.id))) for column in references
+    )
 
 
 def _set_label(session: Session, row: LanguageModel, label: str) -> None:

@@ -42,7 +42,7 @@ def test_an_empty_dataset_is_refused(method: str, config_file: ConfigFile, refus
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"type": "sfт"}, 'line 1: type: expected "sft" or none, got '),
+        ({"type": "sfт"}, 'line 1: type: expected "sft", "sample" or none, got '),
         ({"policy": "0" * 64}, "line 1: policy: expected "),
     ],
 )

@@ -265,6 +265,7 @@ class Need(StrEnum):
 
 CONVERSATIONS, COMPARISONS = "conversations", "comparisons"  # kinds of datasets
 SUPERVISED = "sft"  # the type of a row that is learnt as it is, among rows with rewards
+SAMPLED = "sample"  # the type of a row with rewards, which need not be named
 
 
 @dataclass(frozen=True, slots=True)

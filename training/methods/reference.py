@@ -17,6 +17,12 @@ class WithReference(FromCheckpoint):
         description="The checkpoint folder of the reference model, which has the vocabulary of the base.",
         json_schema_extra={"given_by": "job", "unset": "the base"},
     )
+    reference_sha256: str | None = Field(
+        default=None,
+        title="Hash of the reference",
+        description="The hash that the reference must have.",
+        json_schema_extra={"given_by": "job", "unset": "any"},
+    )
     reference_cache: Path | None = Field(
         default=None,
         title="Cache of the reference",

@@ -49,8 +49,8 @@ class Backend(Protocol):
     def check(self) -> None:
         """Raises NotFound where something is missing that a training needs here."""
 
-    def check_base(self, base: LanguageModel) -> None:
-        """Raises Invalid for a model that no training here can go on from."""
+    def check_base(self, base: LanguageModel, field: str = "base") -> None:
+        """Raises Invalid, naming the field, for a model that no training here can go on from or compare with."""
 
     def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
         """Raises NotFound or Conflict where a file is missing, or in the way of the model of that name."""

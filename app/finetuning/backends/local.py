@@ -24,11 +24,12 @@ from app.datasets import store
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
 from app.files import replace_file
 from app.finetuning.backends import GRACE, TrainedModel
-from app.finetuning.config import JOB_DEFAULTS, LOCAL
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, find_method
 from app.finetuning.files import JobFiles
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import read_options, resolve
-from app.registry import add_local_model
+from app.registry import add_local_model, get_model
+from training.methods.base import Need
 
 PROGRAM = (sys.executable, "-m", "training")
 _LOOK = 0.1
@@ -91,12 +92,12 @@ class LocalBackend:
                     remedy="pip install -c constraints.txt -e '.[training]'",
                 )
 
-    def check_base(self, base: LanguageModel) -> None:
-        """Raises Invalid for a model without weights here."""
+    def check_base(self, base: LanguageModel, field: str = "base") -> None:
+        """Raises Invalid, naming the field, for a model without weights here."""
         if base.kind != LOCAL:
             raise Invalid(
-                "base",
-                expected=Phrase("a local model, which has weights to train"),
+                field,
+                expected=Phrase("a local model, which has weights"),
                 got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
             )
 
@@ -122,6 +123,12 @@ class LocalBackend:
         if row.base_id is not None:
             base = session.get_one(LanguageModel, row.base_id)
             fields |= {"base": str(_checkpoint_of(home, base)), "base_sha256": read_options(base.options).sha256}
+        if Need.REFERENCE_MODEL in find_method(row.method).needs:
+            fields["reference_cache"] = str(files.reference_cache)
+        if (name := row.config.get(REFERENCE)) is not None:
+            reference = get_model(session, name)
+            fields[REFERENCE] = str(_checkpoint_of(home, reference, REFERENCE))
+            fields["reference_sha256"] = read_options(reference.options).sha256
         fields |= {"output": str(files.output), "run": str(files.run)}
         replace_file(files.config, [json.dumps(fields, indent=2).encode()], private=True)
 
@@ -146,12 +153,12 @@ class LocalBackend:
 BACKEND = LocalBackend()
 
 
-def _checkpoint_of(home: Path, base: LanguageModel) -> Path:
-    """The checkpoint of a local model. Raises NotFound when it was taken away."""
+def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path:
+    """The checkpoint of a local model. Raises NotFound, naming the field, when it was taken away."""
     folder = resolve(home, read_options(base.options).path)
     if not folder.is_dir():
         raise NotFound(
-            "base",
+            field,
             expected=Phrase("the checkpoint of %(name)s in %(folder)s", name=base.name, folder=folder),
             got=Phrase("none there"),
             remedy=Phrase("put it back"),

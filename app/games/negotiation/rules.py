@@ -22,6 +22,7 @@ from app.games.negotiation.contexts import ITEMS, Context, Counts, context_of, g
 from app.games.negotiation.material import Contexts
 from app.games.negotiation.metrics import METRICS
 from app.games.negotiation.outcomes import DEAL, MOVE_LIMIT, NO_DEAL
+from app.games.negotiation.rewards import REWARDS
 
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
 NAME = "negotiation"
@@ -146,6 +147,7 @@ class Negotiation(Game[State]):
     unfinished: ClassVar[JSON] = {"agreed": False, "pareto_optimal": False}
     material = Contexts()
     metrics = METRICS
+    rewards = REWARDS
     most_tokens = 200  # Source: docs/papers.md
     typical = TypicalCalls(3.6, 3200, 125, 1.0)  # rules of 650 to 800 tokens, then moves of 35 to 40
 

@@ -16,6 +16,7 @@ from app.games.config import GameConfig
 from app.games.taboo.judges import judge
 from app.games.taboo.metrics import METRICS
 from app.games.taboo.outcomes import ATTACKER, ATTACKER_WINS, DEFENDER, DEFENDER_WINS, ROLES, RULES_BROKEN, TIED
+from app.games.taboo.rewards import REWARDS
 from app.games.taboo.spelling import is_blank
 from app.games.taboo.words import TargetWords, read_word, target_words
 
@@ -73,6 +74,7 @@ class Taboo(Game[State]):
     outcomes = (ATTACKER_WINS, DEFENDER_WINS, TIED, RULES_BROKEN)
     material = TargetWords()
     metrics = METRICS
+    rewards = REWARDS
     list_field = "word"
     most_tokens = 256  # Source: docs/papers.md
     typical = TypicalCalls(4.2, 3400, 170, 1.0)  # rules of 650 to 800 tokens, then moves of 35 to 40

@@ -16,6 +16,7 @@ from app.analysis.distributions import bins_of
 from app.analysis.histogram import histogram
 from app.analysis.themes import Palette
 from app.datasets import store
+from app.datasets.export import export_dataset, form_of, formats_of
 from app.errors import AppError, Invalid, NotFound
 from app.extensions import reading
 from app.finetuning.listing import jobs_of_dataset
@@ -53,6 +54,7 @@ def dataset_page(dataset_id: int) -> str:
             missing=missing,
             same=_same(session, row),
             jobs=jobs_of_dataset(session, row.id),
+            formats=[] if missing else formats_of(row),
         )
 
 
@@ -120,6 +122,21 @@ def dataset_file(dataset_id: int) -> Response:
         response = Response(_pieces(path), mimetype="application/jsonl")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     response.headers["Content-Length"] = str(row.size)
+    return response
+
+
+@blueprint.get("/datasets/<int:dataset_id>/export/<name>")
+def dataset_export(dataset_id: int, name: str) -> Response:
+    """The rows of a dataset in the form of another program."""
+    with reading() as session:
+        row = store.get_dataset(session, dataset_id)
+        form = form_of(row.kind, name)
+        pieces = export_dataset(settings().home, row, name)
+        session.expunge(row)
+    suffix = "jsonl" if form is None else form.suffix
+    response = Response(pieces, mimetype="application/json" if suffix == "json" else "application/jsonl")
+    file = f"dataset-{row.id}-{row.sha256[:12]}-{name}.{suffix}"
+    response.headers["Content-Disposition"] = f'attachment; filename="{file}"'
     return response
 
 

@@ -10,10 +10,11 @@ from sqlalchemy import Engine
 
 from app.datasets import build, register, store
 from app.datasets.filters import ABOVE_AVG, BOTH, FILTERS, SOURCES
-from app.datasets.spec import DatasetSpec, read_spec
+from app.datasets.spec import NO_REWARDS, REWARDS, DatasetSpec, read_spec
 from app.errors import AppError, Invalid, Phrase, check_name
 from app.extensions import db, reading
 from app.games import GAMES
+from app.games.rewards import DECAY
 from app.matches.overview import reasons
 from app.players.prompts import styles
 from app.registry import list_models
@@ -27,7 +28,7 @@ from app.web.translations import game_titles
 MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
 _DEFAULTS = {
     "rounds": "", "game": "", "filter": ABOVE_AVG, "source": BOTH, "model": "", "reason": "", "since": "", "until": "",
-    "style": "", "name": "",
+    "style": "", "name": "", "rewards": NO_REWARDS, "decay": "", "role_weights": "yes", "positive_only": "no",
 }  # fmt: skip
 _FIELDS = {"round": "rounds"}  # where an error calls a field otherwise
 
@@ -70,7 +71,9 @@ def _cut(engine: Engine, home: Path, wanted: DatasetSpec) -> store.UnregisteredD
 
 def _command(wanted: DatasetSpec) -> str:
     rounds = "".join(f" --round {number}" for number in wanted.rounds)
-    return f"flask dataset build{rounds}{f' --game {wanted.game}' if wanted.game else ''} --filter {wanted.filter}"
+    game = f" --game {wanted.game}" if wanted.game else ""
+    rewards = f" --rewards {wanted.rewards}" if wanted.has_rewards else ""
+    return f"flask dataset build{rounds}{game} --filter {wanted.filter}{rewards}"
 
 
 def _field_of(error: AppError) -> str:
@@ -87,6 +90,9 @@ def _form(form: Mapping[str, Any], error: AppError | None = None) -> str:
             refused=None if error is None else RefusedField(_field_of(error), error),
             filters=FILTERS,
             sources=SOURCES,
+            rewards=REWARDS,
+            rewarded={game.title: game.rewards.summary for game in GAMES.values() if game.rewards},
+            decay=DECAY,
             models=[model.name for model in list_models(session)],
             reasons=reasons(session),
             styles=styles(GAMES),

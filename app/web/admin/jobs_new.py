@@ -13,7 +13,7 @@ from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning.backends import all_backends
-from app.finetuning.config import JOB_DEFAULTS, LOCAL, find_method
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, find_method
 from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
@@ -23,9 +23,9 @@ from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from training.methods import all_methods
-from training.methods.base import with_new_names
+from training.methods.base import Method, Need, with_new_names
 
-_OF_JOB = ("dataset", "method", "backend", "base", "name")
+_OF_JOB = ("dataset", "method", "backend", "base", "reference", "name")
 _LIKELY = {"epochs": "3", "eval_share": "0.1"}  # what a first try is well off with; all else has good defaults
 
 
@@ -50,6 +50,7 @@ def start_job() -> ResponseReturnValue:
             name=form["name"],
             base=form["base"] if find_method(form["method"]).goes_on_from_base else None,
             backend=form["backend"] or LOCAL,
+            reference=form["reference"] or None if _compares(find_method(form["method"])) else None,
             config={**{name: form[name] for name in _first() if form[name]}, **_further(form["further"])},
         )
         home = settings().home
@@ -59,6 +60,11 @@ def start_job() -> ResponseReturnValue:
             return _form(session, form, error), error.status
     TRAINING.enqueue(settings().broker_url, number)
     return redirect(url_for("admin.job_page", job_id=number), 303)
+
+
+def _compares(method: Method) -> bool:
+    """Whether a method compares the model with a reference model."""
+    return Need.REFERENCE_MODEL in method.needs
 
 
 def _first() -> list[str]:
@@ -103,6 +109,7 @@ def _like(session: Session, row: TrainingJob) -> dict[str, str]:
     """The form as it was for a job."""
     base = None if row.base_id is None else session.get_one(LanguageModel, row.base_id)
     config, first = with_new_names(row.config), _first()
+    reference = config.pop(REFERENCE, "")
     return {
         **dict.fromkeys(_names(), ""),
         **{name: str(config[name]) for name in first if name in config},
@@ -110,6 +117,7 @@ def _like(session: Session, row: TrainingJob) -> dict[str, str]:
         "method": row.method,
         "backend": row.backend,
         "base": "" if base is None else base.name,
+        "reference": reference,
         "name": _free_name(session, row.name) if row.model_id is not None else row.name,
         "further": "\n".join(f"{name} = {value}" for name, value in sorted(config.items()) if name not in first),
     }
@@ -143,6 +151,7 @@ def _form(session: Session, form: Mapping[str, Any], error: AppError | None = No
         datasets=store.list_datasets(session),
         bases=_bases(session),
         methods=all_methods().values(),
+        comparing=[method.name for method in all_methods().values() if _compares(method)],
         backends=all_backends(),
         first=[fields[name] for name in first],
         others=[field for name, field in fields.items() if name not in first],

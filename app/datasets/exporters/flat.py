@@ -1,0 +1,39 @@
+"""Chats as one text that ends where the next move is due, for programs that take no chats. Pure.
+
+The first message is that of the rules; from then on both sides take turns.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from app.errors import Invalid, either
+
+PLAIN, DIALOGUE, CHATML = "plain", "dialogue", "chatml"
+_SPEAKERS = {"user": "Partner", "assistant": "You", "system": "Rules"}
+
+Chat = Sequence[Mapping[str, Any]]
+
+
+def flatten(template: str, chat: Chat) -> str:
+    """The chat in a template of that name, up to where the next move is due. Raises Invalid for an unknown name."""
+    if template not in TEMPLATES:
+        raise Invalid("template", expected=either(TEMPLATES), got=template)
+    return TEMPLATES[template](chat)
+
+
+def _plain(chat: Chat) -> str:
+    return "".join(f"{each['role']}: {each['content']}\n" for each in chat) + "assistant:"
+
+
+def _dialogue(chat: Chat) -> str:
+    rules, *moves = chat
+    said = "".join(f"{_SPEAKERS[each['role']]}: {each['content']}\n\n" for each in moves)
+    return f"{rules['content']}\n\n{said}You: "
+
+
+def _chatml(chat: Chat) -> str:
+    turns = "".join(f"<|im_start|>{each['role']}\n{each['content']}<|im_end|>\n" for each in chat)
+    return f"{turns}<|im_start|>assistant\n"
+
+
+TEMPLATES: Mapping[str, Callable[[Chat], str]] = {DIALOGUE: _dialogue, PLAIN: _plain, CHATML: _chatml}

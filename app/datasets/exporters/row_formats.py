@@ -1,0 +1,162 @@
+"""The rows of a dataset in the forms that other programs train on. Pure.
+
+Sources: the rows of Self-Play of Adversarial Language Game (arXiv 2404.10642, its `tools/assign_rewards.py`);
+OpenAI's fine-tuning guide (https://platform.openai.com/docs/guides/supervised-fine-tuning); TRL's dataset formats
+(https://huggingface.co/docs/trl/dataset_formats).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.datasets.exporters.flat import DIALOGUE, flatten
+from app.errors import Invalid, Phrase, Verbatim
+from app.games.base import JSON
+from training.methods.base import COMPARISONS, CONVERSATIONS, SAMPLED, SUPERVISED
+
+PARLOR = "parlor"
+SPAG_ROWS = "spag-rows"
+_VENDOR_KEYS = ("role", "content")  # of a message, beside its weight
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """A form of rows, of one kind of datasets. `rows` makes of a row, and a template's name, those of the form.
+
+    A `flat` form has its queries in a template. An `array` is one JSON array, any other form is JSON lines. Not every
+    form has `any_weight` (0 and 1 alone if not), or `any_reward` (none below 0 if not).
+    """
+
+    name: str
+    title: str
+    summary: str
+    kind: str
+    rows: Callable[[Row, str], Iterable[JSON]]
+    flat: bool = False
+    array: bool = False
+    any_weight: bool = True
+    any_reward: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """Of a file's name."""
+        return "json" if self.array else "jsonl"
+
+
+def export_rows(lines: Iterable[bytes], form: RowFormat, template: str = DIALOGUE) -> Iterator[bytes]:
+    """A dataset's lines in another form, piece by piece; the same lines give the same bytes.
+
+    Raises Invalid, naming the row, for one that the form cannot hold, and where nothing is left to learn.
+    """
+    written = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            found = list(form.rows(json.loads(line), template))
+        except Invalid as refused:
+            raise refused.at(Phrase("row %(number)s", number=number)) from None
+        for each in found:
+            before = b"" if not form.array else b",\n" if written else b"[\n"
+            yield before + json.dumps(each, ensure_ascii=False).encode() + (b"" if form.array else b"\n")
+            written += 1
+    if not written:
+        raise Invalid("dataset", expected=Phrase("a move to learn"), got=Phrase("none"))
+    if form.array:
+        yield b"\n]\n"
+
+
+def _moves(row: Row) -> Iterator[tuple[list[Mapping[str, Any]], Mapping[str, Any]]]:
+    """Each move that is learnt, after the messages before it."""
+    messages = row["messages"]
+    for number, message in enumerate(messages):
+        if message["role"] == "assistant" and message.get("weight", 1):
+            yield messages[:number], message
+
+
+def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
+    """One row a move. A row without rewards is one of supervised learning."""
+    for before, move in _moves(row):
+        supervised = row.get("type") == SUPERVISED or "reward" not in move
+        found: JSON = {"query": flatten(template, before), "target": move["content"]}
+        if not supervised:
+            found["reward"] = move["reward"]
+        found |= {"weight": move.get("weight", 1.0), "type": SUPERVISED if supervised else SAMPLED}
+        yield found | ({"role": move["player_role"]} if "player_role" in move else {})
+
+
+def _openai(row: Row, _template: str) -> Iterator[JSON]:
+    """A chat with the vendor's fields alone, which knows no rewards, and learns a move or does not."""
+    messages = []
+    for message in row["messages"]:
+        found = {name: message[name] for name in _VENDOR_KEYS}
+        if message["role"] == "assistant" and "weight" in message:
+            weight = message["weight"]
+            if weight not in (0, 1):
+                raise Invalid(
+                    "weight",
+                    expected=Phrase("0 or 1, the only weights that OpenAI accepts"),
+                    got=weight,
+                    remedy=Phrase("build the dataset with `--no-role-weights`, or choose another format"),
+                )
+            _refuse_negative(message)
+            found["weight"] = int(weight)
+        messages.append(found)
+    if next(_moves(row), None) is not None:
+        yield {"messages": messages}
+
+
+def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
+    """One row a move. Weight and reward stand beside it as columns, which TRL's own trainers do not read."""
+    for before, move in _moves(row):
+        _refuse_negative(move)
+        extra = {name: move[name] for name in ("weight", "reward") if name in move}
+        yield {"prompt": [_plain(each) for each in before], "completion": [_plain(move)], **extra}
+
+
+def _preference(row: Row, _template: str) -> Iterator[JSON]:
+    """The best response of a query against each one that is rated lower."""
+    best = max(range(len(row["scores"])), key=lambda at: (row["scores"][at], -at))
+    for response, score in zip(row["responses"], row["scores"], strict=True):
+        if score < row["scores"][best]:
+            yield {
+                "prompt": [{"role": "user", "content": row["query"]}],
+                "chosen": [{"role": "assistant", "content": row["responses"][best]}],
+                "rejected": [{"role": "assistant", "content": response}],
+            }
+
+
+def _refuse_negative(move: Mapping[str, Any]) -> None:
+    """Raises Invalid for a move that is to become less likely, in a form that can only be imitated."""
+    if move.get("weight", 1) and move.get("reward", 0) < 0:
+        raise Invalid(
+            "reward",
+            expected=Phrase("none below 0 in a format whose moves all become more likely"),
+            got=Verbatim(f"{move['reward']:.4g}"),
+            remedy=Phrase("build the dataset with `--positive-only`, or choose another format"),
+        )
+
+
+def _plain(message: Mapping[str, Any]) -> JSON:
+    return {"role": message["role"], "content": message["content"]}
+
+
+FORMATS: Mapping[str, RowFormat] = {
+    each.name: each
+    for each in (
+        RowFormat(
+            SPAG_ROWS, "SPAG rows", "one row a move, as the SPAG paper publishes them", CONVERSATIONS, _spag_rows,
+            flat=True, array=True, any_reward=True,
+        ),
+        RowFormat("openai", "OpenAI", "chats for OpenAI’s fine-tuning", CONVERSATIONS, _openai, any_weight=False),
+        RowFormat(
+            "trl-prompt-completion", "TRL prompt and completion", "one row a move, for TRL", CONVERSATIONS,
+            _prompt_completion,
+        ),
+        RowFormat(
+            "trl-preference", "TRL preference", "pairs of a better and a worse response, for TRL", COMPARISONS,
+            _preference,
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,144 @@
+"""Trainings on datasets with rewards: which are refused when they are created, and one that is run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, select, update
+
+from app.config import Settings
+from app.errors import AppError, Conflict
+from app.extensions import reading, writing
+from app.finetuning import lifecycle as jobs
+from app.finetuning.files import JobFiles
+from app.jobs import states
+from app.models import Dataset, LanguageModel, MatchRow, SeatRow
+from app.registry.changes import remove_model
+from tests.checkpoints import register, word_model
+from tests.datasets import cut, rows_of
+from tests.experimenter import signed_in
+from tests.jobs import make_dataset, model_of, row_of, run
+from tests.rounds import make_round, play
+
+SMALL = {"epochs": 1, "max_steps": 2, "batch": 4, "threads": 1, "device": "cpu"}
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def policies(engine: Engine, home: Path) -> dict[str, str]:
+    """Two small local models, each with the hash of its checkpoint."""
+    found = {}
+    for seed, name in enumerate(("player", "other")):
+        found[name] = word_model(home / "checkpoints" / name, seed)
+        register(engine, name, home / "checkpoints" / name, found[name])
+    return found
+
+
+@pytest.fixture
+def dataset(engine: Engine, settings: Settings, home: Path, policies: dict[str, str]) -> Dataset:
+    """Rewards of a round of taboo, as if the local model `player` had filled its seats."""
+    number = make_round(engine, "scripted", matches=8, game="taboo")
+    play(engine, settings, number)
+    with writing(engine) as session:
+        player = session.scalars(select(LanguageModel.id).where(LanguageModel.name == "player")).one()
+        of_round = SeatRow.match_id.in_(select(MatchRow.id).where(MatchRow.round_id == number))
+        session.execute(update(SeatRow).where(of_round).values(language_model_id=player))
+    return cut(engine, home, rounds=[number], rewards="spag", style="compact")
+
+
+def create(engine: Engine, home: Path, dataset: Dataset, name: str = "better", **given: Any) -> int:
+    wish = jobs.TrainingSpec("offline-po", str(dataset.id), name, **{"base": "player", "config": SMALL, **given})
+    with writing(engine) as session:
+        return jobs.create(session, wish, queued=False, home=home).id
+
+
+def test_a_model_learns_from_the_rewards_of_what_it_played(
+    engine: Engine, settings: Settings, home: Path, dataset: Dataset, policies: dict[str, str]
+) -> None:
+    assert {row["policy"] for row in rows_of(home, dataset)} == {policies["player"]}
+    job_id = create(engine, home, dataset, base="other", reference="player", config={**SMALL, "advantage": "role"})
+    run(engine, settings, job_id)
+    row = row_of(engine, job_id)
+    assert (row.status, row.error) == (states.DONE, None)
+    assert row.config["reference"] == "player"
+    files = JobFiles(home, job_id, "better")
+    made = json.loads((files.output / "parlor.json").read_text())
+    assert made["reference_sha256"] == policies["player"]
+    assert model_of(engine, "better") is not None
+    assert files.reference_cache.parent == home / "training"
+    assert len(list(files.reference_cache.glob("*.safetensors"))) == 1
+    with writing(engine) as session, pytest.raises(Conflict, match="nothing was played with or trained from"):
+        remove_model(session, "player")
+
+
+def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
+    engine: Engine, settings: Settings, home: Path, dataset: Dataset, policies: dict[str, str]
+) -> None:
+    plain = make_dataset(engine, settings, "plain")
+    played = f"{dataset.name}@{dataset.version}"
+    for given, line in (
+        (
+            {"dataset": plain},
+            (
+                "dataset: expected moves with a reward each, which offline-po needs, got plain@1, whose first row has a"
+                " move without; build one with `flask dataset build --rewards spag`"
+            ),
+        ),
+        (
+            {"base": "other"},
+            (
+                f"reference: expected the model that played {played}, {policies['player'][:12]}…, got other,"
+                f" {policies['other'][:12]}…; name that model as reference, or build a dataset of what the"
+                " reference played"
+            ),
+        ),
+        ({"reference": "nobody"}, "reference: expected the name of a local model, got 'nobody'"),
+        ({"reference": "scripted"}, "reference: expected a local model, which has weights, got scripted, which is "),
+        ({"config": {"reference": "player"}}, "reference: expected a field of offline-po ("),
+    ):
+        arguments: dict[str, Any] = {"dataset": dataset, **given}
+        with pytest.raises(AppError) as refused:
+            create(engine, home, **arguments)
+        assert str(refused.value).startswith(line)
+    wish = jobs.TrainingSpec("sft", str(dataset.id), "better", "player", reference="other")
+    with writing(engine) as session, pytest.raises(AppError, match=r"^reference: expected none with sft, which "):
+        jobs.create(session, wish, queued=False)
+
+
+def test_the_pages_offer_rewards_their_formats_and_a_reference(
+    app: Flask, engine: Engine, home: Path, dataset: Dataset
+) -> None:
+    client = signed_in(app)
+    number = dataset.spec["rounds"][0]
+    form = {"rounds": str(number), "filter": "all", "rewards": "spag", "decay": "0.5", "role_weights": "no"}
+    made = client.post("/admin/datasets/new", data={**form, "style": "compact", "name": "even"})
+    assert made.status_code == 303
+    page = client.get(made.headers["Location"]).text
+    assert "γ = 0.5" in page
+    assert "rewarded moves" in page
+    written = client.get(f"{made.headers['Location']}/export/openai")
+    assert written.headers["Content-Disposition"].endswith('-openai.jsonl"')
+    assert {message["role"] for line in written.text.splitlines() for message in json.loads(line)["messages"]} == {
+        "user", "assistant",
+    }  # fmt: skip
+    weighted = client.get(f"/admin/datasets/{dataset.id}").text
+    assert f"/admin/datasets/{dataset.id}/export/spag-rows" in weighted
+    assert f"/admin/datasets/{dataset.id}/export/trl-preference" not in weighted
+    assert client.get(f"/admin/datasets/{dataset.id}/export/trl-preference").status_code == 400
+    assert client.get(f"/admin/datasets/{dataset.id}/export/pickle").status_code == 400
+    refused = client.post("/admin/datasets/new", data={**form, "decay": "2"})
+    assert refused.status_code == 400
+    job = {"dataset": str(dataset.id), "method": "offline-po", "base": "other", "name": "better"}
+    assert 'id="reference"' in client.get(f"/admin/jobs/new?dataset={dataset.id}").text
+    assert client.post("/admin/jobs/new", data=job).status_code == 400
+    assert client.post("/admin/jobs/new", data={**job, "reference": "player"}).status_code == 303
+    with reading(engine) as session:
+        again = session.scalars(select(Dataset.id).where(Dataset.name == "even")).one()
+    assert again != dataset.id
+    assert '<option value="player" selected>' in client.get("/admin/jobs/new?like=1").text
