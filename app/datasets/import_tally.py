@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.datasets.importers.row_checks import is_learnt
-from app.datasets.importers.training_rows import RowFormat, kind_of, line_of
+from app.datasets.importers.training_rows import ImportFormat, kind_of, line_of
 from app.datasets.row_files import RawRow
 from app.datasets.store import UnregisteredDataset
 from app.errors import Invalid, Phrase, Verbatim
@@ -31,7 +31,7 @@ class ImportTally:
     seat that each good row says it is of.
     """
 
-    def __init__(self, row_format: RowFormat) -> None:
+    def __init__(self, row_format: ImportFormat) -> None:
         self.refused: list[RefusedRow] = []
         self.read = self.bad = self.rows = self.size = 0
         self.groups: list[tuple[str, int] | None] = []

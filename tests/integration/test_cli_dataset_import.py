@@ -64,7 +64,7 @@ def test_bad_rows_refuse_the_file_or_are_left_out(app: Flask, home: Path, tmp_pa
     assert refused.stderr == (
         f"Error: {file}: expected rows of the format openai, got 4 of 5 that are not (row 2: expected JSON, got none at"
         " column 1; row 3: messages: expected a list of messages, got []; row 4: messages: expected a message of the"
-        " assistant to learn, with a weight above 0, got none; and 1 more); mend them, or leave them out (--skip-bad)\n"
+        " assistant, got none; and 1 more); mend them, or leave them out (--skip-bad)\n"
     )
     told = json.loads(refused.stdout)
     assert (told["dataset_id"], told["rows"], [each["row"] for each in told["refused"]]) == (None, 0, [2, 3, 4, 5])

@@ -8,6 +8,7 @@ from app.games.base import JSON
 from training.methods.base import SUPERVISED
 
 ROLES = ("system", "user", "assistant")
+TYPES = ("sample", SUPERVISED)  # of a row whose moves have rewards, which need not be named, and of one without
 _LARGEST_REWARD = 1e20  # float32 must hold its product with a ratio
 _LARGEST = 1e300  # of any number
 _TEXT = Phrase("a text that is not empty")
@@ -52,7 +53,7 @@ def is_learnt(message: Mapping[str, Any]) -> bool:
 
 
 def check_conversation(row: JSON) -> None:
-    """Raises Invalid for a row of ours that no method can learn from."""
+    """Raises Invalid for a row that is no conversation of ours. All of its moves may have weight 0."""
     messages = read_messages(row.get("messages"))
     for at, message in enumerate(messages):
         weight, reward = message.get("weight", 1), message.get("reward", 0)
@@ -62,13 +63,19 @@ def check_conversation(row: JSON) -> None:
             raise Invalid(f"messages[{at}].reward", expected=Phrase("a finite number"), got=reward)
     if messages[0]["role"] == "assistant":
         raise Invalid("messages[0].role", expected=either(("system", "user")), got="assistant")
-    if not any(map(is_learnt, messages)):
-        expected = Phrase("a message of the assistant to learn, with a weight above 0")
-        raise Invalid("messages", expected=expected, got=Phrase("none"))
-    if row.get("type") not in (None, SUPERVISED):
-        raise Invalid("type", expected=Phrase("%(type)s or none", type=SUPERVISED), got=row["type"])
+    if not any(message["role"] == "assistant" for message in messages):
+        raise Invalid("messages", expected=Phrase("a message of the assistant"), got=Phrase("none"))
+    if row.get("type") not in (None, *TYPES):
+        raise Invalid("type", expected=Phrase("%(types)s, or none", types=either(TYPES)), got=row["type"])
     if row.get("tokenizer") is not None:
         _check_ids(messages)
+
+
+def check_learnt(row: JSON) -> None:
+    """Raises Invalid for a conversation without a move to learn."""
+    if not any(map(is_learnt, row["messages"])):
+        expected = Phrase("a message of the assistant to learn, with a weight above 0")
+        raise Invalid("messages", expected=expected, got=Phrase("none"))
 
 
 def _check_ids(messages: Iterable[JSON]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from app.datasets.importers.row_checks import (
     check_comparison,
     check_conversation,
+    check_learnt,
     is_learnt,
     is_number,
     read_messages,
@@ -32,7 +33,7 @@ _SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
-class RowFormat:
+class ImportFormat:
     """A format of rows. `kind` is that of the datasets that come of it; None where each row says so itself.
 
     `read` makes our row of one of theirs, and raises Invalid, which names the field of the row that is wrong.
@@ -91,6 +92,7 @@ def read_move(raw: Any) -> JSON:
     if row.get("type") == SUPERVISED:
         found["type"] = SUPERVISED
     check_conversation(found)
+    check_learnt(found)
     return found
 
 
@@ -143,6 +145,7 @@ def read_chat(raw: Any) -> JSON:
         messages.append(kept)
     found: JSON = {"messages": messages}
     check_conversation(found)
+    check_learnt(found)
     return found
 
 
@@ -150,45 +153,45 @@ def _example(row: JSON) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-FORMATS: Mapping[str, RowFormat] = {
+FORMATS: Mapping[str, ImportFormat] = {
     each.name: each
     for each in (
-        RowFormat(
+        ImportFormat(
             "parlor",
             Phrase("Rows of Parlor: what a dataset’s page or `flask dataset export` writes"),
             None,
             _example({"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}),
             read_own,
         ),
-        RowFormat(
+        ImportFormat(
             "spag-rows",
             Phrase("Moves of Adversarial Taboo with rewards, one a row"),
             CONVERSATIONS,
             _example({"query": "…", "target": "…", "reward": 0.4, "weight": 1.2, "role": "attacker"}),
             read_move,
         ),
-        RowFormat(
+        ImportFormat(
             "stable-alignment",
             Phrase("Rated responses of Stable Alignment"),
             COMPARISONS,
             _example({"query": "…", "responses": ["…", "…"], "scores": [7, 2]}),
             read_rated,
         ),
-        RowFormat(
+        ImportFormat(
             "hh",
             Phrase("Chosen and rejected dialogues, as in HH-RLHF"),
             COMPARISONS,
             _example({"chosen": "\n\nHuman: …\n\nAssistant: …", "rejected": "\n\nHuman: …\n\nAssistant: …"}),
             read_preference,
         ),
-        RowFormat(
+        ImportFormat(
             "alpaca",
             Phrase("Instructions with outputs, as in Alpaca"),
             CONVERSATIONS,
             _example({"instruction": "…", "input": "", "output": "…"}),
             read_instruction,
         ),
-        RowFormat(
+        ImportFormat(
             "openai",
             Phrase("Chats for OpenAI’s fine-tuning"),
             CONVERSATIONS,

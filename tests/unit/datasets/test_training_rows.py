@@ -71,6 +71,11 @@ def messages(*each: dict[str, Any], **of_row: Any) -> dict[str, Any]:
             messages(USER, {**ASSISTANT, "weight": 0}, USER, {**ASSISTANT, "weight": 1}),
         ),
         ("parlor", messages(USER, ASSISTANT, group="a:0", other=1), messages(USER, ASSISTANT, group="a:0", other=1)),
+        (
+            "parlor",
+            messages(USER, {**ASSISTANT, "weight": 0, "reward": 0.0}, type="sample"),
+            messages(USER, {**ASSISTANT, "weight": 0, "reward": 0.0}, type="sample"),
+        ),
         ("parlor", {**RATED, "history": [USER, ASSISTANT]}, {**RATED, "history": [USER, ASSISTANT]}),
     ],
 )  # fmt: skip
@@ -100,6 +105,8 @@ def test_a_row_of_each_format_becomes_a_row_of_ours(row_format: str, raw: Any, r
         ("openai", messages({"role": "tool", "content": ""}), "messages[0].role: expected system or user or assistant"),
         ("openai", messages(USER, {"role": "assistant", "content": None}), "messages[1].content: expected a text, got"),
         ("parlor", MOVE, "messages: expected a list of messages, got a query and a target"),
+        ("parlor", messages(USER), "messages: expected a message of the assistant, got none"),
+        ("parlor", messages(USER, ASSISTANT, type="other"), "type: expected sample or sft, or none, got 'other'"),
         ("parlor", messages(ASSISTANT), "messages[0].role: expected system or user, got 'assistant'"),
         ("parlor", messages(USER, ASSISTANT, tokenizer="x"), "messages[1].ids: expected the tokens of the message"),
         ("parlor", {**RATED, "scores": [1, 10**400]}, "scores[1]: expected a number from 0 on, got 1000"),
