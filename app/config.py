@@ -84,6 +84,9 @@ class Settings(BaseSettings):
     CONFIRM_COST: float = Field(
         10, ge=0, description="US dollars above which the page asks before it starts rounds; 0: it does not ask."
     )
+    DATASET_UPLOAD_MB: float = Field(
+        100, gt=0, le=2000, description="Largest file of rows that the page of datasets imports, in MB."
+    )
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     WORKER_QUEUES: str = Field(
         "", description="Queues whose workers the supervisor starts, with commas between; empty: all."

@@ -73,6 +73,7 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
 
 def _extensions(app: Flask, settings: Settings) -> None:
     login.init_app(app)
+    app.before_request(admin.datasets_import.allow_upload)
     csrf.init_app(app)
     limiter.init_app(app)
     Talisman(

@@ -1,12 +1,13 @@
 """Datasets for tests: cut, kept, and read again."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, select
 
-from app.datasets import build, register, store
+from app.datasets import build, register, row_import, store
 from app.datasets import rounds as imported
 from app.datasets.records import check
 from app.datasets.spec import read_spec
@@ -27,6 +28,15 @@ def cut(engine: Engine, home: Path, name: str = "mine", **spec: Any) -> Dataset:
         session.refresh(row, ["figures"])
         session.expunge(row)
     return row
+
+
+def import_rows(engine: Engine, home: Path, row_format: str, *rows: Any, name: str = "rows") -> int:
+    """Import rows as the command line does; the dataset's number."""
+    file = io.BytesIO("\n".join(map(json.dumps, rows)).encode())
+    with reading(engine) as session:
+        found = row_import.read_import(session, home, row_import.RowImport(file, f"{name}.jsonl", row_format))
+    assert found.draft is not None
+    return register.save(transact(engine), found.draft, name)
 
 
 def take_in(engine: Engine, wanted: imported.Import, player: str = "gpt-4") -> int:

@@ -1,11 +1,15 @@
-"""Rows of comparisons: a query, responses to it, and the rating of each: `{"query", "responses", "scores"}`."""
+"""Rows of comparisons: a query, responses to it, and the rating of each: `{"query", "responses", "scores"}`.
+
+What was said before the query may stand beside it: `"history": [{"role", "content"}, …]`.
+"""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training.data import Conversation, group_of, read_objects
+from training.data import ROLES, Conversation, group_of, read_objects
 from training.errors import TrainingRefused, shown
 
 _PARTS = ("query", "responses", "scores")
@@ -13,13 +17,17 @@ _PARTS = ("query", "responses", "scores")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One row: where it stands, its group, the query, and the responses, each with its rating."""
+    """One row: where it stands, its group, the query, and the responses, each with its rating.
+
+    `history` are the messages before the query.
+    """
 
     place: str
     group: str
     query: str
     responses: tuple[str, ...]
     scores: tuple[float, ...]
+    history: tuple[Mapping[str, Any], ...] = ()
 
     def chosen(self, most: int, rng: random.Random) -> list[tuple[str, float]]:
         """The first of the best responses, then at most so many that are drawn from those rated lower."""
@@ -31,7 +39,8 @@ class Comparison:
     def conversation(self, response: str, score: float) -> Conversation:
         """A response as the assistant's answer to the query, with its rating as reward."""
         query, answer = {"role": "user", "content": self.query}, {"role": "assistant", "content": response}
-        return Conversation(self.place, self.group, (query, {**answer, "reward": score}))
+        before = tuple({**each, "weight": 0} for each in self.history)
+        return Conversation(self.place, self.group, (*before, query, {**answer, "reward": score}))
 
 
 def read_comparisons(path: Path, scale: float) -> list[Comparison]:
@@ -61,7 +70,23 @@ def _comparison(place: str, raw: Any, scale: float) -> Comparison:
     for score in scores:
         if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= scale:
             raise TrainingRefused(f"{place}: scores: expected numbers from 0 to {scale:g}, got {shown(score)}")
-    return Comparison(place, group_of(place, raw), query, tuple(responses), tuple(map(float, scores)))
+    history = _history(place, raw.get("history"))
+    return Comparison(place, group_of(place, raw), query, tuple(responses), tuple(map(float, scores)), history)
+
+
+def _history(place: str, raw: Any) -> tuple[Mapping[str, Any], ...]:
+    messages = [] if raw is None else raw
+    if not isinstance(messages, list) or not all(map(_is_message, messages)):
+        raise TrainingRefused(
+            f"{place}: history: expected messages with a role ({', '.join(ROLES)}) and a content, got {shown(raw)}"
+        )
+    if messages and messages[0]["role"] == "assistant":
+        raise TrainingRefused(f"{place}: history: expected a first message of the user or the system, got another")
+    return tuple(messages)
+
+
+def _is_message(raw: object) -> bool:
+    return isinstance(raw, dict) and raw.get("role") in ROLES and isinstance(raw.get("content"), str)
 
 
 def _texts(value: object) -> bool:

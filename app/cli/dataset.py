@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from app.cli.base import Group, ensure_database, print_json, progress, settings
+from app.cli.dataset_import import import_rows
 from app.datasets import build as builder
 from app.datasets import filters, register, spec, store
 from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
@@ -22,7 +23,9 @@ from training.methods.base import CONVERSATIONS
 
 STDOUT = "-"
 
-dataset = Group("dataset", help="Cut what was played into rows to train on.")
+dataset = Group("dataset", help="Rows to train on: cut from what was played, or imported.")
+dataset.add_command(import_rows, "import")
+
 _OF_REWARDS = ("decay", "role_weights", "positive_only")  # options that need --rewards
 
 
@@ -147,7 +150,10 @@ def show(called: str, as_json: bool) -> None:
     for name, value in described.items():
         if name not in ("figures", "spec"):
             click.echo(f"{name.replace('_', ' '):<18}{value}")
-    for name, value in described["spec"].items():
+    wanted = described["spec"]
+    if "imported" in wanted:
+        wanted = {f"imported {key}": value for key, value in wanted["imported"].items()}
+    for name, value in wanted.items():
         text = ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
         click.echo(f"{name:<18}{'any' if text in (None, '') else text}")
     if rewards := described["figures"].get("rewards"):
@@ -226,6 +232,7 @@ def _described(row: Dataset, home: Path) -> dict[str, Any]:
         "dataset_id": row.id,
         "name": row.name,
         "version": row.version,
+        "kind": row.kind,
         "rows": row.rows,
         "matches": row.figures["matches"],
         "words": row.words,

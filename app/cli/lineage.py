@@ -47,6 +47,7 @@ def _made(each: ModelOrigin) -> dict[str, Any]:
             "name": each.dataset.name,
             "version": each.dataset.version,
             "rows": each.dataset.rows,
+            "imported": each.dataset.spec.get("imported"),
         },
         "sources": [_source(source) for source in each.sources],
         "campaigns": [place._asdict() for place in each.places],
@@ -93,6 +94,8 @@ def _told(each: ModelOrigin) -> Iterator[str]:
     yield f"  from the weights of {each.base.name}" if each.base else "  from nothing"
     called = f"{each.dataset.name}, version {each.dataset.version}"
     yield f"  on {each.dataset.rows} rows of dataset {each.dataset.id} ({called})"
+    if (file := each.dataset.spec.get("imported")) is not None:
+        yield f"    imported from {file['file']} (format {file['format']}, sha256 {file['sha256']})"
     for source in each.sources:
         where = f"round {source.round.id} ({source.round.name})" if source.round else "matches outside rounds"
         names = [model.name for model in source.models] + ["people"] * source.people

@@ -23,9 +23,17 @@ def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
     """
     try:
         with path.open("rb") as file:
-            yield from _Reader(file, str(path), what, item).items()
+            yield from read_items(file, str(path), what, item)
     except OSError as error:
         raise Invalid(None, expected=what, got=Verbatim(unreadable(error)), subject=path) from None
+
+
+def read_items(file: BinaryIO, where: str, what: str, item: str, first: int = 0) -> Iterator[Any]:
+    """The items of a JSON list in an open file, which errors call `where`; the number of the `first` may be chosen.
+
+    Raises Invalid as `read_list` does, and OSError.
+    """
+    yield from _Reader(file, where, what, item).items(first)
 
 
 class _Reader:
@@ -39,13 +47,13 @@ class _Reader:
         self._at = 0
         self._ended = False
 
-    def items(self) -> Iterator[Any]:
+    def items(self, first: int = 0) -> Iterator[Any]:
         opening = self._next()
         if opening != "[":
             raise Invalid(None, expected=self._what, got=Verbatim(self._shown(opening)), subject=self._where)
         self._at += 1
         mark = self._next()
-        number = 0
+        number = first
         while mark != "]":
             yield self._take(number)
             mark = self._next()

@@ -34,13 +34,15 @@ def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     """Write a draft down in as many short transactions as it takes. Nobody sees it until `publish`. Its number.
 
+    Rows that came of no match here, as those of an imported file, are in no table.
     What was left of datasets that somebody was killed at goes first. Raises Invalid for a name that cannot be one.
     """
     check_name("name", name)
     for forgotten in transact(_forgotten):
         _remove(transact, *forgotten)
     number = transact(lambda session: _begun(session, draft, name))
-    rows = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
+    every = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
+    rows = (each for each in every if each[1][0] is not None)
     while part := list(islice(rows, _ROWS_AT_ONCE)):
         in_turn(transact, partial(_insert, dataset_id=number, part=part))
     return number
@@ -61,6 +63,7 @@ def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:
     row = Dataset(
         name=name,
         version=latest + 1,
+        kind=draft.kind,
         spec=draft.spec,
         sha256=draft.sha256,
         size=draft.size,
@@ -76,7 +79,7 @@ def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:
     return row.id
 
 
-def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[str, int]]]) -> None:
+def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[str | None, int | None]]]) -> None:
     rows = [
         {"dataset_id": dataset_id, "place": place, "match_id": match_id, "seat": seat}
         for place, (match_id, seat) in part

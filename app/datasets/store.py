@@ -10,7 +10,7 @@ import math
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from app.files import private_folder
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow
 from app.models.types import list_holds
+from training.methods.base import CONVERSATIONS
 
 FOLDER = "datasets"  # in PARLOR_HOME
 _PIECE = 1 << 20  # bytes
@@ -35,7 +36,8 @@ _LATEST_FIRST = select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc
 class UnregisteredDataset:
     """A dataset whose file is there, and that no row of the database speaks of yet.
 
-    `origins` are the matches of its rows, in the order of the file, each with the seats that its rows are of.
+    `origins` are the matches of its rows, in the order of the file, each with the seats that its rows are of; None for
+    rows that came of no match here.
     """
 
     path: Path
@@ -46,7 +48,8 @@ class UnregisteredDataset:
     words: int
     own_words: int
     figures: JSON
-    origins: Sequence[tuple[str, Sequence[int]]]
+    origins: Sequence[tuple[str | None, Sequence[int | None]]]
+    kind: str = CONVERSATIONS
 
 
 # ---- Writing -----------------------------------------------------------------
@@ -57,13 +60,40 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
 
     Raises Invalid when nothing was kept, which leaves no file, and when the file cannot be written.
     """
+    tally = _Tally()
+
+    def fill(draft: Path) -> str:
+        _pour(draft, found, tally)
+        refuse_nothing(reading)
+        return tally.sha256
+
+    path = write_file(home, fill)
+    spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
+    if reading.spec.has_rewards:
+        spec["weights"] = tally.rewards.weights
+    return UnregisteredDataset(
+        path=path,
+        spec=spec,
+        sha256=tally.sha256,
+        size=tally.size,
+        rows=tally.rows,
+        words=tally.words,
+        own_words=tally.own_words,
+        figures=tally.figures(reading),
+        origins=tally.origins,
+    )
+
+
+def write_file(home: Path, fill: Callable[[Path], str]) -> Path:
+    """A new file of rows, which `fill` writes under the path that it is given and whose sha256 it returns.
+
+    Raises Invalid when it cannot be written, and whatever `fill` raises, which leaves no file.
+    """
     folder = home / FOLDER
     draft = folder / f".{secrets.token_hex(8)}.part"
     try:
         private_folder(folder)
-        tally = _pour(draft, found)
-        refuse_nothing(reading)
-        path = folder / f"{tally.sha256}.jsonl"
+        path = folder / f"{fill(draft)}.jsonl"
         if path.exists():
             draft.unlink()
         else:
@@ -82,20 +112,7 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
-    if reading.spec.has_rewards:
-        spec["weights"] = tally.rewards.weights
-    return UnregisteredDataset(
-        path=path,
-        spec=spec,
-        sha256=tally.sha256,
-        size=tally.size,
-        rows=tally.rows,
-        words=tally.words,
-        own_words=tally.own_words,
-        figures=tally.figures(reading),
-        origins=tally.origins,
-    )
+    return path
 
 
 class RewardTally:
@@ -134,7 +151,7 @@ class _Tally:
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self.size = self.rows = self.words = self.own_words = 0
-        self.origins: list[tuple[str, Sequence[int]]] = []
+        self.origins: list[tuple[str | None, Sequence[int | None]]] = []
         self.rewards = RewardTally()
         self._kept: Counter[float] = Counter()
         self._lengths: Counter[int] = Counter()
@@ -178,15 +195,13 @@ class _Tally:
         }
 
 
-def _pour(path: Path, found: Iterable[list[TrainingRow]]) -> _Tally:
-    tally = _Tally()
+def _pour(path: Path, found: Iterable[list[TrainingRow]], tally: _Tally) -> None:
     with path.open("xb") as file:
         for cuts in found:
             file.writelines(cut.line for cut in cuts)
             tally.add(cuts)
         file.flush()
         os.fsync(file.fileno())
-    return tally
 
 
 def default_name(spec: DatasetSpec) -> str:

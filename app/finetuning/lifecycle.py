@@ -151,9 +151,12 @@ def finish(session: Session, files: JobFiles, owner: str) -> None:
 
 
 def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
-    """The games and the prompt style of a job's model: its base's, or those of the rows that it began with."""
+    """The games and the prompt style of a job's model: its base's, or those of the rows that it began with.
+
+    Of rows that were imported nobody knows a game: the model is registered for all of them, in the usual style.
+    """
     if row.base_id is not None:
         base = session.get_one(LanguageModel, row.base_id)
         return list(base.games), base.prompt_style or USUAL_STYLE
     cut_by = session.get_one(Dataset, row.dataset_id).spec
-    return sorted(cut_by["prompts"]), cut_by["style"]
+    return sorted(cut_by["prompts"]), cut_by["style"] or USUAL_STYLE

@@ -24,7 +24,7 @@ from app.rounds import lifecycle, matrix
 from app.rounds.material import ALL, material_of_file
 from app.rounds.plan import SHUFFLED
 from app.rounds.runner import RoundContext, play_round
-from tests.datasets import cut, take_in
+from tests.datasets import cut, import_rows, take_in
 from tests.stack import Stack
 
 SCRIPTED = "scripted"
@@ -61,12 +61,19 @@ def furnish_rounds(engine: Engine, settings: Settings, folder: Path) -> dict[str
     return found
 
 
+PREFERENCE = {
+    "chosen": "\n\nHuman: Hello\n\nAssistant: Hi.\n\nHuman: Why?\n\nAssistant: Because.",
+    "rejected": "\n\nHuman: Hello\n\nAssistant: Hi.\n\nHuman: Why?\n\nAssistant: No.",
+}
+
+
 def furnish_datasets(engine: Engine, settings: Settings, rounds: Mapping[str, int]) -> dict[str, int]:
     """Datasets by what they show."""
     return {
         "one": cut(engine, settings.home, "Deals above the mean", rounds=[rounds["deal"]]).id,
         "games": cut(engine, settings.home, "Both games", rounds=[rounds["taboo"], rounds["mixed"]], filter="all").id,
         "import": cut(engine, settings.home, "Winners of an import", rounds=[rounds["import"]], filter="nonzero").id,
+        "rated": import_rows(engine, settings.home, "hh", PREFERENCE, name="Preferences"),
     }
 
 
@@ -157,6 +164,7 @@ def dataset_states(parlor: Stack, page: Page, rounds: Mapping[str, int], dataset
         **{f"dataset-{name}": f"/admin/datasets/{number}" for name, number in datasets.items()},
         "dataset-rows": f"/admin/datasets/{datasets['games']}/rows?from=100",
         "dataset-rows-refused": f"/admin/datasets/{datasets['games']}/rows?from=many",
+        "dataset-upload": "/admin/datasets/import",
         "dataset-new": f"/admin/datasets/new?round={rounds['deal']}",
     }
     for name, path in paths.items():
@@ -168,6 +176,14 @@ def dataset_states(parlor: Stack, page: Page, rounds: Mapping[str, int], dataset
     page.get_by_role("button", name="Make the dataset").click()
     expect(page.get_by_role("alert")).to_contain_text("source people: expected to keep at least one transcript")
     yield "dataset-new-refused"
+    page.goto(f"{parlor.url}/admin/datasets/import")
+    rows = {"name": "bad.jsonl", "mimeType": "application/jsonl", "buffer": b'{"instruction": "Say nothing."}'}
+    page.get_by_label("File", exact=True).set_input_files(rows)
+    page.get_by_label("Instructions with outputs").check()
+    page.get_by_role("button", name="Import the dataset").click()
+    expect(page.get_by_role("alert")).to_contain_text("bad.jsonl: expected rows of the format alpaca, got 1 of 1 that")
+    expect(page.get_by_text("output: expected a text that is not empty, got None")).to_have_count(3)
+    yield "dataset-upload-refused"
 
 
 def round_states(parlor: Stack, page: Page, rounds: Mapping[str, int]) -> Iterator[str]:

@@ -131,6 +131,8 @@ ROUTES: dict[str, Row] = {
     "GET /admin/datasets": experimenters("200"),
     "GET /admin/datasets/new": experimenters("200"),
     "POST /admin/datasets/new": experimenters("400", form={"rounds": "none at all"}),
+    "GET /admin/datasets/import": experimenters("200"),
+    "POST /admin/datasets/import": experimenters("400", form={"format": "none that there is"}),
     "GET /admin/datasets/<int:dataset_id>": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>/rows": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>.jsonl": experimenters("200"),

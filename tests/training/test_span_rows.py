@@ -11,6 +11,7 @@ from transformers import AutoTokenizer
 from tests.training.conftest import Row, comparisons_of, rewarded, rows_of, write_rows
 from training.comparisons import read_comparisons
 from training.data import read_conversations
+from training.errors import TrainingRefused
 from training.methods import all_methods
 from training.rewards import RoleBaselines, rewarded_rows
 
@@ -133,6 +134,25 @@ def test_the_best_response_is_compared_with_some_that_are_rated_lower(tmp_path: 
     assert {pair for chosen in seen for pair in chosen[1:]} == {("a", 3.0), ("c", 1.0), ("e", 6.5), ("f", 2.0)}
     assert all(len(set(chosen)) == 3 for chosen in seen)
     assert len(row.chosen(9, random.Random(0))) == 5
+
+
+def test_what_was_said_before_a_query_is_read_and_not_learnt(tmp_path: Path) -> None:
+    history = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi", "weight": 1}]
+    rows = [{"query": "why?", "responses": ["so", "no"], "scores": [1, 0], "history": history}, *comparisons_of(1)]
+    path = write_rows(tmp_path / "rows.jsonl", rows)
+    [row, plain] = read_comparisons(path, 7)
+    said = row.conversation("so", 1).messages
+    assert [(each["content"], each.get("weight")) for each in said] == [
+        ("hello", 0),
+        ("hi", 0),
+        ("why?", None),
+        ("so", None),
+    ]
+    assert len(plain.conversation("x", 1).messages) == 2
+    for wrong in ("hello", [{"role": "user"}], history[1:]):
+        write_rows(path, [{**rows[0], "history": wrong}])
+        with pytest.raises(TrainingRefused, match="line 1: history: expected "):
+            read_comparisons(path, 7)
 
 
 def test_published_rows_of_one_move_are_read_as_conversations(tmp_path: Path) -> None:

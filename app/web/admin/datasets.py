@@ -55,6 +55,7 @@ def dataset_page(dataset_id: int) -> str:
             same=_same(session, row),
             jobs=jobs_of_dataset(session, row.id),
             formats=[] if missing else formats_of(row),
+            again=request.args.get("imported") == "before",
         )
 
 
@@ -64,14 +65,22 @@ def _samples(session: Session, row: Dataset) -> tuple[list[JSON], AppError | Non
         lines = store.sample(settings().home, row, SAMPLES)
     except NotFound as error:
         return [], error
-    found = []
-    for line in lines:
-        row_json = json.loads(line)
-        match_id, _, seat = row_json["group"].rpartition(":")
-        match = session.get_one(MatchRow, match_id)
-        score = match.utility_1 if int(seat) else match.utility_0
-        found.append({"match": match, "seat": int(seat), "score": score or 0, "messages": row_json["messages"]})
-    return found, None
+    return [_sample(session, json.loads(line)) for line in lines], None
+
+
+def _sample(session: Session, row: JSON) -> JSON:
+    """A row as a page shows it; the match is None where there is none here."""
+    match_id, _, seat = str(row.get("group", "")).rpartition(":")
+    match = session.get(MatchRow, match_id) if seat in ("0", "1") else None
+    score = None if match is None else match.utility_1 if int(seat) else match.utility_0
+    query = [*(row.get("history") or ()), {"role": "user", "content": row["query"]}] if "responses" in row else []
+    return {
+        "match": match,
+        "seat": 0 if match is None else int(seat),
+        "score": score or 0,
+        "messages": query or row["messages"],
+        "responses": list(zip(row.get("responses", ()), row.get("scores", ()), strict=True)),
+    }
 
 
 def _same(session: Session, row: Dataset) -> Sequence[Dataset]:
@@ -152,23 +161,35 @@ def _shades(colours: Palette) -> Sequence[str]:
 
 
 def charts_of(row: Dataset) -> list[Chart]:
-    """How the scores of a dataset's seats lie, kept or not, and how long its rows are."""
+    """How the scores of a dataset's seats lie, kept or not, and how long its rows are.
+
+    Nobody knows scores of rows that were imported.
+    """
+    lengths = _lengths(row)
+    return [_scores(row), lengths] if "scores" in row.figures else [lengths]
+
+
+def _scores(row: Dataset) -> Chart:
     kept, left_out = Counter[float](), Counter[float]()
     for score, number, taken in row.figures["scores"]:
         kept[score] += taken
         left_out[score] += number - taken
-    called = f"{row.name}, version {row.version}"
     bins = [*bins_of(+kept, _KEPT), *bins_of(+left_out, _LEFT_OUT)]
-    sentence = f"Scores of all seats: {kept.total()} of {kept.total() + left_out.total()} were kept for {called}."
+    all_seats = kept.total() + left_out.total()
+    sentence = f"Scores of all seats: {kept.total()} of {all_seats} were kept for {_called(row)}."
     whole = all(float(score).is_integer() for score in kept)
+    return histogram(
+        f"dataset-{row.id}-scores", "Scores of all seats", "Score", "Seats", sorted(bins), sentence,
+        (_KEPT, _LEFT_OUT), "Transcript", whole=whole, stacked=True, shades=_shades,
+    )  # fmt: skip
+
+
+def _lengths(row: Dataset) -> Chart:
     words = {float(number): rows for number, rows in row.figures["words"]}
-    lengths = (
-        f"Length of the {row.rows} rows of {called}, prompts included: {row.words / row.rows:.1f} words on average."
-    )
-    return [
-        histogram(
-            f"dataset-{row.id}-scores", "Scores of all seats", "Score", "Seats", sorted(bins), sentence,
-            (_KEPT, _LEFT_OUT), "Transcript", whole=whole, stacked=True, shades=_shades,
-        ),
-        histogram(f"dataset-{row.id}-words", "Length of rows", "Length (words)", "Rows", bins_of(words), lengths),
-    ]  # fmt: skip
+    mean = row.words / row.rows
+    sentence = f"Length of the {row.rows} rows of {_called(row)}, prompts included: {mean:.1f} words on average."
+    return histogram(f"dataset-{row.id}-words", "Length of rows", "Length (words)", "Rows", bins_of(words), sentence)
+
+
+def _called(row: Dataset) -> str:
+    return f"{row.name}, version {row.version}"

@@ -23,7 +23,7 @@ from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from training.methods import all_methods
-from training.methods.base import Method, Need, with_new_names
+from training.methods.base import CONVERSATIONS, Method, Need, with_new_names
 
 _OF_JOB = ("dataset", "method", "backend", "base", "reference", "name")
 _LIKELY = {"epochs": "3", "eval_share": "0.1"}  # what a first try is well off with; all else has good defaults
@@ -90,14 +90,18 @@ def _further(text: str) -> dict[str, str]:
 
 
 def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
-    """The form for a first try: on the latest dataset and model, if none was named."""
+    """The form for a first try: on the latest conversations and model, if none was named."""
     datasets, bases = store.list_datasets(session), _bases(session)
+    usual = [str(each.id) for each in datasets if each.kind == CONVERSATIONS]
+    dataset = dataset or next(iter(usual), "")
+    kind = next((each.kind for each in datasets if str(each.id) == dataset), CONVERSATIONS)
     base = base or (bases[-1].name if bases else "")
-    method = next(each.name for each in all_methods().values() if each.goes_on_from_base == bool(base))
+    fitting = [each for each in all_methods().values() if each.rows.kind == kind]
+    method = next((each.name for each in fitting if each.goes_on_from_base == bool(base)), fitting[0].name)
     return {
         **dict.fromkeys(_names(), ""),
         **_LIKELY,
-        "dataset": dataset or (str(datasets[0].id) if datasets else ""),
+        "dataset": dataset,
         "method": method,
         "backend": LOCAL,
         "base": base,

@@ -1,0 +1,162 @@
+"""What is counted while the rows of an imported file are read: what is good, what is not, and figures for its page."""
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.datasets.importers.row_checks import is_learnt
+from app.datasets.importers.training_rows import ImportFormat, kind_of, line_of
+from app.datasets.row_files import RawRow
+from app.datasets.store import UnregisteredDataset
+from app.errors import Invalid, Phrase, Verbatim
+from app.games.base import JSON
+from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
+
+MOST_REFUSED = 1_000  # bad rows whose errors are kept
+_NONE = (None, (None,))  # the origin of a row that came of no match here
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that is none of its format: its number in the file, from 1, and why."""
+
+    number: int
+    error: Invalid
+
+
+class ImportTally:
+    """The counts of a file. `refused` has its first bad rows, `bad` is how many there are, `groups` the match and the
+    seat that each good row says it is of.
+    """
+
+    def __init__(self, row_format: ImportFormat) -> None:
+        self.refused: list[RefusedRow] = []
+        self.read = self.bad = self.rows = self.size = 0
+        self.groups: list[tuple[str, int] | None] = []
+        self._format = row_format
+        self._hash = hashlib.sha256()
+        self._kind = row_format.kind
+        self._lengths: Counter[int] = Counter()
+        self._own_moves: Counter[int] = Counter()
+        self._words = self._own_words = 0
+        self._rewards = _RewardTally()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes of all good rows."""
+        return self._hash.hexdigest()
+
+    def line(self, raw: RawRow) -> bytes | None:
+        """A row as bytes, counted; None for a bad one, which is kept with its error."""
+        self.read += 1
+        try:
+            if raw.error is not None:
+                raise raw.error
+            row = self._format.read(raw.value)
+            self._check_kind(row)
+            line = line_of(row)
+        except Invalid as error:
+            self.bad += 1
+            if len(self.refused) < MOST_REFUSED:
+                self.refused.append(RefusedRow(raw.number, error))
+            return None
+        self._hash.update(line)
+        self.size += len(line)
+        self.rows += 1
+        self._count(row)
+        return line
+
+    def _check_kind(self, row: JSON) -> None:
+        kind = kind_of(row)
+        self._kind = self._kind or kind
+        if kind != self._kind:
+            expected = Phrase("%(kind)s, as in the rows before", kind=Verbatim(self._kind))
+            raise Invalid(None, expected=expected, got=Phrase("one of another kind"))
+
+    def _count(self, row: JSON) -> None:
+        own, others = _texts(row)
+        own_words = sum(len(text.split()) for text in own)
+        words = own_words + sum(len(text.split()) for text in others)
+        self._words += words
+        self._own_words += own_words
+        self._lengths[words] += 1
+        self._own_moves[len(own)] += 1
+        self.groups.append(_seat_of(row.get("group")))
+        if self._kind != COMPARISONS:
+            self._rewards.add(row)
+
+    def draft(self, path: Path, source: JSON, here: set[str]) -> UnregisteredDataset:
+        """The dataset; `here` are the matches of its rows that are in this database."""
+        known = (each if each is not None and each[0] in here else None for each in self.groups)
+        origins: list[Any] = [_NONE if each is None else (each[0], (each[1],)) for each in known]
+        figures: JSON = {
+            "matches": len({match for match, _ in origins if match is not None}),
+            "words": [list(each) for each in sorted(self._lengths.items())],
+            "own_moves": [list(each) for each in sorted(self._own_moves.items())],
+        }
+        if self._rewards.moves:
+            figures["rewards"] = self._rewards.figures()
+        return UnregisteredDataset(
+            path=path,
+            spec={"imported": source, "rounds": [], "prompts": {}, "style": None},
+            sha256=self.sha256,
+            size=self.size,
+            rows=self.rows,
+            words=self._words,
+            own_words=self._own_words,
+            figures=figures,
+            origins=origins,
+            kind=self._kind or CONVERSATIONS,
+        )
+
+
+class _RewardTally:
+    """The rewards of the moves to learn, by game and role as far as rows say it."""
+
+    def __init__(self) -> None:
+        self.moves = 0
+        self._by_role: dict[tuple[str, str], list[float]] = {}  # moves, sum of rewards, sum of weights
+        self._policies: Counter[str] = Counter()
+
+    def add(self, row: JSON) -> None:
+        """Count a row; one that is learnt as it is has no rewards."""
+        if row.get("type") == SUPERVISED:
+            return
+        rewarded = [each for each in row["messages"] if is_learnt(each) and each.get("reward") is not None]
+        for each in rewarded:
+            role = str(row.get("game", "")), str(each.get("player_role", ""))
+            sums = self._by_role.setdefault(role, [0, 0.0, 0.0])
+            sums[0] += 1
+            sums[1] += each["reward"]
+            sums[2] += each.get("weight", 1)
+        self.moves += len(rewarded)
+        if rewarded and row.get("policy") is not None:
+            self._policies[str(row["policy"])] += 1
+
+    def figures(self) -> JSON:
+        """Moves, mean reward and mean weight by game and role, and rows by the checkpoint that played them."""
+        by_role = [
+            [game, role, moves, rewards / moves, weights / moves]
+            for (game, role), (moves, rewards, weights) in sorted(self._by_role.items())
+        ]
+        return {
+            "moves": self.moves,
+            "by_role": by_role,
+            "policies": [list(each) for each in sorted(self._policies.items())],
+        }
+
+
+def _texts(row: JSON) -> tuple[list[str], list[str]]:
+    """The texts of a row that are to be learnt, and all others."""
+    if "responses" in row:
+        return row["responses"], [row["query"], *(each["content"] for each in row.get("history", ()))]
+    own = [each["content"] for each in row["messages"] if is_learnt(each)]
+    return own, [each["content"] for each in row["messages"] if not is_learnt(each)]
+
+
+def _seat_of(group: Any) -> tuple[str, int] | None:
+    """The match and the seat that a group names."""
+    match, mark, seat = str(group).rpartition(":")
+    return (match, int(seat)) if mark and seat in ("0", "1") else None

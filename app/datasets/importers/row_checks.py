@@ -1,0 +1,104 @@
+"""Checks of rows in the form that trainings read: what a training would refuse is refused here, by its field. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from app.errors import Invalid, Phrase, Verbatim, either
+from app.games.base import JSON
+from training.methods.base import SAMPLED, SUPERVISED
+
+ROLES = ("system", "user", "assistant")
+TYPES = (SAMPLED, SUPERVISED)  # of a row whose moves have rewards, which need not be named, and of one without
+_LARGEST_REWARD = 1e20  # float32 must hold its product with a ratio
+_LARGEST = 1e300  # of any number
+_TEXT = Phrase("a text that is not empty")
+
+
+def read_object(raw: Any, fields: str) -> JSON:
+    """A row, which is an object with these fields. Raises Invalid."""
+    if not isinstance(raw, dict):
+        raise Invalid(None, expected=Phrase("an object with %(fields)s", fields=Verbatim(fields)), got=raw)
+    return raw
+
+
+def read_text(name: str, raw: Any) -> str:
+    """A text with something in it. Raises Invalid."""
+    if not isinstance(raw, str) or not raw.strip():
+        raise Invalid(name, expected=_TEXT, got=raw)
+    return raw
+
+
+def is_number(raw: Any) -> bool:
+    """Whether it is a finite number."""
+    return isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) <= _LARGEST
+
+
+def read_messages(raw: Any, name: str = "messages") -> list[JSON]:
+    """A list of messages, each with a role and a content. Raises Invalid."""
+    if not isinstance(raw, list) or not raw:
+        raise Invalid(name, expected=Phrase("a list of messages"), got=raw)
+    for at, message in enumerate(raw):
+        if not isinstance(message, dict):
+            raise Invalid(f"{name}[{at}]", expected=Phrase("an object with role and content"), got=message)
+        if message.get("role") not in ROLES:
+            raise Invalid(f"{name}[{at}].role", expected=either(ROLES), got=message.get("role"))
+        if not isinstance(message.get("content"), str):
+            raise Invalid(f"{name}[{at}].content", expected=Phrase("a text"), got=message.get("content"))
+    return raw
+
+
+def is_learnt(message: Mapping[str, Any]) -> bool:
+    """Whether a message of a conversation is a move to learn."""
+    return message["role"] == "assistant" and bool(message.get("weight", 1))
+
+
+def check_conversation(row: JSON) -> None:
+    """Raises Invalid for a row that is no conversation of ours. All of its moves may have weight 0."""
+    messages = read_messages(row.get("messages"))
+    for at, message in enumerate(messages):
+        weight, reward = message.get("weight", 1), message.get("reward", 0)
+        if not is_number(weight) or weight < 0:
+            raise Invalid(f"messages[{at}].weight", expected=Phrase("a number from 0 on"), got=weight)
+        if not is_number(reward) or abs(reward) > _LARGEST_REWARD:
+            raise Invalid(f"messages[{at}].reward", expected=Phrase("a finite number"), got=reward)
+    if messages[0]["role"] == "assistant":
+        raise Invalid("messages[0].role", expected=either(("system", "user")), got="assistant")
+    if not any(message["role"] == "assistant" for message in messages):
+        raise Invalid("messages", expected=Phrase("a message of the assistant"), got=Phrase("none"))
+    if row.get("type") not in (None, *TYPES):
+        raise Invalid("type", expected=Phrase("%(types)s, or none", types=either(TYPES)), got=row["type"])
+    if row.get("tokenizer") is not None:
+        _check_ids(messages)
+
+
+def check_learnt(row: JSON) -> None:
+    """Raises Invalid for a conversation without a move to learn."""
+    if not any(map(is_learnt, row["messages"])):
+        expected = Phrase("a message of the assistant to learn, with a weight above 0")
+        raise Invalid("messages", expected=expected, got=Phrase("none"))
+
+
+def _check_ids(messages: Iterable[JSON]) -> None:
+    for at, message in enumerate(messages):
+        ids = message.get("ids")
+        if message["role"] == "assistant" and not (isinstance(ids, list) and all(type(id_) is int for id_ in ids)):
+            raise Invalid(f"messages[{at}].ids", expected=Phrase("the tokens of the message"), got=ids)
+
+
+def check_comparison(row: JSON, highest: float | None = None) -> None:
+    """Raises Invalid for a comparison that cannot be learnt from, or with scores above the `highest`."""
+    read_text("query", row.get("query"))
+    responses, scores = row.get("responses"), row.get("scores")
+    if not isinstance(responses, list) or not responses:
+        raise Invalid("responses", expected=Phrase("a list of texts"), got=responses)
+    for at, response in enumerate(responses):
+        read_text(f"responses[{at}]", response)
+    if not isinstance(scores, list) or len(scores) != len(responses):
+        raise Invalid("scores", expected=Phrase("%(number)s numbers", number=len(responses)), got=scores)
+    for at, score in enumerate(scores):
+        if not is_number(score) or score < 0 or (highest is not None and score > highest):
+            most = Phrase("a number from 0 to %(most)s", most=highest)
+            expected = Phrase("a number from 0 on") if highest is None else most
+            raise Invalid(f"scores[{at}]", expected=expected, got=score)
+    if row.get("history") is not None and read_messages(row["history"], "history")[0]["role"] == "assistant":
+        raise Invalid("history[0].role", expected=either(("system", "user")), got="assistant")

@@ -1,0 +1,113 @@
+"""Reads a file of rows value by value: JSON lines or a JSON array, perhaps compressed by gzip.
+
+Memory holds one row and never the file.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+from app.datasets.json_list import LONGEST, read_items
+from app.errors import Invalid, Phrase, Verbatim
+
+_MAGIC = b"\x1f\x8b"  # with which a file of gzip begins
+_BOM = b"\xef\xbb\xbf"
+_HEAD = 1 << 12  # bytes in which a file's first character is looked for
+_WHAT = "JSON lines or a JSON array"
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """A value of a file, or why there is none. `number` counts from 1: lines of JSON lines, items of an array."""
+
+    number: int
+    value: Any = None
+    error: Invalid | None = None
+
+
+def read_rows(file: BinaryIO, name: str, most: int | None = None) -> Iterator[RawRow]:
+    """The values of a file that can be read from its beginning again; `name` is what errors call it.
+
+    `most` is how many bytes it may have when it is unpacked. A line that is no JSON is an error of its row. Raises
+    Invalid for all that ends the reading: an array that breaks off, a damaged or too large file.
+    """
+    file.seek(0)
+    packed = file.read(len(_MAGIC)) == _MAGIC
+    file.seek(0)
+    plain = cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb")) if packed else file
+    try:
+        head = plain.read(_HEAD).removeprefix(_BOM).lstrip()
+        plain.seek(0)
+        limited = _Limited(plain, name, most)
+        if head.startswith(b"["):
+            values = read_items(cast(BinaryIO, limited), name, _WHAT, "row", first=1)
+            yield from (RawRow(number, value) for number, value in enumerate(values, 1))
+        else:
+            yield from _lines(limited)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise Invalid(
+            None, expected=Phrase("a whole file"), got=Phrase("a damaged one of gzip"), subject=name
+        ) from None
+
+
+def _lines(file: "_Limited") -> Iterator[RawRow]:
+    number = 0
+    while line := file.readline(LONGEST):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        if len(line) == LONGEST and not line.endswith(b"\n"):
+            while (rest := file.readline(LONGEST)) and not rest.endswith(b"\n"):
+                pass
+            error = Invalid(None, expected=Phrase("at most %(most)s bytes in a line", most=LONGEST), got=Phrase("more"))
+            yield RawRow(number, error=error)
+        elif line.strip():
+            yield _row(number, line)
+
+
+def _row(number: int, line: bytes) -> RawRow:
+    try:
+        return RawRow(number, json.loads(line.decode()))
+    except UnicodeDecodeError:
+        got = Phrase("bytes that are not UTF-8")
+    except json.JSONDecodeError as error:
+        got = Phrase("none at column %(column)s", column=error.colno)
+    except (RecursionError, ValueError):  # a number of thousands of digits, too
+        got = Phrase("lists within lists without end")
+    return RawRow(number, error=Invalid(None, expected=Phrase("JSON"), got=got))
+
+
+class _Limited:
+    """A file of which no more is read than it may have."""
+
+    def __init__(self, file: BinaryIO, name: str, most: int | None) -> None:
+        self._file = file
+        self._name = name
+        self._most = most
+        self._seen = 0
+
+    def read(self, size: int) -> bytes:
+        return self._counted(self._file.read(size))
+
+    def readline(self, size: int) -> bytes:
+        return self._counted(self._file.readline(size))
+
+    def _counted(self, data: bytes) -> bytes:
+        self._seen += len(data)
+        if self._most is not None and self._seen > self._most:
+            raise too_large(self._most, self._name)
+        return data
+
+
+def too_large(most: int, name: str | None = None) -> Invalid:
+    """The refusal of a file that is larger than a page takes in, in bytes."""
+    return Invalid(
+        "file",
+        expected=Phrase("at most %(most)s MB", most=f"{most / 1e6:g}"),
+        got=Phrase("a larger file"),
+        remedy=Phrase("`flask dataset import` takes larger ones"),
+        subject=name and Verbatim(name),
+    )

@@ -1,0 +1,165 @@
+"""A file of rows that were made elsewhere becomes a dataset: read once, checked row by row, written as ours are.
+
+Bad rows refuse the whole file unless they are to be left out. A file that was imported before gives the same dataset.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.datasets.import_tally import ImportTally
+from app.datasets.importers.training_rows import FORMATS
+from app.datasets.row_files import read_rows
+from app.datasets.store import UnregisteredDataset, path_of, write_file
+from app.errors import Invalid, NotFound, Phrase, Verbatim, either
+from app.models import Dataset, MatchRow
+
+_SHOWN = 3  # bad rows in one line
+_PIECE = 1 << 20  # bytes
+_IDS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RowImport:
+    """A file to import, open for reading from its beginning, and how.
+
+    `file_name` is what it is called where it came from, `most` how many bytes it may have when it is unpacked.
+    """
+
+    file: BinaryIO
+    file_name: str
+    format: str
+    skip_bad: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadImport:
+    """What was read: a dataset that is there already (`dataset_id`), or a draft to register; neither if it was refused.
+
+    `tally` has the bad rows; it is None where nothing had to be read.
+    """
+
+    tally: ImportTally | None
+    dataset_id: int | None = None
+    draft: UnregisteredDataset | None = None
+
+
+def read_import(session: Session, home: Path, wanted: RowImport) -> ReadImport:
+    """Read a file and write its rows into a file of a dataset.
+
+    Raises Invalid for an unknown format, for a file that cannot be read to its end, and for one without a single good
+    row; bad rows are among what is returned.
+    """
+    if wanted.format not in FORMATS:
+        raise Invalid("format", expected=either(FORMATS), got=wanted.format)
+    sha256, size = _hash(wanted.file)
+    known = _imported_before(session, sha256, wanted.format)
+    if known is not None and _has_file(home, known):
+        return ReadImport(None, known.id)
+    tally = ImportTally(FORMATS[wanted.format])
+
+    def fill(path: Path) -> str:
+        with path.open("xb") as file:
+            for row in read_rows(wanted.file, wanted.file_name, wanted.most):
+                if (line := tally.line(row)) is not None:
+                    file.write(line)
+            if tally.bad and not wanted.skip_bad:
+                raise _Refused
+            if not tally.rows:
+                raise _without_rows(wanted, tally)
+            file.flush()
+            os.fsync(file.fileno())
+        return tally.sha256
+
+    try:
+        path = write_file(home, fill)
+    except _Refused:
+        return ReadImport(tally)
+    if known is not None and known.sha256 == tally.sha256:
+        return ReadImport(tally, known.id)  # its file had been taken away, and is there again
+    called = PurePath(wanted.file_name).name
+    source = {"file": called, "format": wanted.format, "sha256": sha256, "size": size, "refused": tally.bad}
+    return ReadImport(tally, draft=tally.draft(path, source, _matches_here(session, tally.groups)))
+
+
+def refusal(wanted: RowImport, found: ImportTally) -> Invalid:
+    """The error of a file that was refused for its bad rows: the first of them in one line."""
+    first = Verbatim("; ".join(f"row {each.number}: {each.error.message}" for each in found.refused[:_SHOWN]))
+    more = found.bad - len(found.refused[:_SHOWN])
+    listed = Phrase("%(rows)s; and %(more)s more", rows=first, more=more) if more else first
+    return Invalid(
+        None,
+        expected=Phrase("rows of the format %(format)s", format=wanted.format),
+        got=Phrase("%(bad)s of %(all)s that are not (%(rows)s)", bad=found.bad, all=found.read, rows=listed),
+        remedy=Phrase("mend them, or leave them out (--skip-bad)"),
+        subject=Verbatim(wanted.file_name),
+    )
+
+
+def default_name(file_name: str) -> str:
+    """What the dataset of a file is called that nobody has named."""
+    stem = PurePath(file_name).name
+    for ending in (".gz", ".jsonl", ".json"):
+        stem = stem.removesuffix(ending)
+    return "".join(each for each in stem if each.isprintable()).strip()[:80].strip() or "import"
+
+
+class _Refused(Exception):
+    """The file has bad rows, and none of it is wanted then."""
+
+
+def _without_rows(wanted: RowImport, found: ImportTally) -> Invalid:
+    if found.bad:
+        return refusal(wanted, found)
+    expected = Phrase("rows of the format %(format)s", format=wanted.format)
+    return Invalid(None, expected=expected, got=Phrase("none"), subject=Verbatim(wanted.file_name))
+
+
+# ---- Before -----------------------------------------------------------------------
+
+
+def _hash(file: BinaryIO) -> tuple[str, int]:
+    """The sha256 of a file and its size in bytes."""
+    file.seek(0)
+    seen, size = hashlib.sha256(), 0
+    while piece := file.read(_PIECE):
+        seen.update(piece)
+        size += len(piece)
+    return seen.hexdigest(), size
+
+
+def _imported_before(session: Session, sha256: str, format_name: str) -> Dataset | None:
+    source = Dataset.spec["imported"]
+    same = source["sha256"].as_string() == sha256, source["format"].as_string() == format_name
+    return session.scalar(select(Dataset).where(Dataset.complete, *same).order_by(Dataset.id.desc()).limit(1))
+
+
+def _has_file(home: Path, row: Dataset) -> bool:
+    try:
+        return path_of(home, row).is_file()
+    except NotFound:
+        return False
+
+
+# ---- Where rows are from ----------------------------------------------------------
+
+
+def _matches_here(session: Session, groups: Sequence[tuple[str, int] | None]) -> set[str]:
+    """Those of the matches that this database has: rows of them are found, and erased, with their match."""
+    return {match for part in _parts(sorted({each[0] for each in groups if each})) for match in _known(session, part)}
+
+
+def _known(session: Session, ids: Sequence[str]) -> Iterator[str]:
+    yield from session.scalars(select(MatchRow.id).where(MatchRow.id.in_(ids)))
+
+
+def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        yield ids[start : start + _IDS_AT_ONCE]
