@@ -85,6 +85,7 @@ class Settings(BaseSettings):
         10, ge=0, description="US dollars above which the page asks before it starts rounds; 0: it does not ask."
     )
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
+    TRAIN_POLL: float = Field(20, gt=0, description="Seconds between two looks at a training that goes on at a vendor.")
     WORKER_QUEUES: str = Field(
         "", description="Queues whose workers the supervisor starts, with commas between; empty: all."
     )
