@@ -88,6 +88,7 @@ class Settings(BaseSettings):
         100, gt=0, le=2000, description="Largest file of rows that the page of datasets imports, in MB."
     )
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
+    TRAIN_POLL: float = Field(20, gt=0, description="Seconds between two looks at a training that goes on at a vendor.")
     WORKER_QUEUES: str = Field(
         "", description="Queues whose workers the supervisor starts, with commas between; empty: all."
     )

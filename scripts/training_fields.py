@@ -1,9 +1,10 @@
-"""Writes the tables of fields in docs/training.md from the methods: `python -m scripts.training_fields`."""
+"""Writes the tables of fields in docs/training.md from methods and backends: `python -m scripts.training_fields`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.config import ROOT
+from app.finetuning.openai.fields import fields as openai_fields
 from training.methods import all_methods
 from training.methods.base import Config, FromCheckpoint
 
@@ -24,6 +25,7 @@ def tables() -> str:
         own = {field: schema for field, schema in method.fields.items() if schema != known.get(field)}
         if own:
             parts.append(f"`{name}` has fields and defaults of its own:\n\n{_table(own)}")
+    parts.append(f"A job with `--backend openai` takes these, and no others:\n\n{_table(openai_fields())}")
     return "\n\n".join(parts)
 
 

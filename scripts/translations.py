@@ -72,7 +72,7 @@ def training_texts() -> Iterator[str]:
     """What forms show of the methods of training."""
     for method in all_methods().values():
         yield from (method.title, method.summary)
-        for field in method.job_fields.values():
+        for field in [each for backend in all_backends().values() for each in backend.fields(method.name).values()]:
             yield from (field[name] for name in ("title", "description", "unset") if name in field)
 
 

@@ -1,4 +1,5 @@
-"""A local server that speaks the chat part of OpenAI's HTTP API, with behaviour that a test can script by model name.
+"""A local server that speaks OpenAI's HTTP API, with behaviour that a test can script: chats by model name, and
+trainings as `tests/stub_fine_tuning.py` has it.
 
     with StubServer() as stub:
         stub.script("flaky", rate_limited(0.2), "[message] hello")   # then "[message] hello" for ever
@@ -22,6 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.stub_fine_tuning import LOST, Refused, StubFineTuning
 
 Messages = list[dict[str, str]]
 Speaker = Callable[[Messages], str]
@@ -134,6 +137,7 @@ class StubServer:
     def __init__(self, port: int = 0, key: str | None = None) -> None:
         self.requests: list[Request] = []
         self.key = key
+        self.fine_tuning = StubFineTuning()
         self.stopping = threading.Event()
         self._scripts = _built_in()
         self._lock = threading.Lock()
@@ -203,7 +207,13 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1  # headers and body leave in one packet
 
+    def do_DELETE(self) -> None:
+        if not self._train(b""):
+            self._send(404, _json(_error("No such page.")))
+
     def do_GET(self) -> None:
+        if self._train(b""):
+            return
         listed = [{"id": model, "object": "model", "created": 0, "owned_by": "stub"} for model in self.stub.models]
         found = self.path.rstrip("/").endswith("/models")
         self._send(
@@ -215,6 +225,8 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(length)
         if len(raw) < length:  # whoever asked was killed meanwhile
             self.close_connection = True
+            return None
+        if self._train(raw):
             return None
         if not self.path.endswith("/chat/completions"):
             return self._send(404, _json(_error("No such page.")))
@@ -232,6 +244,29 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return self._send(reply.status, body[: len(body) // 2], reply.headers, announced=len(body))
         return self._send(reply.status, body, reply.headers)
+
+    def _train(self, raw: bytes) -> bool:
+        """Answer a call about files or trainings; False if it is none."""
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            if self.stub.key is not None and headers.get("authorization") != f"Bearer {self.stub.key}":
+                raise Refused(401, f"Incorrect API key provided: {headers.get('authorization', 'none')}.")
+            found = self.stub.fine_tuning.handle(self.command, self.path, headers, raw)
+        except Refused as refused:
+            self._send(refused.status, _json(_error(str(refused), refused.code)))
+            return True
+        if found is None:
+            return False
+        scripted, body = found
+        if scripted == LOST:
+            self.close_connection = True
+        elif scripted is not None:
+            code = scripted.headers.get("x-code")
+            error = _json(_error(str(scripted.content), code))
+            self._send(scripted.status, error if scripted.body is None else scripted.body, scripted.headers)
+        else:
+            self._send(200, _json(body))
+        return True
 
     def _send(
         self, status: int, body: bytes, headers: Mapping[str, str] | None = None, announced: int | None = None
@@ -269,8 +304,8 @@ def _completion(request: Request, reply: Reply) -> dict[str, Any]:
     return answer
 
 
-def _error(message: str) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "stub_error", "param": None, "code": None}}
+def _error(message: str, code: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "stub_error", "param": None, "code": code}}
 
 
 def _json(body: object) -> bytes:

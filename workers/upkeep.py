@@ -72,7 +72,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         unmade = take_forgotten(session, settings.TURN_SECONDS)
         unattended = []
         for kind in JOB_KINDS:
-            unattended += [(kind, number) for number in kind.take_unattended(session)]
+            unattended += [(kind, number, kind.queue_of(session, number)) for number in kind.take_unattended(session)]
             kind.settle_cancelled(session)
     for match_id in forgotten:
         log.info("a turn was forgotten, sending it again", match=match_id)
@@ -80,9 +80,9 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     for number in unmade:
         log.info("a request to a model was forgotten, asking again", request=number)
         enqueue_request(settings.broker_url, number)
-    for kind, number in unattended:
+    for kind, number, queue in unattended:
         log.debug("a job is free, calling a worker", kind=kind.name, number=number)
-        kind.enqueue(settings.broker_url, number, 1)
+        kind.enqueue(settings.broker_url, number, 1, queue=queue)
     for match_id in overdue:
         if live.end_overdue(database, match_id):
             log.info("a clock ran out", match=match_id)

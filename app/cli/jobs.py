@@ -76,6 +76,9 @@ class JobCommands(Generic[R]):
         """Where a job stands that was cancelled, to be read after its status."""
         return ""
 
+    def end_outside(self, number: int) -> None:
+        """Do what only a process like this one can do to cancel a job, where no worker will."""
+
     def goes_on(self, number: int) -> str:
         """How to resume a job, as the end of a line."""
         return f"`flask {self.kind.name} resume {number}` goes on"
@@ -111,7 +114,9 @@ class JobCommands(Generic[R]):
     def cancel(self, number: int, as_json: bool) -> None:
         """Cancel a job, and say where it stands."""
         with writing() as session:
-            [described] = self.described(session, [self.kind.cancel(session, number)])
+            self.kind.cancel(session, number)
+        self.end_outside(number)
+        described = self.read(number)
         if as_json:
             print_json(described)
         else:
@@ -153,7 +158,9 @@ class JobCommands(Generic[R]):
         if not queue:
             self.run_here(number, as_json)
             return
-        self.kind.enqueue(settings().broker_url, number)
+        with reading() as session:
+            workers = self.kind.queue_of(session, number)
+        self.kind.enqueue(settings().broker_url, number, queue=workers)
         if as_json:
             print_json({self._number: number, "queued": True})
         else:

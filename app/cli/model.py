@@ -85,7 +85,7 @@ def list_(game: str | None, archived: bool, as_json: bool) -> None:
     cls=RepeatableOption,
     belongs=is_pair,
     metavar="NAME=VALUE",
-    help="top_p, seed, extra, price_in, price_out.",
+    help="top_p, seed, extra, price_in, price_out, price_training.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(

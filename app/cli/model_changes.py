@@ -35,6 +35,7 @@ def _amount(option: str, help_text: str) -> Callable[[Any], Any]:
 @click.option("--notes", metavar="TEXT", help="For experimenters.")
 @_amount("price_in", "US dollars a million tokens of prompts, or none.")
 @_amount("price_out", "US dollars a million tokens of answers, or none.")
+@_amount("price_training", "US dollars a million trained tokens, or none.")
 @_amount("in_flight", "Requests at once, of all matches of a worker, or none.")
 @_amount("tokens_per_minute", "Of prompts and answers together, or none.")
 @_amount("timeout", "Seconds of each attempt, or none.")

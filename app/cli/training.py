@@ -22,7 +22,7 @@ from app.cli.base import (
 from app.cli.jobs import Described, JobCommands, stop_on_signals
 from app.cli.progress_bar import TrainingBar
 from app.cli.training_help import training_help
-from app.extensions import db, writing
+from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.backends import backend_names
@@ -41,7 +41,9 @@ from training.methods import all_methods
 @click.option(
     "--dataset", required=True, metavar="D", help="Its number, its name (the latest version), or name@version."
 )
-@click.option("--base", metavar="MODEL", help="The local model to go on from.")
+@click.option(
+    "--base", metavar="MODEL", help="The model to go on from: a local one, or an API model with --backend openai."
+)
 @click.option(
     "--reference", metavar="MODEL", help="The local model that sft-kl and offline-po compare with. [default: the base]"
 )
@@ -102,7 +104,16 @@ class _TrainingCommands(JobCommands[TrainingJob]):
 
     def goes_on(self, number: int) -> str:
         """How to resume a job."""
-        return f"{super().goes_on(number)} from its last checkpoint"
+        again = super().goes_on(number)
+        return f"{again} from its last checkpoint" if self.read(number)["backend"] == LOCAL else again
+
+    def end_outside(self, number: int) -> None:
+        """Have a vendor cancel the job, where whoever followed it in a terminal is gone."""
+        with reading() as session:
+            row = TRAINING.get(session, number)
+            alone = row.status == states.CANCELLING and not row.queued and not TRAINING.has_worker(session, row)
+        if alone:
+            train_here(number)
 
     def run_here(self, number: int, as_json: bool) -> None:
         """Train in this process, with a bar."""
@@ -131,7 +142,10 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
     number, status = described["job_id"], described["status"]
     again = _JOBS.goes_on(number)
     if status not in (states.DONE, states.FAILED, states.CANCELLED):
-        raise Interrupted(f"Interrupted job {number} at {_place(described)}; {again}.")
+        where = (
+            "" if described["remote_job"] is None else f"{described['remote_job']} goes on at {described['device']}, "
+        )
+        raise Interrupted(f"Interrupted job {number} at {_place(described)}; {where}{again}.")
     if as_json:
         print_json(described)
     elif status == states.DONE:
@@ -139,11 +153,24 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
         best = (
             "" if step in (None, described["step"]) else f" Its weights are those of step {step}, the best evaluated."
         )
-        click.echo(f"Job {number} made {described['model']}, {_place(described)}, in {described['checkpoint']}.{best}")
+        if described["remote_model"] is not None:
+            called = f"which {described['device']} calls {described['remote_model']}"
+            click.echo(f"Job {number} made {described['model']}, {_place(described)}, {called}.{_paid(described)}")
+        else:
+            where = f"in {described['checkpoint']}"
+            click.echo(f"Job {number} made {described['model']}, {_place(described)}, {where}.{best}")
     if status == states.CANCELLED:
         raise CommandFailed(f"job {number} was cancelled at {_place(described)}; {again}")
     if status == states.FAILED:
         raise CommandFailed(f"job {number} stopped: {described['error']}; after that is repaired, {again}")
+
+
+def _paid(described: dict[str, Any]) -> str:
+    """What a vendor has trained, and what that cost where its price is known."""
+    if described["trained_tokens"] is None:
+        return ""
+    cost = "" if described["cost"] is None else f", ${described['cost']:.2f}"
+    return f" It trained {described['trained_tokens']} tokens{cost}."
 
 
 def _place(described: dict[str, Any]) -> str:
@@ -173,11 +200,14 @@ def _described(line: TrainingListItem, figures: JSON, recipe: JSON | None) -> De
         "steps": row.steps,
         "loss": row.loss,
         **{name: figures[name] for name in ("eval_loss", "best_loss", "best_step")},
+        "remote_job": row.remote_job_id,
+        **{name: figures[name] for name in ("remote_status", "trained_tokens", "cost")},
         "registered_step": row.registered_step,
         "error": row.error,
         "model": line.model and line.model.name,
-        "checkpoint": line.model and line.model.options["path"],
-        "sha256": line.model and line.model.options["sha256"],
+        "remote_model": row.remote_model,
+        "checkpoint": line.model and line.model.options.get("path"),
+        "sha256": line.model and line.model.options.get("sha256"),
         "started_at": row.started_at and row.started_at.isoformat(),
         "ended_at": row.ended_at and row.ended_at.isoformat(),
     }

@@ -1,9 +1,10 @@
-"""The methods of training and their fields, as `flask train --help` lists them: made from the methods' JSON Schema."""
+"""The methods of training and their fields, as `flask train --help` lists them: made from their JSON Schema."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.finetuning.config import JOB_DEFAULTS
+from app.finetuning.backends import all_backends
+from app.finetuning.config import JOB_DEFAULTS, LOCAL
 from app.validation import kinds_of, words_of
 from training.methods import all_methods
 
@@ -26,6 +27,12 @@ def training_help() -> str:
             elif schema["default"] != first[field]["default"]:
                 lines.append(f"  {field}={schema['default']:g} unless it is given")
         paragraphs.append(_NO_WRAP + "\n".join(lines))
+    for name, backend in all_backends().items():
+        for called in methods if name != LOCAL else ():
+            if own := backend.fields(called):
+                head = f"{called} with --backend {name} has these fields in place of its own. {backend.summary}"
+                own_lines = [line for field, schema in own.items() for line in _lines(field, schema)]
+                paragraphs.append(_NO_WRAP + "\n".join([head, *own_lines]))
     return "\n\n".join(paragraphs)
 
 

@@ -16,6 +16,7 @@ from training.methods.base import COMPARISONS, CONVERSATIONS, FieldFault, Method
 
 LOCAL = "local"
 REFERENCE = "reference"  # in a job's config: the name of the reference model, if it is not the base
+Fields = Mapping[str, Mapping[str, Any]]  # the JSON Schema of each field that a job may be given, by name
 JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
 _KINDS = {CONVERSATIONS: Phrase("conversations"), COMPARISONS: Phrase("comparisons")}
 _REMEDIES = {"reward": Phrase("build one with `flask dataset build --rewards spag`")}  # by what moves are to have
@@ -43,20 +44,30 @@ def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
         given = with_new_names(raw)
     except FieldFault as twice:
         raise _invalid(twice) from None
-    if unknown := sorted(set(given) - set(fields)):
-        raise Invalid(
-            unknown[0],
-            expected=Phrase("a field of %(method)s (%(names)s)", method=method, names=", ".join(fields)),
-            got=Phrase("something else"),
-        )
-    found = {name: read_value(fields[name], value, name) for name, value in given.items() if value is not None}
+    found = read_fields(fields, given, method)
     for name in found:
         others = [other for other in fields[name].get("needs", ()) if other in fields]
         if others and found[name] and not any(found.get(other) for other in others):
             raise Invalid(name, expected=Phrase("%(fields)s beside it", fields=either(others)), got=Phrase("none"))
-    if (fault := known.fault(found)) is not None:
-        raise _invalid(fault)
+    refuse_fault(known.fault(found))
     return found
+
+
+def read_fields(fields: Fields, given: Mapping[str, Any], of: str) -> JSON:
+    """The given ones of these fields, which are those `of` a method or a backend; null is left out. Raises Invalid."""
+    if unknown := sorted(set(given) - set(fields)):
+        raise Invalid(
+            unknown[0],
+            expected=Phrase("a field of %(method)s (%(names)s)", method=of, names=", ".join(fields)),
+            got=Phrase("something else"),
+        )
+    return {name: read_value(fields[name], value, name) for name, value in given.items() if value is not None}
+
+
+def refuse_fault(fault: FieldFault | None) -> None:
+    """Raises Invalid where fields have a fault."""
+    if fault is not None:
+        raise _invalid(fault)
 
 
 def _invalid(fault: FieldFault) -> Invalid:

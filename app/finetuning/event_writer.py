@@ -125,7 +125,7 @@ class TrainingEventWriter:
 
 def _values(event: Mapping[str, Any]) -> dict[str, Any]:
     """What an event changes on the job's row."""
-    if event["event"] == "started":
+    if event["event"] in ("started", "created"):
         return {"device": str(event["device"])[:120]}
     if event["event"] == "step":
         return {"step": event["step"], "steps": event["steps"], "loss": event["loss"]}

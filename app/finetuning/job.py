@@ -2,19 +2,52 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Phrase, shown
+from app.finetuning.backends import find_backend
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.models import LanguageModel, TrainingJob
 from app.queues import TRAIN
 from app.registry import PERSON
 
+SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"  # a training at a vendor is over, by its words
+_UNMADE = (FAILED, CANCELLED)
+
 
 class TrainingKind(JobKind[TrainingJob]):
     """See the module."""
+
+    def outside(self) -> ColumnElement[bool]:
+        """Whether something was sent to a vendor that is not known to be over."""
+        status = TrainingJob.remote_status
+        over = and_(status.is_not(None), status.in_((SUCCEEDED, *_UNMADE)))
+        return and_(TrainingJob.remote_token.is_not(None), ~over)
+
+    def free(self, now: datetime) -> ColumnElement[bool]:
+        """As for all kinds; one at a vendor when it is time to look at it."""
+        return and_(super().free(now), or_(TrainingJob.poll_at.is_(None), TrainingJob.poll_at <= now))
+
+    def queue_of(self, session: Session, number: int) -> str:
+        """The queue of the job's backend."""
+        return find_backend(self.get(session, number).backend).queue
+
+    def cancel(self, session: Session, number: int) -> TrainingJob:
+        """As for all kinds; what goes on at a vendor is looked at, and cancelled there, at once."""
+        row = super().cancel(session, number)
+        row.poll_at = None
+        session.flush()
+        return row
+
+    def reset(self, session: Session, row: TrainingJob) -> None:
+        """As for all kinds. What a vendor has ended without a model is begun anew there; else it is gone on with."""
+        super().reset(session, row)
+        row.poll_at, row.remote_failures = None, 0
+        if row.remote_status in _UNMADE:
+            row.remote_token = row.remote_file_id = row.remote_job_id = row.remote_status = None
+            row.trained_tokens = row.step = row.steps = row.loss = None
 
     def unnoticed(self, now: datetime) -> ColumnElement[bool]:
         """As for all kinds, and at once where a lease has ended since the last message."""

@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,12 @@ from app.finetuning.config import (
     check_reference,
     check_rows,
     find_method,
-    read_config,
     read_method,
 )
 from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING, refuse_taken
 from app.jobs import states
+from app.jobs.kind import fail
 from app.jobs.kind import finish as finish_job
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.prompts import USUAL_STYLE
@@ -45,7 +46,7 @@ class TrainingSpec:
     method: str
     dataset: str
     name: str
-    base: str | None = None  # a local model; none for a method that begins from nothing
+    base: str | None = None  # a model that the backend can train; none for a method that begins from nothing
     config: Mapping[str, Any] = field(default_factory=dict)
     backend: str = LOCAL
     reference: str | None = None  # a local model to compare with; the base if none
@@ -62,7 +63,7 @@ def create(
     """
     method = read_method(training.method)
     backend = find_backend(training.backend)
-    config = read_config(method, training.config)
+    config = backend.read_config(method, training.config)
     dataset = find_dataset(session, training.dataset)
     base = _base(session, backend, method, training.base)
     if base is not None and not goes_on:
@@ -75,11 +76,14 @@ def create(
     if home is not None:
         backend.check_files(home, dataset, base, training.name)
     called = f"{dataset.name}@{dataset.version}"
-    if base is not None and Need.REWARDS in find_method(method).needs:
+    played_by = reference or base
+    if played_by is not None and "sha256" in played_by.options and Need.REWARDS in find_method(method).needs:
         policies = [policy for policy, _ in dataset.figures.get("rewards", {}).get("policies", ())]
-        played_by = reference or base
         check_policies(policies, str(played_by.options["sha256"]), called, played_by.name)
-    check_rows(method, dataset.kind, None if home is None else store.first_row(home, dataset), called)
+    first = None if home is None else store.first_row(home, dataset)
+    check_rows(method, dataset.kind, first, called)
+    if first is not None:
+        backend.check_row(first, called)
     row = TRAINING.new_row(
         queued=queued,
         name=training.name,
@@ -116,7 +120,9 @@ def _base(session: Session, backend: Backend, method: str, name: str | None) -> 
         return None
     if not name:
         raise Invalid(
-            "base", expected=Phrase("the local model that %(method)s goes on from", method=method), got=Phrase("none")
+            "base",
+            expected=Phrase("the %(kind)s that %(method)s goes on from", kind=backend.bases, method=method),
+            got=Phrase("none"),
         )
     base = get_model(session, name)
     backend.check_base(base)
@@ -135,18 +141,68 @@ def count_death(session: Session, job_id: int) -> int:
     return row.lease_count
 
 
-def finish(session: Session, files: JobFiles, owner: str) -> None:
-    """Register what a job has made, and end it. Raises Conflict where the name was taken meanwhile."""
+def finish(session: Session, files: JobFiles, owner: str, *, cancelled_or_not: bool = False) -> None:
+    """Register what a job has made, and end it. Raises Conflict where the name was taken meanwhile.
+
+    One that is being cancelled is cancelled, unless its model is to be registered `cancelled_or_not`.
+    """
     row = TRAINING.locked(session, files.job_id, owner)
     if row is None:
         return
-    if row.status == states.CANCELLING:
+    if row.status == states.CANCELLING and not cancelled_or_not:
         TRAINING.release(session, row.id, owner)
         return
     trained = find_backend(row.backend).register(session, row, files, *_plays(session, row))
     row.model_id, row.registered_step = trained.model.id, trained.step
     finish_job(row)
     row.lease_owner = row.lease_until = None
+    session.flush()
+
+
+# ---- While a vendor trains ----------------------------------------------------------
+
+
+def store_remote(session: Session, job_id: int, owner: str, **values: Any) -> None:
+    """Write down what a vendor has said of a job: values of its `remote_` columns and of `trained_tokens`."""
+    row = TRAINING.locked(session, job_id, owner)
+    if row is None:
+        return
+    for name, value in values.items():
+        setattr(row, name, value)
+    session.flush()
+
+
+def count_failure(session: Session, job_id: int, owner: str) -> int:
+    """A call brought no answer; how many did, in a row."""
+    row = TRAINING.locked(session, job_id, owner)
+    if row is None:
+        return 0
+    row.remote_failures += 1
+    session.flush()
+    return row.remote_failures
+
+
+def rest(session: Session, job_id: int, owner: str, seconds: float, seen: str) -> None:
+    """Let go of a job that goes on at a vendor; after so many seconds a worker looks at it again.
+
+    `seen` is the status with which it was looked at: a request to cancel that came later does not wait.
+    """
+    row = TRAINING.locked(session, job_id, owner)
+    if row is None:
+        return
+    now = datetime.now(UTC)
+    row.poll_at = now + timedelta(seconds=seconds) if row.status in (states.RUNNING, seen) else None
+    row.lease_owner, row.lease_until = None, now
+    session.flush()
+
+
+def give_up(session: Session, job_id: int, owner: str, error: str) -> None:
+    """Stop a job for `error`, whether or not it was to be cancelled: a vendor may still be at it."""
+    row = TRAINING.locked(session, job_id, owner)
+    if row is None:
+        return
+    fail(row, error)
+    row.lease_owner, row.lease_until = None, datetime.now(UTC)
     session.flush()
 
 

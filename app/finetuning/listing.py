@@ -78,10 +78,22 @@ def figures_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]
     lately: dict[int, list[JSON]] = {number: [] for number in numbers}
     for job_id, body in session.execute(recent):
         lately[job_id].append(body)
-    found = TRAINING.states_of(session, rows)
+    found, prices = TRAINING.states_of(session, rows), _prices(session, rows)
     return {
-        row.id: figures(row, found[row.id], lately[row.id], evaluations.get(row.id), best.get(row.id)) for row in rows
+        row.id: figures(
+            row, found[row.id], lately[row.id], evaluations.get(row.id), best.get(row.id), prices.get(row.base_id or 0)
+        )
+        for row in rows
     }
+
+
+def _prices(session: Session, rows: Sequence[TrainingJob]) -> dict[int, float]:
+    """What a million trained tokens of each base cost, by the base's number, where that is known."""
+    bases = select(LanguageModel).where(
+        LanguageModel.id.in_({row.base_id for row in rows}), LanguageModel.kind == "api"
+    )
+    prices = {base.id: base.options.get("price_training") for base in session.scalars(bases)}
+    return {number: float(price) for number, price in prices.items() if price is not None}
 
 
 def recipes_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:

@@ -30,9 +30,11 @@ def figures(
     events: Sequence[Mapping[str, Any]],
     held_out: Mapping[str, Any] | None,
     best: Mapping[str, Any] | None,
+    price: float | None = None,
 ) -> JSON:
     """A job as figures by name. `events` are the latest ones, `held_out` is the latest evaluation, `best` the best one.
 
+    `price` is that of a million tokens which a vendor has trained, in US dollars; None: unknown.
     What is not known yet is None, and so is `left`, in seconds, where nothing goes on.
     """
     last, saved = _last(events, "step"), _last(events, "saved")
@@ -52,6 +54,9 @@ def figures(
         "saved": saved.get("step"),
         "left": None if seconds is None else round(seconds),
         "device": row.device,
+        "remote_status": row.remote_status,
+        "trained_tokens": row.trained_tokens,
+        "cost": None if price is None or row.trained_tokens is None else price * row.trained_tokens / 1e6,
         "error": row.error,
     }
 
@@ -75,6 +80,10 @@ def _words(event: Mapping[str, Any]) -> str:
             f"started on {event['device']}: {event['rows']} rows{cut}, {event['targets']} tokens to learn,"
             f" {event['parameters']} weights{gone_on}"
         )
+    if kind == "created":
+        return f"created {event['job']} at {event['device']}, of the file {event['file']}"
+    if kind == "step" and "lr" not in event:  # a vendor tells no more
+        return f"step {event['step']} of {event['steps']}  loss {_figure(event['loss'])}"
     if kind == "step":
         return (
             f"step {event['step']} of {event['steps']}  loss {_figure(event['loss'])}  lr {_figure(event['lr'])}"

@@ -1,4 +1,7 @@
-"""One worker at one job: it starts the training, follows what it tells, ends it when asked to, and registers the model.
+"""One worker at one job: it takes the lease and calls the runner of the job's backend.
+
+That of trainings in a process is here: it starts the training, follows what it tells, ends it when asked to, and
+registers the model.
 
 The worker may be a Celery task, or a command in a terminal. A job that was killed anywhere goes on from its own run
 folder, and a checkpoint that is whole is registered without training again.
@@ -9,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import structlog
 from sqlalchemy import Engine
@@ -19,7 +24,7 @@ from app.disk import is_full, low_disk
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.finetuning import lifecycle
-from app.finetuning.backends import GRACE, RunningTraining, find_backend
+from app.finetuning.backends import GRACE, ProcessBackend, RunningTraining, find_backend
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import FileTail, JobFiles
 from app.finetuning.job import TRAINING
@@ -66,16 +71,23 @@ def run_job(context: TrainingContext, job_id: int) -> bool:
     with writing(context.database) as session:
         if not TRAINING.take(session, job_id, context.owner, lease):
             return False
+        runner = find_backend(TRAINING.get(session, job_id).backend).runner
     try:
         record = TrainingEventWriter(context.database, job_id, context.owner, lease, context.told)
-        _TrainingRunner(context, job_id, record).work()
+        module, _, function = runner.partition(":")
+        getattr(import_module(module), function)(context, job_id, record)
     except TrainingLeaseLost:
         log.warning("a training job went to somebody else", job=job_id)
     return True
 
 
+def follow_process(context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+    """Run a job of a ProcessBackend until it is over, or it or the worker is stopped. Raises TrainingLeaseLost."""
+    _TrainingRunner(context, job_id, record).work()
+
+
 class _TrainingRunner:
-    """See `run_job`."""
+    """See `follow_process`."""
 
     def __init__(self, context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
         self._context = context
@@ -112,7 +124,7 @@ class _TrainingRunner:
             self._files = JobFiles(self._context.settings.home, row.id, row.name)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
-            self._backend = find_backend(row.backend)
+            self._backend = _process_backend(row.backend)
             if self._backend.collect(self._files):
                 self._files.refuse_foreign_output()
                 return True
@@ -193,6 +205,12 @@ class _TrainingRunner:
             if event is not None:
                 self._record.add(number, event)
                 self._reason = event["message"] if event["event"] == "failed" else None
+
+
+def _process_backend(name: str) -> ProcessBackend:
+    found: Any = find_backend(name)
+    backend: ProcessBackend = found
+    return backend
 
 
 def _event(text: str) -> JSON | None:

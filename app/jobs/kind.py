@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, and_, case, or_, update
+from sqlalchemy import ColumnElement, and_, case, false, or_, update
 from sqlalchemy.orm import Session
 
 from app import queues
@@ -66,6 +66,17 @@ class JobKind(Generic[R]):
     def unnoticed(self, now: datetime) -> ColumnElement[bool]:
         """Whether the last message about a job is so old that it must have been lost, for a WHERE."""
         return or_(self.table.enqueued_at.is_(None), self.table.enqueued_at < now - self.patience)
+
+    def outside(self) -> ColumnElement[bool]:
+        """Whether a job may be going on outside of Parlor, where only a worker can end it, for a WHERE.
+
+        One that is being cancelled is then called cancelled by that worker alone.
+        """
+        return false()
+
+    def queue_of(self, _session: Session, _number: int) -> str:
+        """The queue of the workers that run a job."""
+        return self.queue
 
     def with_worker(self, _session: Session, rows: Sequence[R]) -> Collection[int]:
         """The numbers of those of the jobs on which, or on a part of which, some worker holds a lease just now."""
@@ -126,9 +137,9 @@ class JobKind(Generic[R]):
         now, table = datetime.now(UTC), self.table
         taken = session.scalar(
             update(table)
-            .where(table.id == number, table.status.in_(states.OPEN), leases.free(table, now))
+            .where(table.id == number, self._to_be_run(), leases.free(table, now))
             .values(
-                status=states.RUNNING,
+                status=case((table.status == states.CANCELLING, states.CANCELLING), else_=states.RUNNING),
                 lease_owner=owner,
                 lease_until=now + timedelta(seconds=seconds),
                 lease_count=case((table.lease_owner.is_(None), table.lease_count), else_=table.lease_count + 1),
@@ -186,7 +197,7 @@ class JobKind(Generic[R]):
     def settle_cancelled(self, session: Session, number: int | None = None) -> None:
         """Call jobs that are being cancelled, or one of them, cancelled where nobody works on them any more."""
         now, table = datetime.now(UTC), self.table
-        which = table.status == states.CANCELLING
+        which = and_(table.status == states.CANCELLING, ~self.outside())
         one = which if number is None else and_(which, table.id == number)
         self.update(session, one, ~self.held(now), status=states.CANCELLED, ended_at=now)
 
@@ -221,12 +232,22 @@ class JobKind(Generic[R]):
     def take_unattended(self, session: Session) -> Sequence[int]:
         """Numbers of queued jobs that workers should be told of again, because nobody works on them. Marks them."""
         now, table = datetime.now(UTC), self.table
-        waits = and_(table.queued, table.status.in_(states.OPEN), self.unnoticed(now), self.free(now))
+        due = or_(and_(table.queued, table.status.in_(states.OPEN)), self._to_be_ended_outside())
+        waits = and_(due, self.unnoticed(now), self.free(now))
         return leases.mark_enqueued(session, table, waits, now)
 
-    def enqueue(self, broker_url: str, number: int, times: int | None = None) -> None:
-        """Tell so many workers of a job, after the commit; as many as its kind begins with, unless it is said."""
-        queues.enqueue_job(broker_url, self.queue, self.name, number, times or self.messages)
+    def enqueue(self, broker_url: str, number: int, times: int | None = None, *, queue: str | None = None) -> None:
+        """Tell so many workers of a job, after the commit; as many as its kind begins with, unless it is said.
+
+        `queue` is what `queue_of` says, where that may be another than the kind's.
+        """
+        queues.enqueue_job(broker_url, queue or self.queue, self.name, number, times or self.messages)
+
+    def _to_be_run(self) -> ColumnElement[bool]:
+        return or_(self.table.status.in_(states.OPEN), self._to_be_ended_outside())
+
+    def _to_be_ended_outside(self) -> ColumnElement[bool]:
+        return and_(self.table.status == states.CANCELLING, self.outside())
 
     def load_runner(self) -> Callable[[Any, int], None]:
         """What a worker calls with its context and a job's number, loaded."""

@@ -1,13 +1,14 @@
 """Training jobs: a dataset and a base become a language model. And what a job told while it ran."""
 
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
 from app.models.job import JobMixin, LeaseMixin
-from app.models.types import Json
+from app.models.types import Json, UtcDateTime
 
 
 class TrainingJob(JobMixin, LeaseMixin, Model):
@@ -18,10 +19,10 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
 
     name: Mapped[str] = mapped_column(String(80))  # of the model that it is to make
     method: Mapped[str] = mapped_column(String(20))
-    backend: Mapped[str] = mapped_column(String(20))  # local
+    backend: Mapped[str] = mapped_column(String(20))  # local, openai
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id"), index=True)
     base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)  # none: from nothing
-    config: Mapped[dict[str, Any]] = mapped_column(Json)  # the fields of `python -m training` that were given
+    config: Mapped[dict[str, Any]] = mapped_column(Json)  # the fields of the training that were given
 
     device: Mapped[str | None] = mapped_column(String(120))
     step: Mapped[int | None]
@@ -30,6 +31,16 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
     log: Mapped[str] = mapped_column(Text, default="")  # the last lines that it printed
     model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), unique=True)  # what came of it
     registered_step: Mapped[int | None]  # whose weights that model has: of the best evaluation, else the last
+
+    # Of a training at a vendor. The token is stored before anything is sent there, and marks all that is made with it.
+    remote_token: Mapped[str | None] = mapped_column(String(40))
+    remote_file_id: Mapped[str | None] = mapped_column(String(200))
+    remote_job_id: Mapped[str | None] = mapped_column(String(200))
+    remote_status: Mapped[str | None] = mapped_column(String(80))  # the vendor's word, as it was said last
+    remote_model: Mapped[str | None] = mapped_column(String(200))  # what came of it, by the vendor's name
+    remote_failures: Mapped[int] = mapped_column(default=0, server_default="0")  # calls in a row that brought no answer
+    trained_tokens: Mapped[int | None] = mapped_column(BigInteger)  # which the vendor charges for
+    poll_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when to look at it next; none: at once
 
 
 class TrainingEvent(Model):

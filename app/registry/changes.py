@@ -34,7 +34,7 @@ from app.registry import (
     read_options,
 )
 
-PRICES = ("price_in", "price_out")
+PRICES = ("price_in", "price_out", "price_training")
 LIMITS = ("in_flight", "tokens_per_minute", "timeout", "retries")
 EDITABLE = {"api": (*PRICES, *LIMITS), "local": ("in_flight",), "scripted": ()}  # options, by kind
 MOST_NOTES = 4000  # characters

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from app.config import ENGLISH
 from app.errors import AppError
+from app.finetuning.backends import all_backends
 from app.games import GAMES
 from app.web.game_options import field_titles
 from app.web.translations import N_
@@ -17,8 +18,9 @@ from training.methods import all_methods
 
 _OF_TRAININGS = {
     name: schema["title"]
-    for method in all_methods().values()
-    for name, schema in method.job_fields.items()
+    for backend in all_backends().values()
+    for method in all_methods()
+    for name, schema in backend.fields(method).items()
     if "rank" in schema
 }
 _OF_GAMES = dict(names for game in GAMES.values() for names in field_titles(game))
@@ -36,7 +38,8 @@ LABELS: Mapping[str, str] = {
     "model": N_("Model"), "model_0": N_("First seat"), "model_1": N_("Second seat"),
     "models": N_("Models of the cross-play"), "name": N_("Name"),
     "order": N_("How matches get them"), "organisation": N_("Organisation"), "players": N_("Pairs"),
-    "price_in": N_("Price of tokens in"), "price_out": N_("Price of tokens out"), "prompt_style": N_("Prompt style"),
+    "price_in": N_("Price of tokens in"), "price_out": N_("Price of tokens out"),
+    "price_training": N_("Price of trained tokens"), "prompt_style": N_("Prompt style"),
     "reason": N_("Ended as"), "retries": N_("Retries"), "seed": N_("Seed"),
     "source": N_("Said by"), "start": N_("Each training goes on from"), "style": N_("Prompt style"),
     "temperature": N_("Temperature"), "timeout": N_("Timeout"), "token_field": N_("Sent as"),

@@ -68,7 +68,7 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
         ("train tiny --dataset other --name x", "dataset: expected the number, name or name@version"),
         ("train tiny --dataset rows --name a/b", "name: expected 1 to 80 letters, digits, dots, dashes"),
         ("train tiny --dataset rows", "Missing option '--name'; `parlor train --help` shows how it is used"),
-        ("train tiny --dataset rows --name x --backend moon", "Invalid value for '--backend': 'moon' is not 'local'"),
+        ("train tiny --dataset rows --name x --backend moon", "Invalid value for '--backend': 'moon' is not one of"),
         ("job show 9", "training: expected the number of one that exists, got 9; `flask training list` shows them"),
         ("job cancel 1", "job 1: expected one that is waiting or running, got one that is failed"),
         ("job resume nine", "Invalid value for 'TRAINING': 'nine' is not a valid integer"),

@@ -167,7 +167,7 @@ def test_a_job_in_a_terminal_that_nobody_runs_is_interrupted(engine: Engine, dat
     ("wish", "line"),
     [
         ({"method": "dpo"}, "method: expected sft or tiny or offline-po or sft-kl or stable-alignment, got 'dpo'"),
-        ({"backend": "openai"}, "backend: expected local, got 'openai'"),
+        ({"backend": "moon"}, "backend: expected local or openai, got 'moon'"),
         ({"dataset": "nowhere"}, "dataset: expected the number, name or name@version of one that exists"),
         ({"name": "../up"}, "name: expected 1 to 80 letters, digits, dots, dashes and underscores"),
         ({"name": "scripted"}, "name: expected one that is not taken, got 'scripted'"),

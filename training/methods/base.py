@@ -346,7 +346,7 @@ def needs(config: type[Config]) -> Mapping[str, Sequence[str]]:
     return {name: extra["needs"] for name, extra in extras.items() if isinstance(extra, dict) and "needs" in extra}  # type: ignore[misc]
 
 
-def first_fault(config: type[Config], error: ValidationError) -> FieldFault:
+def first_fault(config: type[BaseModel], error: ValidationError) -> FieldFault:
     """The first fault of a config."""
     fault = error.errors()[0]
     name = str(fault["loc"][0]) if fault["loc"] else ""

@@ -1,20 +1,22 @@
-"""Where models are trained, one module each, found by name: a backend starts, polls, cancels and collects trainings.
+"""Where models are trained, one module each, found by name.
 
-A module has a `BACKEND`. It writes what happens, as events, into the job's `progress` file, which the runner follows.
-All that holds for one place only is in its module: which bases it takes, which files it needs, and how a model that it
-has made is registered.
+A module has a `BACKEND`. All that holds for one place only is there: which bases, methods and fields it takes, which
+files it needs, what runs a job, and how a model that was made is registered. The web process loads these modules, so
+none of them loads what trains or what calls a vendor; the `runner` does, in a worker.
 """
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, either
+from app.errors import Invalid, Phrase, either
+from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
+from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
 
 GRACE = 30.0  # seconds to end a step and save a checkpoint before a training is killed
@@ -41,19 +43,43 @@ class TrainedModel(NamedTuple):
 
 
 class Backend(Protocol):
-    """Trains models for jobs. Each of its trainings ends with the checkpoint, or says why there is none."""
+    """A place where models are trained for jobs."""
 
     title: str  # as the form of jobs calls it
     summary: str
+    bases: Phrase  # what it goes on from: "local model"
+    queue: str  # of the workers that run its jobs
+    runner: str  # "module:function", loaded by the worker that calls it with its context, a job's number and its record
 
-    def check(self) -> None:
-        """Raises NotFound where something is missing that a training needs here."""
+    def fields(self, method: str) -> Fields:
+        """The fields that a job of that method may be given; none for a method that it does not train with."""
+
+    def read_config(self, method: str, raw: Mapping[str, Any]) -> JSON:
+        """The given fields, checked. Raises Invalid, also for a method that it does not train with."""
+
+    def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
+        """Raises Invalid for the first row of a dataset that it cannot train on; the error calls it `dataset`."""
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
         """Raises Invalid, naming the field, for a model that no training here can go on from or compare with."""
 
     def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
         """Raises NotFound or Conflict where a file is missing, or in the way of the model of that name."""
+
+    def register(
+        self, session: Session, row: TrainingJob, files: JobFiles, games: Sequence[str], style: str
+    ) -> TrainedModel:
+        """Put the model of a job, which plays these games in that prompt style, into the registry. Raises Conflict."""
+
+
+class ProcessBackend(Backend, Protocol):
+    """A backend that trains in a process which the worker follows, by the events in the job's `progress` file.
+
+    Each of its trainings ends with the checkpoint, or says why there is none.
+    """
+
+    def check(self) -> None:
+        """Raises NotFound where something is missing that a training needs here."""
 
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
         """Write down what `start` needs of the database. Raises NotFound and Invalid for what is not as it was."""
@@ -62,12 +88,7 @@ class Backend(Protocol):
         """Start or go on with the training of a job. `waiting` is called while it has to wait."""
 
     def collect(self, files: JobFiles) -> bool:
-        """Whether the model of a job is made; fetches what was made elsewhere first."""
-
-    def register(
-        self, session: Session, row: TrainingJob, files: JobFiles, games: Sequence[str], style: str
-    ) -> TrainedModel:
-        """Put the model of a job, which plays these games in that prompt style, into the registry. Raises Conflict."""
+        """Whether the model of a job is made."""
 
 
 def backend_names() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,10 +24,12 @@ from app.datasets import store
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
 from app.files import replace_file
 from app.finetuning.backends import GRACE, TrainedModel
-from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, find_method
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, Fields, find_method, read_config
 from app.finetuning.files import JobFiles
+from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import read_options, resolve
+from app.queues import TRAIN
 from app.registry import add_local_model, get_model
 from training.methods.base import Need
 
@@ -80,6 +82,20 @@ class LocalBackend:
 
     title = "Here"
     summary = "A worker of this installation trains it. The checkpoint stays here."
+    bases = Phrase("local model")
+    queue = TRAIN
+    runner = "app.finetuning.runner:follow_process"
+
+    def fields(self, method: str) -> Fields:
+        """Those of the method that are not the job's own."""
+        return find_method(method).job_fields
+
+    def read_config(self, method: str, raw: Mapping[str, Any]) -> JSON:
+        """The given fields, checked. Raises Invalid."""
+        return read_config(method, raw)
+
+    def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
+        """Takes every row: what only the base can tell is said by the training itself."""
 
     def check(self) -> None:
         """Raises NotFound where the packages are missing that a training needs; none of them is loaded."""

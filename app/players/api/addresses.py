@@ -85,13 +85,18 @@ def check_key_variable(variable: str, patterns: Sequence[str]) -> None:
 def open_socket(info: tuple[Any, ...]) -> socket.socket:
     """A socket for one resolved address, as aiohttp asks for it. Raises ForbiddenAddress."""
     family, kind, protocol, _, address = info
+    check_address(str(address[0]))
+    return socket.socket(family, kind, protocol)
+
+
+def check_address(address: str) -> None:
+    """Raises ForbiddenAddress for a resolved address where no model is."""
     try:
-        found = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         found = None
     if _is_forbidden(found):
-        raise ForbiddenAddress(f"expected the address of a model's server, got {address[0]}, {NEVER}")
-    return socket.socket(family, kind, protocol)
+        raise ForbiddenAddress(f"expected the address of a model's server, got {address}, {NEVER}")
 
 
 def _literal(host: str) -> Address | None:

@@ -48,7 +48,7 @@ _IDLE_SECONDS = 60.0  # that a connection is kept for the next request
 _TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
 _DENIED = {401, 402, 403, 404, 405, 407, 410}
 # Vendors send some of these as 400 or 429, which would mean something else.
-_DENIED_CODES = {
+DENIED_CODES = {
     "insufficient_quota",
     "billing_not_active",
     "invalid_api_key",
@@ -223,7 +223,7 @@ def client(base_url: str) -> ChatClient:
 
 
 async def _session(base_url: str) -> AsyncIterator[ClientSession]:
-    proxy = _proxy(base_url)
+    proxy = proxy_of(base_url)
     # A proxy is the operator's own, and looks up names by itself.
     checked = None if proxy else open_socket
     connector = TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300, socket_factory=checked)
@@ -242,7 +242,7 @@ def _refused_address(base_url: str) -> str | None:
     return None
 
 
-def _proxy(base_url: str) -> str | None:
+def proxy_of(base_url: str) -> str | None:
     """The environment's proxy for an address. Asked once: aiohttp's own `trust_env` would ask at every request."""
     address = urlsplit(base_url)
     proxies = getproxies()
@@ -272,7 +272,7 @@ def _read(raw: bytes) -> JSON | _FailedAttempt:
     except (ValueError, RecursionError):
         return _FailedAttempt(f"expected a chat completion, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
     if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
-        kind = DENIED if _code(body) in _DENIED_CODES else BUSY
+        kind = DENIED if _code(body) in DENIED_CODES else BUSY
         return _FailedAttempt(f"expected a chat completion with choices, got {_words(body)}", kind, kind == BUSY)
     return body
 
@@ -290,7 +290,7 @@ def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _FailedAtte
         body = json.loads(raw)
     except (ValueError, RecursionError):
         body = raw.decode(errors="replace")
-    kind, again = (DENIED, False) if _code(body) in _DENIED_CODES else _verdict(status)
+    kind, again = (DENIED, False) if _code(body) in DENIED_CODES else _verdict(status)
     wait = ordered_pause(headers, time.time())
     if wait is not None and wait > LONGEST_PAUSE:
         again = False

@@ -16,7 +16,8 @@ VENDOR_URL = "https://api.openai.com/v1"
 TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
 _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
-    "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out", "key_host",
+    "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
+    "price_training", "key_host",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", "temperature", "top_p", "seed", *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
@@ -45,6 +46,7 @@ class ApiOptions:
     tokens_per_minute: int | None  # of prompts and completions together; None: any number
     price_in: float | None  # USD for a million tokens of prompts; None: unknown
     price_out: float | None  # likewise of answers
+    price_training: float | None  # likewise of what a training at the vendor reads
     key_host: str | None  # the only host that the key is sent to; None: wherever the model is
 
 
@@ -80,6 +82,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         tokens_per_minute=None if a_minute is None else whole_number(a_minute, "tokens_per_minute", 1, 10**9),
         price_in=None if (p := raw.get("price_in")) is None else real_number(p, "price_in", 0, 1e6),
         price_out=None if (p := raw.get("price_out")) is None else real_number(p, "price_out", 0, 1e6),
+        price_training=None if (p := raw.get("price_training")) is None else real_number(p, "price_training", 0, 1e6),
         key_host=None if raw.get("key_host") is None else _name(raw["key_host"], "key_host"),
     )
 

@@ -7,7 +7,6 @@ looked up in the environment for each call and lives no longer than the call.
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,15 +17,14 @@ from app.failures import DENIED
 from app.games import find_game
 from app.games.base import JSON, View
 from app.players import prompts
-from app.players.api.addresses import host_of
 from app.players.api.client import CONNECT_SECONDS, ChatFailure, ChatRequest, ChatResponse, client, count
+from app.players.api.keys import KeyRefused, read_key
 from app.players.api.options import ApiOptions, read_options
 from app.players.api.redaction import without_key
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 
 LONGEST_ERROR = 300  # characters
 _BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answer
-_KEY = re.compile(r"[\x21-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +90,10 @@ class ApiPlayer:
 
     async def _ask(self, body: bytes, most_tokens: int) -> ChatResponse | ChatFailure:
         options = self.options
-        key = os.environ.get(options.key_env, "").strip() if options.key_env else ""
-        if options.key_env and not _KEY.fullmatch(key):
-            return self._failed(
-                ChatFailure(
-                    f"expected a key in the environment variable {options.key_env},"
-                    f" got {'characters that no key has' if key else 'none'}; set it where the workers run, or the"
-                    ' option key_env to "" for a server without keys',
-                    DENIED,
-                )
-            )
-        if key and options.key_host not in (None, host := host_of(options.base_url)):
-            return self._failed(
-                ChatFailure(
-                    f"expected {options.key_host}, the host that the key in {options.key_env} was bound to when the"
-                    f" model was added, got {host}; add a model of its own for that host",
-                    DENIED,
-                )
-            )
+        try:
+            key = read_key(options)
+        except KeyRefused as refused:
+            return self._failed(ChatFailure(refused.message, DENIED))
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         if organisation := options.organisation or os.environ.get("OPENAI_ORG_ID"):
             headers["OpenAI-Organization"] = organisation

@@ -62,7 +62,7 @@ def start_campaign() -> ResponseReturnValue:
 def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | None = None) -> str:
     game = find_game(form["game"])
     models = round_models(session, game.name)
-    fields = training_fields([find_method(METHODS[0])], TRAINING)
+    fields = training_fields({METHODS[0]: find_method(METHODS[0]).job_fields}, TRAINING)
     return render_template(
         "admin/campaign-new.html",
         form=form,

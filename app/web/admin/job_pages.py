@@ -100,13 +100,12 @@ def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
         if action == "cancel":
             write(lambda session: kind.cancel(session, number))
         elif action == "resume":
-            write(lambda session: kind.resume(session, number, queued=True))
+            queue = write(lambda session: kind.queue_of(session, kind.resume(session, number, queued=True).id))
+            kind.enqueue(settings().broker_url, number, queue=queue)
         else:
             raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
     except (Invalid, Conflict) as error:
         return pages_of(kind).render(number, error), error.status
-    if action == "resume":
-        kind.enqueue(settings().broker_url, number)
     return redirect(job_address(kind, number), 303)
 
 

@@ -18,6 +18,7 @@ from app.games.base import JSON
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.seats import settings
 
 
 @blueprint.get("/jobs")
@@ -62,6 +63,7 @@ def _page(job_id: int, refused: AppError | None = None) -> str:
             chart=chart_of(row, events),
             campaign=place_of(session, job_id=job_id),
             refused=refused,
+            poll=settings().TRAIN_POLL,
             **job_actions(TRAINING, row, line.state),
         )
 

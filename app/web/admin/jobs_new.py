@@ -1,7 +1,7 @@
 """Starting training jobs: the form, filled in from a dataset's page or like a job that was, and the start."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -12,13 +12,13 @@ from app.datasets import store
 from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.finetuning import lifecycle as life
-from app.finetuning.backends import all_backends
-from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, find_method
+from app.finetuning.backends import Backend, all_backends, find_backend
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, Fields, find_method
 from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.training_fields import training_fields
+from app.web.admin.training_fields import TrainingField, training_fields
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
@@ -43,22 +43,24 @@ def new_job() -> str:
 def start_job() -> ResponseReturnValue:
     """Write the job down, call a worker, and show it; or say why it cannot be."""
     form = {name: request.form.get(name, "").strip() for name in _names()}
+    form["backend"] = form["backend"] or LOCAL
     try:
+        backend = find_backend(form["backend"])
         spec = life.TrainingSpec(
             method=form["method"],
             dataset=form["dataset"],
             name=form["name"],
             base=form["base"] if find_method(form["method"]).goes_on_from_base else None,
-            backend=form["backend"] or LOCAL,
+            backend=form["backend"],
             reference=form["reference"] or None if _compares(find_method(form["method"])) else None,
-            config={**{name: form[name] for name in _first() if form[name]}, **_further(form["further"])},
+            config=_config(form),
         )
         home = settings().home
         number = write(lambda session: life.create(session, spec, queued=True, home=home).id)
     except AppError as error:
         with reading() as session:
             return _form(session, form, error), error.status
-    TRAINING.enqueue(settings().broker_url, number)
+    TRAINING.enqueue(settings().broker_url, number, queue=backend.queue)
     return redirect(url_for("admin.job_page", job_id=number), 303)
 
 
@@ -67,15 +69,37 @@ def _compares(method: Method) -> bool:
     return Need.REFERENCE_MODEL in method.needs
 
 
-def _first() -> list[str]:
-    """The fields of trainings that have a box of their own, in their order."""
-    schemas = {name: schema for method in all_methods().values() for name, schema in method.job_fields.items()}
+def _fields(backend: str) -> Mapping[str, Fields]:
+    """The fields of jobs of a backend, by method."""
+    return {method: find_backend(backend).fields(method) for method in all_methods()}
+
+
+def _first(backend: str) -> list[str]:
+    """The fields of trainings at a backend that have a box of their own, in their order."""
+    schemas = {name: schema for fields in _fields(backend).values() for name, schema in fields.items()}
     return sorted((name for name in schemas if "rank" in schemas[name]), key=lambda name: schemas[name]["rank"])
+
+
+def _box(backend: str, field: str) -> str:
+    """What the form calls the box of a field: backends may have fields of the same name with another meaning."""
+    return field if backend == LOCAL else f"{backend}-{field}"
+
+
+def _boxes(backend: str) -> dict[str, str]:
+    """The boxes of a backend's fields, by field."""
+    return {field: _box(backend, field) for field in _first(backend)}
 
 
 def _names() -> list[str]:
     """The fields of the form."""
-    return [*_OF_JOB, *_first(), "further"]
+    return [*_OF_JOB, *(box for backend in all_backends() for box in _boxes(backend).values()), "further"]
+
+
+def _config(form: Mapping[str, str]) -> dict[str, str]:
+    """The fields of the training that were typed, of the backend that was chosen. Raises Invalid."""
+    boxes = _boxes(form["backend"])
+    further = _further(form["further"]) if form["backend"] == LOCAL else {}
+    return {**{field: form[box] for field, box in boxes.items() if form[box]}, **further}
 
 
 def _further(text: str) -> dict[str, str]:
@@ -83,7 +107,7 @@ def _further(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in filter(None, (each.strip() for each in text.splitlines())):
         name, mark, value = (each.strip() for each in line.partition("="))
-        if not mark or name in _first() or name in found:
+        if not mark or name in _first(LOCAL) or name in found:
             raise Invalid("further", expected=Phrase("a line such as width = 64, once for each field"), got=line)
         found[name] = value
     return found
@@ -95,7 +119,9 @@ def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
     usual = [str(each.id) for each in datasets if each.kind == CONVERSATIONS]
     dataset = dataset or next(iter(usual), "")
     kind = next((each.kind for each in datasets if str(each.id) == dataset), CONVERSATIONS)
-    base = base or (bases[-1].name if bases else "")
+    local = [model.name for model in bases if model.kind == LOCAL]
+    base = base or (local[-1] if local else "")
+    backend = next((model.backend for model in bases if model.name == base), LOCAL)
     fitting = [each for each in all_methods().values() if each.rows.kind == kind]
     method = next((each.name for each in fitting if each.goes_on_from_base == bool(base)), fitting[0].name)
     return {
@@ -103,7 +129,7 @@ def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
         **_LIKELY,
         "dataset": dataset,
         "method": method,
-        "backend": LOCAL,
+        "backend": backend,
         "base": base,
         "name": _free_name(session, base or method),
     }
@@ -112,18 +138,18 @@ def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
 def _like(session: Session, row: TrainingJob) -> dict[str, str]:
     """The form as it was for a job."""
     base = None if row.base_id is None else session.get_one(LanguageModel, row.base_id)
-    config, first = with_new_names(row.config), _first()
+    config, boxes = with_new_names(row.config), _boxes(row.backend)
     reference = config.pop(REFERENCE, "")
     return {
         **dict.fromkeys(_names(), ""),
-        **{name: str(config[name]) for name in first if name in config},
+        **{box: str(config[name]) for name, box in boxes.items() if name in config},
         "dataset": str(row.dataset_id),
         "method": row.method,
         "backend": row.backend,
         "base": "" if base is None else base.name,
         "reference": reference,
         "name": _free_name(session, row.name) if row.model_id is not None else row.name,
-        "further": "\n".join(f"{name} = {value}" for name, value in sorted(config.items()) if name not in first),
+        "further": "\n".join(f"{name} = {value}" for name, value in sorted(config.items()) if name not in boxes),
     }
 
 
@@ -135,28 +161,63 @@ def _free_name(session: Session, stem: str) -> str:
     return next(name for place in range(1, len(taken) + 2) if (name := f"{stem[:70]}-{place}") not in taken)
 
 
-def _field_of(error: AppError) -> str:
+def _field_of(error: AppError, backend: str) -> str:
     """The field of the form that an error is about."""
     if error.field == "model":
         return "base"
-    return error.field if error.field in _names() else "further"
+    names = _boxes(backend) if backend in all_backends() else {}
+    name = names.get(str(error.field), error.field)
+    return name if name in _names() else "further"
 
 
-def _bases(session: Session) -> list[LanguageModel]:
-    return [model for model in list_models(session, archived=False) if model.kind == LOCAL]
+class _Base(NamedTuple):
+    """A model that can be trained, and where."""
+
+    name: str
+    kind: str
+    backend: str
+
+
+def _bases(session: Session) -> list[_Base]:
+    """The models that can be trained, each with the first backend that takes it."""
+    found = []
+    for model in list_models(session, archived=False):
+        backend = next((name for name, each in all_backends().items() if _takes(each, model)), None)
+        if backend is not None:
+            found.append(_Base(model.name, model.kind, backend))
+    return found
+
+
+def _takes(backend: Backend, model: LanguageModel) -> bool:
+    try:
+        backend.check_base(model)
+    except Invalid:
+        return False
+    return True
+
+
+class _BackendFields(NamedTuple):
+    """The fields of a backend on the form: those with a box of their own, each with its name, and the others."""
+
+    boxes: Sequence[tuple[str, TrainingField]]
+    others: Sequence[TrainingField]
+
+
+def _backend_fields(backend: str) -> _BackendFields:
+    fields = training_fields(_fields(backend), JOB_DEFAULTS if backend == LOCAL else None)
+    boxes = [(box, fields[name]) for name, box in _boxes(backend).items()]
+    return _BackendFields(boxes, [field for name, field in fields.items() if name not in _first(backend)])
 
 
 def _form(session: Session, form: Mapping[str, Any], error: AppError | None = None) -> str:
-    fields, first = training_fields(all_methods().values(), JOB_DEFAULTS), _first()
     return render_template(
         "admin/job-new.html",
         form=form,
-        refused=None if error is None else RefusedField(_field_of(error), error),
+        refused=None if error is None else RefusedField(_field_of(error, form["backend"]), error),
         datasets=store.list_datasets(session),
         bases=_bases(session),
         methods=all_methods().values(),
         comparing=[method.name for method in all_methods().values() if _compares(method)],
         backends=all_backends(),
-        first=[fields[name] for name in first],
-        others=[field for name, field in fields.items() if name not in first],
+        fields={name: _backend_fields(name) for name in all_backends()},
     )

@@ -28,7 +28,7 @@ _GREATEST = 2**31 - 1  # number of a row that the database can look for
 _TEXTS = ("model", "base_url", "organisation", "token_field")
 _OF_API = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", "price_in",
-    "price_out",
+    "price_out", "price_training",
 )  # fmt: skip
 _OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
 

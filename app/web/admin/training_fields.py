@@ -1,13 +1,13 @@
-"""The fields of trainings as forms show them: made from the JSON Schema of the methods."""
+"""The fields of trainings as forms show them: made from the JSON Schema of methods and backends."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from flask_babel import gettext
 
+from app.finetuning.config import Fields
 from app.validation import kinds_of, words_of
-from training.methods.base import Method
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class TrainingField:
 
 
 def training_fields(
-    methods: Iterable[Method], defaults: Mapping[str, Any] | None = None
+    methods: Mapping[str, Fields], defaults: Mapping[str, Any] | None = None
 ) -> Mapping[str, TrainingField]:
-    """The fields that jobs of these methods may be given, by name, in the language of the page.
+    """The fields that jobs may be given, by name, in the language of the page. `methods` are those of each method.
 
     `defaults` are values of fields that a form uses in place of the methods' own.
     """
     schemas: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for method in methods:
-        for name, schema in method.job_fields.items():
-            schemas.setdefault(name, {})[method.name] = schema
+    for method, fields in methods.items():
+        for name, schema in fields.items():
+            schemas.setdefault(name, {})[method] = schema
     return {name: _field(name, of, (defaults or {}).get(name)) for name, of in schemas.items()}
 
 

@@ -22,6 +22,7 @@ def test_the_time_that_is_left_follows_the_latest_steps() -> None:
 
 def row(**values: Any) -> Any:
     usual = {"id": 3, "step": None, "steps": None, "loss": None, "device": None, "error": None, "registered_step": None}
+    usual |= {"remote_status": None, "trained_tokens": None}
     return SimpleNamespace(**usual | values)
 
 
@@ -41,6 +42,13 @@ def test_figures_are_of_the_last_events() -> None:
     assert (told["percent"], told["loss"], told["eval_loss"], told["eval_step"]) == (20, 1.235, 2.0, 10)
     assert (told["saved"], told["left"], told["tokens_per_second"]) == (10, 16, 800.0)
     assert figures(now, "cancelled", events, None, None)["left"] is None
+
+
+def test_what_a_vendor_has_trained_has_a_cost_where_its_price_is_known() -> None:
+    trained = row(trained_tokens=5000, remote_status="succeeded")
+    assert figures(trained, "done", [], None, None)["cost"] is None
+    assert figures(trained, "done", [], None, None, price=3.0)["cost"] == 0.015
+    assert figures(row(), "running", [], None, None, price=3.0)["cost"] is None
 
 
 def test_events_are_lines_with_their_time() -> None:

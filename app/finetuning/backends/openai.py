@@ -1,0 +1,90 @@
+"""A training at OpenAI: the dataset is uploaded, the vendor trains, and the tuned model is an API model like its base.
+
+`app/finetuning/openai/` has the fields, the rows, the calls, and the steps that a worker takes.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.datasets import store
+from app.errors import Invalid, Phrase
+from app.finetuning.backends import TrainedModel
+from app.finetuning.config import Fields
+from app.finetuning.files import JobFiles
+from app.finetuning.openai import fields
+from app.finetuning.openai.rows import vendor_row
+from app.games.base import JSON
+from app.models import Dataset, LanguageModel, TrainingJob
+from app.players.api.options import read_options
+from app.queues import BATCH
+from app.registry import add_api_model
+
+API = "api"  # the kind of models that it goes on from
+_BOUND = "key_host"  # is found anew for each row
+
+
+class OpenAIBackend:
+    """Has OpenAI train, or another server with its API for fine-tuning, at the address and with the key of the base."""
+
+    title = "At OpenAI"
+    summary = "The dataset is uploaded to the server of the base, an API model, and trained there. This costs money."
+    bases = Phrase("API model")
+    queue = BATCH  # a look at a job takes a second, and must not wait behind a training here
+    runner = "app.finetuning.openai.runner:follow_vendor"
+
+    def fields(self, method: str) -> Fields:
+        """The vendor's hyperparameters, suffix and seed."""
+        return fields.fields() if method in fields.METHODS else {}
+
+    def read_config(self, method: str, raw: Mapping[str, Any]) -> JSON:
+        """The given fields, checked. Raises Invalid, also for a method that the vendor has not."""
+        fields.check_method(method)
+        return fields.read_config(raw)
+
+    def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
+        """Raises Invalid for a row with weights other than 0 and 1."""
+        vendor_row(row, 1, dataset)
+
+    def check_base(self, base: LanguageModel) -> None:
+        """Raises Invalid for a model that is not behind an API, or behind one without keys."""
+        if base.kind != API:
+            raise Invalid(
+                "base",
+                expected=Phrase("an API model, which OpenAI can go on from"),
+                got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
+            )
+        if not may_be_trained(base):
+            raise Invalid(
+                "base",
+                expected=Phrase("an API model with a key, as OpenAI's have"),
+                got=Phrase("%(name)s, whose server takes none", name=base.name),
+            )
+
+    def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:  # noqa: ARG002
+        """Raises NotFound for a dataset whose file is gone."""
+        store.path_of(home, dataset)
+
+    def register(
+        self,
+        session: Session,
+        row: TrainingJob,
+        files: JobFiles,  # noqa: ARG002 - nothing of it lies here
+        games: Sequence[str],
+        style: str,
+    ) -> TrainedModel:
+        """Register the tuned model with its base's options. Raises Conflict where the name was taken meanwhile."""
+        base = session.get_one(LanguageModel, row.base_id)
+        options = {name: value for name, value in base.options.items() if name != _BOUND}
+        options["model"] = row.remote_model
+        return TrainedModel(add_api_model(session, row.name, None, games, options, prompt_style=style), row.step)
+
+
+BACKEND = OpenAIBackend()
+
+
+def may_be_trained(model: LanguageModel) -> bool:
+    """Whether OpenAI may be able to go on from a model: it is called with a key."""
+    return model.kind == API and bool(read_options(model.options).key_env)

@@ -1,0 +1,305 @@
+"""The calls of a training at OpenAI, by the vendor's SDK, under the rules that hold for players of API models.
+
+The key comes from the environment and is never in a message; the host has to be one that API_HOSTS allows; addresses of
+links and of clouds' metadata are never connected to; no redirect is followed; an answer has a largest size; and nothing
+is sent but what the call needs. No call is repeated here: whoever looks at a job looks again later.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import httpx2
+from openai import APIConnectionError, APIStatusError, OpenAI, OpenAIError
+from openai.types import FileObject
+from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
+
+from app.errors import AppError
+from app.games.base import JSON
+from app.players.api.addresses import ForbiddenAddress, check_address, check_host, host_of
+from app.players.api.client import CONNECT_SECONDS, DENIED_CODES, MOST_ANSWER, ordered_pause, proxy_of
+from app.players.api.keys import read_key
+from app.players.api.options import ApiOptions
+from app.players.api.redaction import without_key
+
+PURPOSE: Literal["fine-tune"] = "fine-tune"
+TOKEN = "parlor_token"  # noqa: S105 - the key of a job's metadata that says which of our jobs it is
+SECONDS = 60.0  # of a call
+_PAGE = 100  # jobs, files or events in an answer
+_MOST_LISTED = 10_000  # of them that are looked through
+_LONGEST_LINE = 400  # characters
+_TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
+_SENT = {
+    "host", "authorization", "accept", "accept-encoding", "connection", "content-type", "content-length",
+    "transfer-encoding", "user-agent", "openai-organization", "openai-project",
+}  # fmt: skip
+
+T = TypeVar("T")
+
+
+class VendorRefused(AppError):
+    """The vendor will not do it, however often it is asked. `status` is that of its answer."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.answer_status = status
+
+
+class VendorAway(AppError):
+    """No answer came, or one that says later: whether the call was carried out is not known.
+
+    `wait`: the seconds that the vendor asks to wait, if it does.
+    """
+
+    def __init__(self, text: str, wait: float | None = None) -> None:
+        super().__init__(text)
+        self.wait = wait
+
+
+class FineTuningClient:
+    """The vendor's files and fine-tuning jobs, as the base model's registry row reaches them.
+
+    Every call raises VendorRefused or VendorAway with one line without the key.
+    """
+
+    def __init__(self, options: ApiOptions, hosts: Collection[str]) -> None:
+        """Raises Invalid for a host that may not be called, and KeyRefused where there is no key."""
+        check_host(options.base_url, tuple(hosts))
+        self._key = read_key(options)
+        self._where = host_of(options.base_url)
+        timeout = httpx2.Timeout(SECONDS, connect=CONNECT_SECONDS)
+        self._http = httpx2.Client(
+            transport=_GuardedTransport(proxy_of(options.base_url), self._key), timeout=timeout, follow_redirects=False
+        )
+        self._sdk = OpenAI(
+            api_key=self._key,
+            base_url=options.base_url,
+            organization=options.organisation or os.environ.get("OPENAI_ORG_ID"),
+            timeout=timeout,
+            max_retries=0,
+            http_client=self._http,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    # ---- Files ---------------------------------------------------------------------
+
+    def upload(self, path: Path, name: str) -> str:
+        """Upload a file of rows under a name; the vendor's id of it."""
+
+        def call() -> FileObject:
+            with path.open("rb") as file:
+                return self._sdk.files.create(file=(name, file), purpose=PURPOSE)
+
+        return self._called(call, FileObject).id
+
+    def find_file(self, name: str) -> str | None:
+        """The id of the uploaded file of that name."""
+        listed = self._listed(lambda: self._sdk.files.list(purpose=PURPOSE, limit=_PAGE))
+        return next((each.id for each in listed if each.filename == name), None)
+
+    def has_file(self, file_id: str) -> bool:
+        """Whether the vendor has the file, and it has neither expired nor been found faulty."""
+        try:
+            found = self._called(lambda: self._sdk.files.retrieve(file_id), FileObject)
+        except VendorRefused:
+            return False
+        return found.status != "error" and (found.expires_at is None or found.expires_at > time.time())
+
+    def delete_file(self, file_id: str) -> None:
+        """Delete an uploaded file."""
+        self._called(lambda: self._sdk.files.delete(file_id), object)
+
+    # ---- Jobs ----------------------------------------------------------------------
+
+    def create(
+        self, model: str, file_id: str, method: JSON, token: str, suffix: str | None, seed: int | None
+    ) -> FineTuningJob:
+        """Create a job. It is sent once: after VendorAway `find_jobs` says whether there is one."""
+        more: dict[str, Any] = {"suffix": suffix, "seed": seed}
+        return self._called(
+            lambda: self._sdk.fine_tuning.jobs.create(
+                model=model,
+                training_file=file_id,
+                method=method,  # type: ignore[arg-type] # a TypedDict, checked by our schema
+                metadata={TOKEN: token},
+                **{name: value for name, value in more.items() if value is not None},
+            ),
+            FineTuningJob,
+        )
+
+    def find_jobs(self, token: str, file_id: str | None, since: float) -> list[FineTuningJob]:
+        """The jobs that were created with that token or file, the oldest first; `since`: when the first could be."""
+        found = []
+        for job in self._listed(lambda: self._sdk.fine_tuning.jobs.list(limit=_PAGE)):
+            if job.created_at < since:
+                break  # they come with the latest first
+            if (job.metadata or {}).get(TOKEN) == token or job.training_file == file_id:
+                found.append(job)
+        return found[::-1]
+
+    def retrieve(self, job_id: str) -> FineTuningJob:
+        """A job as it is now."""
+        return self._called(lambda: self._sdk.fine_tuning.jobs.retrieve(job_id), FineTuningJob)
+
+    def cancel(self, job_id: str) -> FineTuningJob:
+        """Ask the vendor to cancel a job; the job as it is then, which may be over in another way."""
+        try:
+            return self._called(lambda: self._sdk.fine_tuning.jobs.cancel(job_id), FineTuningJob)
+        except VendorRefused as refused:
+            if refused.answer_status not in (400, 409):
+                raise
+            return self.retrieve(job_id)  # nothing is left to cancel
+
+    def events(self, job_id: str, seen: Collection[str]) -> list[FineTuningJobEvent]:
+        """The events of a job that are not among those seen, the oldest first."""
+        found = []
+        for event in self._listed(lambda: self._sdk.fine_tuning.jobs.list_events(job_id, limit=_PAGE)):
+            if event.id in seen:
+                break  # they come with the latest first
+            found.append(event)
+        return found[::-1]
+
+    # ---- What all calls share --------------------------------------------------------
+
+    def _listed(self, call: Callable[[], Any]) -> Iterator[Any]:
+        page = self._called(call, object)
+        for _ in range(_MOST_LISTED // _PAGE):
+            items = getattr(page, "data", None)
+            if not isinstance(items, list):
+                raise VendorAway(self._line("expected a list, got something else"))
+            yield from items
+            if not page.has_next_page():
+                return
+            page = self._called(page.get_next_page, object)
+
+    def _called(self, call: Callable[[], T], kind: type[Any]) -> T:
+        try:
+            answer = call()
+        except APIStatusError as error:
+            raise self._refusal(error) from None
+        except APIConnectionError as error:
+            cause = error.__cause__
+            if isinstance(cause, _Forbidden):
+                raise VendorRefused(self._line(str(cause)), 0) from None
+            why = f"{type(cause).__name__}: {cause}" if cause is not None else error.message
+            raise VendorAway(self._line(f"expected an answer, got {why}")) from None
+        except (OpenAIError, ValueError) as error:  # ValueError: what is no JSON
+            raise VendorAway(self._line(f"expected an answer, got {type(error).__name__}")) from None
+        if not isinstance(answer, kind) or (kind is not object and not isinstance(getattr(answer, "id", None), str)):
+            raise VendorAway(self._line(f"expected a {kind.__name__}, got {str(answer)[:120]!r}"))
+        return answer
+
+    def _refusal(self, error: APIStatusError) -> AppError:
+        status, headers = error.status_code, error.response.headers
+        if 300 <= status < 400:
+            return VendorRefused(self._line(f"expected an answer, got a redirect (HTTP {status}), none is followed"), 0)
+        body = error.body if isinstance(error.body, dict) else {}
+        said = body.get("message") or error.response.text
+        line = self._line(f"expected an answer, got HTTP {status}: {said}")
+        again = (status in _TRY_AGAIN or status >= 500) and error.code not in DENIED_CODES
+        return VendorAway(line, ordered_pause(headers, time.time())) if again else VendorRefused(line, status)
+
+    def _line(self, text: str) -> str:
+        """One line of printable characters, short and without the key."""
+        return clean_line(f"{self._where}: {text}", self._key)
+
+    def clean(self, text: str) -> str:
+        """What the vendor says, in one line without the key."""
+        return clean_line(text, self._key)
+
+
+def clean_line(text: str, key: str) -> str:
+    """A text as one short line of printable characters, without the key."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    line = without_key(" ".join(line.split()), key)
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
+
+
+class _Forbidden(httpx2.ConnectError):
+    """A connection was about to be made to where no model is."""
+
+
+class _GuardedTransport(httpx2.BaseTransport):
+    """Sends the headers that are needed, to addresses that are allowed, and reads answers up to a size."""
+
+    def __init__(self, proxy: str | None, key: str) -> None:
+        self._key = key
+        self._proxied = proxy is not None  # the operator's own, which looks up names by itself
+        self._inner = httpx2.HTTPTransport(proxy=proxy, trust_env=False)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Raises what httpx2 raises, and _Forbidden."""
+        for name in {*request.headers} - _SENT:
+            del request.headers[name]
+        request.headers["Authorization"] = f"Bearer {self._key}"  # whatever the environment would have sent
+        request.headers["Accept-Encoding"] = "identity"  # what is counted is what is read
+        response = self._inner.handle_request(request) if self._proxied else self._sent(request)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            response.close()
+            raise httpx2.ReadError("expected an answer that is not packed, got a packed one")
+        stream = response.stream
+        if not isinstance(stream, httpx2.SyncByteStream):
+            raise httpx2.ReadError("expected a stream of bytes, got another")
+        return httpx2.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_LimitedStream(stream),
+            extensions=response.extensions,
+        )
+
+    def _sent(self, request: httpx2.Request) -> httpx2.Response:
+        """Connect to the first address of the host that accepts, each checked; certificates are those of the host."""
+        url, host = request.url, request.url.host
+        failed: httpx2.ConnectError | None = None
+        for address in _addresses(host, url.port or (443 if url.scheme == "https" else 80)):
+            request.url = url.copy_with(host=address)
+            request.extensions = {**request.extensions, "sni_hostname": host}
+            try:
+                return self._inner.handle_request(request)
+            except httpx2.ConnectError as error:
+                failed = error
+        raise failed or httpx2.ConnectError(f"expected an address of {host}, got none")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
+class _LimitedStream(httpx2.SyncByteStream):
+    """An answer's bytes, up to MOST_ANSWER."""
+
+    def __init__(self, inner: httpx2.SyncByteStream) -> None:
+        self._inner = inner
+
+    def __iter__(self) -> Iterator[bytes]:
+        length = 0
+        for piece in self._inner:
+            length += len(piece)
+            if length > MOST_ANSWER:
+                raise httpx2.ReadError(f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one")
+            yield piece
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._inner.close()
+
+
+def _addresses(host: str, port: int) -> list[str]:
+    """The addresses of a host, each allowed. Raises ConnectError and _Forbidden."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpx2.ConnectError(f"expected an address of {host}, got {error}") from None
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+    try:
+        for address in addresses:
+            check_address(address)
+    except ForbiddenAddress as error:
+        raise _Forbidden(str(error)) from None
+    return addresses

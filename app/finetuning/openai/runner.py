@@ -1,0 +1,412 @@
+"""One worker at one job that OpenAI trains: upload, create, look, until the model is registered.
+
+Each look takes a second or so. A job of the workers is released after it and taken up again when the next look is due,
+so that no worker is held for hours; a command in a terminal stays and waits itself. What the vendor calls things is
+stored before anything else is done. A process may be killed at any line: before the first call a token is stored, which
+goes along with all that is sent, and by which the next worker finds what the vendor has of the job before it sends
+anything again. So no answer that was lost makes a second job to be paid.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app.datasets import store
+from app.disk import is_full
+from app.errors import AppError
+from app.extensions import reading
+from app.files import private_folder, replace_file
+from app.finetuning import lifecycle, listing
+from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
+from app.finetuning.files import JobFiles
+from app.finetuning.job import CANCELLED, FAILED, SUCCEEDED, TRAINING
+from app.finetuning.openai import fields
+from app.finetuning.openai.client import FineTuningClient, VendorAway, VendorRefused
+from app.finetuning.openai.rows import vendor_rows
+from app.finetuning.runner import TICK, TrainingContext
+from app.games.base import JSON
+from app.jobs import states
+from app.models import Dataset, LanguageModel, TrainingJob
+from app.players.api.addresses import host_of
+from app.players.api.options import ApiOptions, read_options
+
+MOST_FAILURES = 30  # calls in a row without an answer, after which a job is given up
+LONGEST_PAUSE = 600.0  # seconds between two of them
+GOING_ON = ("validating_files", "queued", "running")  # the vendor's words for a job that is not over
+OVER = (SUCCEEDED, FAILED, CANCELLED)
+_GONE = 404
+_CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+def follow_vendor(context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+    """Take the steps of a job that are due, all of them where nobody else will. Raises TrainingLeaseLost."""
+    _VendorRunner(context, job_id, record).work()
+
+
+@dataclass(frozen=True, slots=True)
+class _JobState:
+    """What a job's row says just now."""
+
+    status: str
+    queued: bool
+    config: JSON
+    created: float  # seconds since 1970
+    token: str | None
+    file_id: str | None
+    remote_id: str | None
+    remote_status: str | None
+    failures: int
+
+
+class _VendorRunner:
+    """See `follow_vendor`."""
+
+    def __init__(self, context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+        self._context = context
+        self._job_id = job_id
+        self._record = record
+        self._client: FineTuningClient | None = None
+
+    def work(self) -> None:
+        """Look until the job is over, or somebody else is to look at it later. Raises TrainingLeaseLost."""
+        try:
+            while (pause := self._look()) is not None:
+                state = self._state()
+                if state.queued or not self._wait(pause):
+                    seconds = pause if state.queued else 0.0
+                    self._settle(lifecycle.rest, seconds, self._seen)
+                    return
+        except (TrainingLeaseLost, OperationalError):
+            raise
+        except (AppError, OSError) as problem:
+            full = isinstance(problem, OSError) and is_full(problem)
+            home = self._context.settings.home
+            error = f"the disk of {home} is full; make room and resume the job" if full else str(problem)
+            self._settle(lifecycle.give_up, " ".join(error.split()))
+        except Exception as problem:
+            log.exception("a worker at a training job broke", job=self._job_id)
+            self._settle(lifecycle.give_up, f"{type(problem).__name__}: {' '.join(str(problem).split())}")
+        finally:
+            if self._client is not None:
+                self._client.close()
+
+    def _look(self) -> float | None:
+        """Take what steps can be taken; the seconds until the next look, None when the job is over."""
+        poll = self._context.settings.TRAIN_POLL
+        try:
+            return None if self._step() else poll
+        except VendorAway as away:
+            failures = self._settle(lifecycle.count_failure)
+            if failures >= MOST_FAILURES:
+                raise AppError(
+                    f"{away}; {failures} calls in a row brought no answer, and the job may go on there: resume this"
+                    " one to look again"
+                ) from None
+            self._record.say(f"{away}; asking again")
+            return min(LONGEST_PAUSE, max(away.wait or 0.0, poll * 2.0 ** (failures - 1)))
+
+    def _step(self) -> bool:
+        """Go as far as the vendor is. Whether the job is over."""
+        state = self._state()
+        self._seen = state.status
+        self._open()
+        fresh = state.token is None
+        if fresh:
+            if state.status == states.CANCELLING:
+                return self._cancelled()
+            token = uuid.uuid4().hex
+            self._store(remote_token=token)
+            state = self._state()
+        if state.remote_id is not None:
+            over = state.remote_status in OVER
+            call = self._vendor.cancel if state.status == states.CANCELLING and not over else self._vendor.retrieve
+            try:
+                found = self._called(call, state.remote_id)
+            except VendorRefused as refused:
+                if refused.answer_status == _GONE:
+                    self._store(remote_status=CANCELLED)  # so that the job begins anew when it is resumed
+                    if state.status == states.CANCELLING:
+                        return self._cancelled()
+                raise
+            return self._take_in(found)
+        job = None if fresh else self._find(state)
+        if job is None:
+            job = self._create(state, fresh)
+        elif state.status == states.CANCELLING:
+            job = self._called(self._vendor.cancel, job.id)
+        return self._cancelled() if job is None else self._take_in(job)
+
+    # ---- Before the vendor trains ------------------------------------------------------
+
+    def _open(self) -> None:
+        """Read what the job is about, and make ready to call. Raises Invalid and KeyRefused."""
+        if self._client is not None:
+            return
+        with reading(self._context.database) as session:
+            row = TRAINING.get(session, self._job_id)
+            self._files = JobFiles(self._context.settings.home, row.id, row.name)
+            self._dataset = session.get_one(Dataset, row.dataset_id)
+            self._options: ApiOptions = read_options(session.get_one(LanguageModel, row.base_id).options)
+        self._client = FineTuningClient(self._options, self._context.settings.api_hosts)
+
+    def _find(self, state: _JobState) -> FineTuningJob | None:
+        """The job that an earlier worker has created, whose answer it could not store; None if there is none.
+
+        Where two were created, because one request was very late, the first one counts and the other is cancelled.
+        """
+        token, since = str(state.token), state.created - _CLOCKS
+        found = self._called(self._vendor.find_jobs, token, state.file_id, since)
+        mine = [each for each in found if each.status != CANCELLED] or found
+        if not mine:
+            return None
+        for twin in mine[1:]:
+            if twin.status not in OVER:
+                self._record.say(f"{twin.id} was created twice, cancelling it")
+                self._called(self._vendor.cancel, twin.id)
+        self._store(remote_job_id=mine[0].id)
+        return mine[0]
+
+    def _create(self, state: _JobState, fresh: bool) -> FineTuningJob | None:
+        """Upload what is not there yet, and create the vendor's job; None if it is to be cancelled."""
+        uploaded = False
+        file_id = state.file_id
+        if file_id is None and not fresh:
+            file_id = self._called(self._vendor.find_file, self._file_name(state))
+            if file_id is not None:
+                self._store(remote_file_id=file_id)
+        if self._is_cancelling():
+            return None
+        if file_id is None:
+            file_id, uploaded = self._upload(state), True
+        while not self._is_cancelling():
+            try:
+                return self._created(state, file_id)
+            except VendorRefused as refused:
+                if uploaded or self._called(self._vendor.has_file, file_id):
+                    raise
+                self._record.say(f"the uploaded file is gone ({refused}), uploading it again")
+                file_id, uploaded = self._upload(state), True
+        return None
+
+    def _created(self, state: _JobState, file_id: str) -> FineTuningJob:
+        config = state.config
+        method, suffix, seed = fields.method_of(config), config.get("suffix"), config.get("seed")
+        request = (self._options.model, file_id, method, str(state.token), suffix, seed)
+        call = self._start(self._vendor.create, *request)
+        try:
+            job = self._wait_for(call)
+            self._store(remote_job_id=job.id)
+        except TrainingLeaseLost:
+            self._leave_to_the_other(call)
+            raise
+        self._tell("created", device=host_of(self._options.base_url), job=job.id, file=file_id)
+        return job
+
+    def _leave_to_the_other(self, call: Future[FineTuningJob]) -> None:
+        """Another worker took the job while it was created; cancel ours, unless it is the one that he has found."""
+        try:
+            remote_id = call.result().id
+            with reading(self._context.database) as session:
+                theirs = TRAINING.get(session, self._job_id).remote_job_id
+            if theirs != remote_id:
+                self._vendor.cancel(remote_id)
+        except AppError as error:
+            log.warning("a training that was created twice may go on", job=self._job_id, error=str(error))
+
+    def _upload(self, state: _JobState) -> str:
+        """Write the rows as the vendor reads them, and upload them; the id of the file, which is stored."""
+        private_folder(self._files.folder.parent)
+        private_folder(self._files.folder)
+        path = self._files.folder / "openai.jsonl"
+        home, dataset = self._context.settings.home, self._dataset
+        called = f"{dataset.name}@{dataset.version}"
+        lines = self._while_renewing(vendor_rows(_lines(home, dataset), called))
+        replace_file(path, lines, private=True)
+        file_id = self._called(self._vendor.upload, path, self._file_name(state))
+        self._store(remote_file_id=file_id)
+        return file_id
+
+    @staticmethod
+    def _file_name(state: _JobState) -> str:
+        """What the vendor calls the file; no other job's has that name."""
+        return f"parlor-{state.token}.jsonl"
+
+    # ---- While it trains -----------------------------------------------------------------
+
+    def _take_in(self, job: FineTuningJob) -> bool:
+        """Write down how far the vendor is, and end the job with its. Whether it is over."""
+        before = self._state()
+        for event in self._called(self._vendor.events, job.id, self._known_events()):
+            self._tell_vendors(event)
+        status = self._vendor.clean(str(job.status))[:80]
+        if status != before.remote_status:
+            self._tell("status", message=status)
+            if status not in (*GOING_ON, *OVER):
+                self._tell("warning", message=f"{status} is no status that is known here; looking on")
+        over = status in OVER and not (status == SUCCEEDED and not job.fine_tuned_model)
+        if over and before.file_id is not None:
+            self._delete_file(before.file_id)
+        self._store(
+            remote_status=status,
+            remote_failures=0,
+            **({} if job.trained_tokens is None else {"trained_tokens": job.trained_tokens}),
+            **({"remote_model": job.fine_tuned_model} if job.fine_tuned_model else {}),
+        )
+        if not over:
+            return False
+        if status == SUCCEEDED:
+            self._tell("succeeded", message=f"{job.fine_tuned_model}, {job.trained_tokens or 0} trained tokens")
+            owner = self._context.owner
+            self._record.settle(lambda session: lifecycle.finish(session, self._files, owner, cancelled_or_not=True))
+        elif status == FAILED:
+            raise AppError(self._reason(job))
+        elif not self._is_cancelling():
+            raise AppError(f"{job.id} was cancelled at {host_of(self._options.base_url)}; resume it to train anew")
+        else:
+            return self._cancelled()
+        return True
+
+    def _reason(self, job: FineTuningJob) -> str:
+        """Why a job has failed, in the vendor's words."""
+        error = job.error
+        said = None if error is None else (error.message or error.code)
+        where = host_of(self._options.base_url)
+        return self._vendor.clean(f"{where} has ended {job.id}: {said or 'it gave no reason'}")
+
+    def _delete_file(self, file_id: str) -> None:
+        """What people said does not stay at the vendor longer than the training; a copy is in the job's folder."""
+        try:
+            self._called(self._vendor.delete_file, file_id)
+        except (VendorAway, VendorRefused) as error:
+            self._record.say(f"the uploaded file {file_id} could not be deleted: {error}")
+
+    def _known_events(self) -> set[str]:
+        with reading(self._context.database) as session:
+            return {each["id"] for each in listing.events_of(session, self._job_id) if "id" in each}
+
+    def _tell_vendors(self, event: FineTuningJobEvent) -> None:
+        """An event of the vendor's: a step where it has the figures of one, else a line."""
+        data: Any = event.data if isinstance(event.data, dict) else {}
+        step, steps, loss = (data.get(name) for name in ("step", "total_steps", "train_loss"))
+        facts = {"id": event.id, "at": event.created_at}
+        if isinstance(step, int) and isinstance(steps, int) and isinstance(loss, int | float):
+            self._record.add(
+                self._record.following, {"event": "step", **facts, "step": step, "steps": steps, "loss": float(loss)}
+            )
+        else:
+            message = self._vendor.clean(str(event.message))
+            self._record.add(self._record.following, {"event": "vendor", **facts, "message": message})
+
+    def _tell(self, kind: str, **facts: Any) -> None:
+        self._record.add(self._record.following, {"event": kind, "at": time.time(), **facts})
+
+    # ---- What all steps share ------------------------------------------------------------
+
+    @property
+    def _vendor(self) -> FineTuningClient:
+        if self._client is None:
+            raise RuntimeError("expected a client that was opened, got none")
+        return self._client
+
+    def _called(self, call: Callable[..., T], *arguments: Any) -> T:
+        """What a call to the vendor brings; the lease is renewed while it lasts."""
+        return self._wait_for(self._start(call, *arguments))
+
+    @staticmethod
+    def _start(call: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Have a thread make a call."""
+        future: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(call(*arguments))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=work, name="vendor", daemon=True).start()
+        return future
+
+    def _wait_for(self, call: Future[T]) -> T:
+        """What it brings. Raises TrainingLeaseLost as soon as the lease is another worker's."""
+        self._record.keep()
+        while not wait([call], TICK).done:
+            self._record.keep()
+        return call.result()
+
+    def _while_renewing(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The pieces; the lease is renewed between them."""
+        renewed = time.monotonic()
+        for piece in pieces:
+            if time.monotonic() - renewed > TICK:
+                self._record.keep()
+                renewed = time.monotonic()
+            yield piece
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait in a terminal until the next look, or until somebody cancels. False when it is to be left."""
+        until = time.monotonic() + seconds
+        cancelling = self._is_cancelling()
+        while (left := until - time.monotonic()) > 0:
+            if self._context.stop.wait(min(TICK, left)):
+                return False
+            if self._is_cancelling() and not cancelling:
+                return True
+        return not self._context.stop.is_set()
+
+    def _is_cancelling(self) -> bool:
+        return self._record.keep() == states.CANCELLING
+
+    def _cancelled(self) -> bool:
+        """Nothing goes on at the vendor, and the job is to be cancelled."""
+        self._store(remote_status=CANCELLED)
+        self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
+        return True
+
+    def _store(self, **values: Any) -> None:
+        self._settle(lifecycle.store_remote, **values)
+
+    def _settle(self, change: Callable[..., T], *arguments: Any, **values: Any) -> T:
+        """Change the job in the database, together with what is to be written down."""
+
+        def work(session: Session) -> T:
+            return change(session, self._job_id, self._context.owner, *arguments, **values)
+
+        return self._record.settle(work)
+
+    def _state(self) -> _JobState:
+        with reading(self._context.database) as session:
+            row: TrainingJob = TRAINING.get(session, self._job_id)
+            return _JobState(
+                row.status,
+                row.queued,
+                row.config,
+                row.created_at.timestamp(),
+                row.remote_token,
+                row.remote_file_id,
+                row.remote_job_id,
+                row.remote_status,
+                row.remote_failures,
+            )
+
+
+def _lines(home: Path, dataset: Dataset) -> Iterator[bytes]:
+    """The lines of a dataset's file. Raises NotFound and Invalid for one that is gone or was changed."""
+    rest = b""
+    for piece in store.content(home, dataset):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest

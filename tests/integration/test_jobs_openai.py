@@ -1,0 +1,550 @@
+"""A training at OpenAI: one job there for one of ours, whatever is lost, refused or killed on the way."""
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, update
+
+from app.config import Settings
+from app.datasets import store
+from app.errors import AppError
+from app.extensions import reading, writing
+from app.finetuning import lifecycle as jobs
+from app.finetuning.job import TRAINING
+from app.finetuning.openai import runner
+from app.jobs import states
+from app.lineage import origin_of
+from app.models import Dataset, TrainingJob
+from app.queues import BATCH
+from app.registry import add_api_model, add_local_model
+from tests.experimenter import signed_in
+from tests.jobs import events_of, model_of, models, row_of, run
+from tests.rounds import make_round, play
+from tests.stack import PATIENCE, running_parlor, wait_until
+from tests.stub_fine_tuning import LOST
+from tests.stub_openai import GARBAGE, KEY, Reply, StubServer, negotiator, rate_limited
+from tests.tables import database, settings_of
+
+REMOTE = "gpt-4o-mini"
+pytestmark = pytest.mark.usefixtures("vendor_environment")
+# For what is the same on every database.
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"].model_copy(update={"TRAIN_POLL": 0.01})
+
+
+@pytest.fixture
+def dataset(engine: Engine, settings: Settings) -> Dataset:
+    return write_dataset(engine, settings, "rows", [1, 0, 1, 1])
+
+
+def add_base(engine: Engine, stub: StubServer, name: str = "mini", **options: Any) -> str:
+    """An API model at the stub."""
+    given = {"model": REMOTE, "base_url": stub.url, "price_in": 0.15, "price_training": 3, "in_flight": 4, **options}
+    with writing(engine) as session:
+        return add_api_model(session, name, None, ["negotiation"], given, prompt_style="compact").name
+
+
+@pytest.fixture
+def base(engine: Engine, stub: StubServer) -> str:
+    stub.key = KEY
+    return add_base(engine, stub)
+
+
+def make_job(engine: Engine, name: str = "tuned", *, queued: bool = True, base: str = "mini", **config: Any) -> int:
+    with writing(engine) as session:
+        spec = jobs.TrainingSpec("sft", "rows", name, base, config, "openai")
+        return jobs.create(session, spec, queued=queued).id
+
+
+def look(
+    engine: Engine, settings: Settings, job_id: int, until: Callable[[TrainingJob], object], most: int = 20
+) -> None:
+    """Have workers look at a job until the row is as it is to be."""
+    for _ in range(most):
+        if until(row_of(engine, job_id)):
+            return
+        assert run(engine, settings, job_id)
+    raise AssertionError(f"expected it within {most} looks, got {row_of(engine, job_id).status}")
+
+
+def is_over(row: TrainingJob) -> bool:
+    return row.status not in states.LIVE
+
+
+def cancel(engine: Engine, job_id: int) -> str:
+    with writing(engine) as session:
+        return str(TRAINING.cancel(session, job_id).status)
+
+
+def resume(engine: Engine, job_id: int) -> None:
+    with writing(engine) as session:
+        TRAINING.resume(session, job_id, queued=True)
+
+
+def due(engine: Engine) -> list[tuple[int, str]]:
+    """Which jobs upkeep would call workers to, and of which queue."""
+    with writing(engine) as session:
+        return [(number, TRAINING.queue_of(session, number)) for number in TRAINING.take_unattended(session)]
+
+
+# ---- As it should go --------------------------------------------------------------
+
+
+def test_a_worker_looks_and_lets_go_until_the_model_is_registered(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    vendor = stub.fine_tuning
+    job_id = make_job(engine, n_epochs="2", learning_rate_multiplier="0.5", suffix="mine", seed="5")
+    assert due(engine) == [(job_id, BATCH)]
+    seen = []
+    while not is_over(row_of(engine, job_id)):
+        assert run(engine, settings.model_copy(update={"TRAIN_POLL": 3600}), job_id)
+        row = row_of(engine, job_id)
+        seen.append(row.remote_status)
+        assert row.lease_owner is None
+        assert due(engine) == []  # not before it is time
+    assert seen == ["validating_files", "queued", "running", "succeeded"]
+    [sent] = vendor.bodies()
+    hyperparameters = {"n_epochs": 2, "batch_size": "auto", "learning_rate_multiplier": 0.5}
+    assert sent["method"] == {"type": "supervised", "supervised": {"hyperparameters": hyperparameters}}
+    assert (sent["model"], sent["suffix"], sent["seed"]) == (REMOTE, "mine", 5)
+    assert sent["metadata"] == {"parlor_token": row_of(engine, job_id).remote_token}
+    rows = vendor.rows_of(sent["training_file"])
+    move = {"role": "assistant", "content": "Yes", "weight": 1}
+    assert rows == [{"messages": [{"role": "user", "content": "Hi"}, move]}] * 3  # nothing is learnt in the other one
+    assert vendor.files == {}  # what was said does not stay there
+    assert not [name for headers in vendor.headers for name in headers if name.startswith("x-stainless")]
+
+    row, made = row_of(engine, job_id), model_of(engine, "tuned")
+    assert made is not None
+    assert (row.status, row.model_id, row.trained_tokens, row.step, row.steps) == (states.DONE, made.id, 5000, 2, 2)
+    assert (made.kind, made.games, made.prompt_style) == ("api", ["negotiation"], "compact")
+    assert made.options["model"] == f"ft:{REMOTE}:org::ftjob-1" == row.remote_model
+    assert [made.options[name] for name in ("price_in", "price_training", "in_flight")] == [0.15, 3, 4]
+    assert not made.offered_to_people
+    with reading(engine) as session:
+        assert origin_of(made, session.get_one(TrainingJob, job_id)) == "trained"
+    told = [each["event"] for each in events_of(engine, job_id)]
+    assert (told.count("created"), told.count("step"), told.count("status")) == (1, 2, 4)
+    assert [each["loss"] for each in events_of(engine, job_id, "step")] == [2.0, 1.0]
+    assert "created ftjob-1 at 127.0.0.1, of the file file-1" in row.log
+
+    stub.script(made.options["model"], negotiator)
+    number = make_round(engine, "tuned", matches=2, game="negotiation")
+    play(engine, settings, number)
+    assert stub.requests_of(made.options["model"])
+
+
+def test_a_terminal_stays_until_the_job_is_over(
+    app: Flask, engine: Engine, dataset: Dataset, base: str, stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(app.config, "SETTINGS", app.config["SETTINGS"].model_copy(update={"TRAIN_POLL": 0.01}))
+    flask = app.test_cli_runner()
+    line = "training run sft --backend openai --dataset rows --base mini --name tuned --config n_epochs=auto"
+    result = flask.invoke(args=line.split())
+    assert result.exit_code == 0, result.stderr
+    called = f"which 127.0.0.1 calls ft:{REMOTE}:org::ftjob-1"
+    assert result.stdout == f"Job 1 made tuned, step 2 of 2, loss 1, {called}. It trained 5000 tokens, $0.01.\n"
+    told = json.loads(flask.invoke(args=["training", "show", "1", "--json"]).stdout)
+    assert (told["backend"], told["remote_job"], told["trained_tokens"]) == ("openai", "ftjob-1", 5000)
+    assert (told["cost"], told["config"], told["checkpoint"]) == (0.015, {"n_epochs": "auto"}, None)
+    assert "sft with --backend openai has these fields" in flask.invoke(args=["training", "run", "--help"]).stdout
+
+
+# ---- What is lost on the way --------------------------------------------------------
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("call", "answers"),
+    [
+        ("upload", [LOST]),
+        ("upload", [rate_limited(0.01), Reply("down", status=503)]),
+        ("create", [LOST]),
+        ("create", [Reply("down", status=500), LOST]),
+        ("create", [GARBAGE]),
+        ("retrieve", [rate_limited(), Reply("down", status=500), LOST, GARBAGE]),
+        ("events", [Reply("down", status=502)]),
+        ("delete_file", [Reply("down", status=500)]),
+    ],
+)
+def test_one_file_and_one_job_come_of_whatever_was_lost(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, call: str, answers: list[Any]
+) -> None:
+    stub.fine_tuning.answer(call, *answers)
+    stub.fine_tuning.most_rows = 1  # of a page
+    stub.fine_tuning.answer("list_jobs", Reply("down", status=500))
+    job_id = make_job(engine)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, row.error, row.remote_failures) == (states.DONE, None, 0)
+    assert (len(stub.fine_tuning.contents), len(stub.fine_tuning.jobs)) == (1, 1)
+    assert models(engine) == 3
+
+
+@on_sqlite
+def test_a_job_that_was_created_while_another_worker_took_over_is_cancelled(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    vendor = stub.fine_tuning
+    job_id = make_job(engine)
+    vendor.late["create"] = threading.Event()
+    first = threading.Thread(target=run, args=(engine, settings, job_id))
+    first.start()
+    wait_until(lambda: vendor.jobs, "a job at the vendor")
+    with writing(engine) as session:
+        past = datetime.now(UTC) - timedelta(seconds=1)
+        values = {"lease_until": past, "lease_owner": "another", "remote_job_id": "ftjob-7"}
+        session.execute(update(TrainingJob).where(TrainingJob.id == job_id).values(**values))
+    vendor.late.pop("create").set()
+    first.join(PATIENCE)
+    assert vendor.calls[-1] == "cancel"
+    assert row_of(engine, job_id).remote_job_id == "ftjob-7"
+
+
+@on_sqlite
+def test_a_file_that_has_expired_is_uploaded_again(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.answer("create", Reply("down", status=500))
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_file_id)
+    stub.fine_tuning.files.clear()
+    look(engine, settings, job_id, is_over)
+    assert row_of(engine, job_id).status == states.DONE
+    assert [body["training_file"] for body in stub.fine_tuning.bodies()] == ["file-2"]
+
+
+@on_sqlite
+def test_a_vendor_that_never_answers_ends_the_job_which_can_be_resumed(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MOST_FAILURES", 3)
+    stub.fine_tuning.answer("retrieve", *[Reply(f"down {KEY}", status=500)] * 3)
+    job_id = make_job(engine)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert row.status == states.FAILED
+    assert (row.error or "").startswith("127.0.0.1: expected an answer, got HTTP 500: down [key]; 3 calls in a row")
+    resume(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, len(stub.fine_tuning.jobs)) == (states.DONE, 1)
+
+
+# ---- What the vendor refuses --------------------------------------------------------
+
+
+QUOTA = {"code": "insufficient_quota", "message": "You exceeded your current quota.", "param": None}
+FORMAT = {"code": "invalid_training_file", "message": "The file has 8 examples, at least 10 are needed.", "param": None}
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("statuses", "error", "says"),
+    [
+        (["validating_files", "failed"], FORMAT, "127.0.0.1 has ended ftjob-1: The file has 8 examples"),
+        (["validating_files", "running", "failed"], QUOTA, "127.0.0.1 has ended ftjob-1: You exceeded your current"),
+        (["running", "cancelled"], None, "ftjob-1 was cancelled at 127.0.0.1; resume it to train anew"),
+    ],
+)
+def test_a_job_that_fails_there_fails_here_with_its_reason_and_begins_anew_when_it_is_resumed(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer,
+    statuses: list[str], error: Any, says: str,
+) -> None:  # fmt: skip
+    vendor = stub.fine_tuning
+    vendor.statuses, vendor.error = statuses, error
+    job_id = make_job(engine)
+    look(engine, settings, job_id, is_over)
+    first = row_of(engine, job_id)
+    assert (first.status, (first.error or "").startswith(says)) == (states.FAILED, True), first.error
+    assert models(engine) == 2
+    vendor.statuses = ["running", "succeeded"]
+    resume(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    assert row_of(engine, job_id).status == states.DONE
+    assert [body["status"] for body in vendor.bodies()] == [statuses[-1], "succeeded"]
+    assert len({body["metadata"]["parlor_token"] for body in vendor.bodies()}) == 2
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("call", "answer", "says"),
+    [
+        ("upload", Reply("Line 3 is no example.", status=400), "127.0.0.1: expected an answer, got HTTP 400: Line 3"),
+        ("create", Reply("No quota.", status=429, headers={"x-code": "insufficient_quota"}), "got HTTP 429: No quota."),
+        ("create", Reply("This model cannot be tuned.", status=400), "got HTTP 400: This model cannot be tuned."),
+        ("create", Reply("moved", status=302, headers={"Location": "http://elsewhere/"}), "got a redirect (HTTP 302)"),
+        ("retrieve", Reply(f"Incorrect key {KEY}.", status=401), "got HTTP 401: Incorrect key [key]"),
+    ],
+)
+def test_what_is_refused_is_one_line_and_can_be_tried_again(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, call: str, answer: Any, says: str
+) -> None:
+    stub.fine_tuning.answer(call, answer)
+    job_id = make_job(engine)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, says in (row.error or ""), "\n" in (row.error or "")) == (states.FAILED, True, False), row.error
+    resume(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, len(stub.fine_tuning.jobs)) == (states.DONE, 1)
+
+
+@on_sqlite
+def test_a_key_that_is_missing_or_a_host_that_is_not_allowed_is_one_line_and_nothing_is_sent(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = make_job(engine)
+    with monkeypatch.context() as without:
+        without.delenv("OPENAI_API_KEY")
+        look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).error or "").startswith(
+        "expected a key in the environment variable OPENAI_API_KEY, got none; set it where the workers run"
+    )
+    resume(engine, job_id)
+    look(engine, settings.model_copy(update={"API_HOSTS": "api.openai.com"}), job_id, is_over)
+    assert (row_of(engine, job_id).error or "").startswith("base_url: expected a host that API_HOSTS allows")
+    assert stub.fine_tuning.calls == []
+
+
+@on_sqlite
+def test_a_name_that_leads_to_an_address_of_a_link_is_not_called(
+    engine: Engine, settings: Settings, dataset: Dataset, stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_base(engine, stub, "away", base_url="http://api.example/v1", key_env="AWAY_API_KEY")
+    monkeypatch.setenv("AWAY_API_KEY", KEY)
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("169.254.169.254", 80))])
+    job_id = make_job(engine, base="away")
+    look(engine, settings, job_id, is_over)
+    assert "got 169.254.169.254, an address of a link or of a cloud's metadata" in (row_of(engine, job_id).error or "")
+
+
+@on_sqlite
+def test_a_status_that_is_not_known_is_kept_and_looked_at_again(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.statuses = ["validating_files", "paused", "paused", "running", "succeeded"]
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_status == "paused")
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert row.status == states.DONE
+    assert row.log.count("paused is no status that is known here; looking on") == 1
+
+
+# ---- Cancelling ---------------------------------------------------------------------
+
+
+def test_a_job_is_cancelled_when_the_vendor_says_so(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.statuses = ["running", "running", "running", "succeeded"]
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_status == "running")
+    assert cancel(engine, job_id) == states.CANCELLING
+    with writing(engine) as session:
+        TRAINING.settle_cancelled(session)
+    assert row_of(engine, job_id).status == states.CANCELLING
+    assert due(engine) == [(job_id, BATCH)]  # at once
+    look(engine, settings, job_id, lambda row: row.status != states.CANCELLING)
+    row = row_of(engine, job_id)
+    assert (row.status, row.remote_status, row.error) == (states.CANCELLED, "cancelled", None)
+    assert "cancel" in stub.fine_tuning.calls
+    assert models(engine) == 2
+
+
+@on_sqlite
+def test_a_job_that_was_not_sent_yet_is_cancelled_at_once_and_one_whose_answer_was_lost_is_looked_for(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    waits = make_job(engine, "waits")
+    assert cancel(engine, waits) == states.CANCELLED
+    assert stub.fine_tuning.calls == []
+    stub.fine_tuning.answer("create", LOST)
+    lost = make_job(engine, "lost")
+    look(engine, settings, lost, lambda row: row.remote_failures)
+    assert cancel(engine, lost) == states.CANCELLING
+    look(engine, settings, lost, is_over)
+    assert row_of(engine, lost).status == states.CANCELLED
+    assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
+
+
+@on_sqlite
+def test_a_job_that_was_over_before_it_could_be_cancelled_has_its_model(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_job_id)
+    [job] = stub.fine_tuning.jobs
+    while job.left:
+        stub.fine_tuning.handle("GET", "/fine_tuning/jobs/ftjob-1", {}, b"")
+    assert cancel(engine, job_id) == states.CANCELLING
+    look(engine, settings, job_id, is_over)
+    assert row_of(engine, job_id).status == states.DONE
+    assert model_of(engine, "tuned") is not None
+
+
+@on_sqlite
+def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
+    app: Flask, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(app.config, "SETTINGS", settings)
+    stub.fine_tuning.statuses = ["running"] * 50 + ["succeeded"]
+    job_id, stop = make_job(engine, queued=False), threading.Event()
+    run(engine, settings, job_id, stop, told=lambda _events: stop.set())
+    with reading(engine) as session:
+        assert TRAINING.state_of(session, TRAINING.get(session, job_id)) == states.INTERRUPTED
+    said = app.test_cli_runner().invoke(args=["training", "cancel", str(job_id)])
+    assert said.stdout.startswith("Job 1 is cancelled at no step yet; "), said.stderr
+    assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
+
+
+# ---- What cannot be trained ---------------------------------------------------------
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("wish", "line"),
+    [
+        ({"method": "sft-kl"}, "method: expected sft, which is all that OpenAI trains with, got 'sft-kl'"),
+        ({"method": "tiny", "base": None}, "method: expected sft, which is all that OpenAI trains with, got 'tiny'"),
+        ({"base": None}, "base: expected the API model that sft goes on from, got none"),
+        ({"base": "nobody"}, "model: expected one of scripted, mini, open, small, got 'nobody'"),
+        ({"base": "small"}, "base: expected an API model, which OpenAI can go on from, got small, which is local"),
+        ({"base": "open"}, "base: expected an API model with a key, as OpenAI's have, got open, whose server"),
+        ({"config": {"epochs": 3}}, "epochs: expected a field of openai (n_epochs, learning_rate_multiplier, batch_si"),
+        ({"config": {"n_epochs": "0"}}, "n_epochs: expected a whole number from 1 to 100, got '0'"),
+        ({"config": {"learning_rate_multiplier": "fast"}}, "learning_rate_multiplier: expected a number above 0, got"),
+        ({"config": {"suffix": "x" * 65}}, "suffix: expected 1 to 64 characters without line breaks, got 65 ch"),
+        ({"dataset": "weighted"}, "row 1 of weighted@1: expected weights of 0 or 1, which are all that OpenAI"),
+    ],
+)  # fmt: skip
+def test_a_wish_that_cannot_be_is_refused_in_one_line(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, wish: dict[str, Any], line: str
+) -> None:
+    write_dataset(engine, settings, "weighted", [0.5, 1])
+    add_base(engine, stub, "open", key_env="")
+    with writing(engine) as session:
+        add_local_model(session, "small", None, ["taboo"], {"path": "checkpoints/small", "sha256": "0" * 64})
+    usual = {"method": "sft", "dataset": "rows", "name": "tuned", "base": "mini", "backend": "openai"}
+    with pytest.raises(AppError) as refused, writing(engine) as session:
+        jobs.create(session, jobs.TrainingSpec(**usual | wish), queued=False, home=settings.home)
+    assert refused.value.message.startswith(line)
+    assert "\n" not in refused.value.message
+
+
+def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[float]) -> Dataset:
+    """A dataset of one row for each weight, which that row's only move has."""
+    rows = [
+        {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes", "weight": weight}]}
+        for weight in weights
+    ]
+    content = "".join(json.dumps({**row, "group": f"match:{at}"}) + "\n" for at, row in enumerate(rows)).encode()
+    row = Dataset(
+        name=name, version=1, spec={"prompts": {}, "style": "compact", "rounds": []}, size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(), rows=len(rows), words=0, own_words=0, figures={},
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+    (settings.home / store.FOLDER).mkdir(exist_ok=True)
+    (settings.home / store.FOLDER / f"{row.sha256}.jsonl").write_bytes(content)
+    with writing(engine) as session:
+        session.add(row)
+    return row
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("weights", "line"),
+    [
+        ([1, 0.5], "row 2 of odd@1: expected weights of 0 or 1, which are all that OpenAI takes, got 0.5"),
+        ([0, 0], "dataset: expected rows in which something is learnt, got odd@1, which has none"),
+    ],
+)
+def test_rows_that_the_vendor_would_not_take_are_not_sent(
+    engine: Engine, settings: Settings, base: str, stub: StubServer, weights: list[float], line: str
+) -> None:
+    write_dataset(engine, settings, "odd", weights)
+    with writing(engine) as session:
+        spec = jobs.TrainingSpec("sft", "odd", "tuned", "mini", {}, "openai")
+        job_id = jobs.create(session, spec, queued=True).id
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).error or "").startswith(line)
+    assert stub.fine_tuning.calls == []
+
+
+# ---- The pages ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+@on_sqlite
+def test_the_form_offers_openai_and_the_page_shows_what_became_of_it(
+    client: FlaskClient, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    page = client.get("/admin/jobs/new?base=mini").text
+    for part in (
+        'value="openai" checked',
+        '<option value="mini" selected>mini (At OpenAI)</option>',
+        "openai-n_epochs",
+    ):
+        assert part in page, part
+    form = {"dataset": "1", "method": "sft", "backend": "openai", "base": "mini", "name": "tuned", "epochs": "3"}
+    refused = client.post("/admin/jobs/new", data=form | {"openai-batch_size": "none"})
+    assert refused.status_code == 400
+    assert "Batch: expected a whole number from 1 to 10000" in refused.text
+    assert client.post("/admin/jobs/new", data=form | {"openai-n_epochs": "2"}).status_code == 303
+    row = row_of(engine, 1)
+    assert (row.backend, row.config, row.queued) == ("openai", {"n_epochs": 2}, True)
+    assert 'name="openai-n_epochs" type="text" value="2"' in client.get("/admin/jobs/new?like=1").text
+    look(engine, settings, 1, lambda row: row.remote_status == "queued")
+    assert "OpenAI checks the dataset, and then trains" in client.get("/admin/jobs/1").text
+    client.post("/admin/jobs/1", data={"action": "cancel"})
+    assert "It is called cancelled as soon as OpenAI says so." in client.get("/admin/jobs/1").text
+    look(engine, settings, 1, is_over)
+    client.post("/admin/jobs/1", data={"action": "resume"})
+    look(engine, settings, 1, is_over)
+    page = client.get("/admin/jobs/1").text
+    for name, text in {"remote_status": "succeeded", "trained_tokens": "5,000", "cost": "$0.0150"}.items():
+        assert f'<span data-figure="{name}">{text}</span>' in page, name
+    assert f"ft:{REMOTE}:org::ftjob-2" in page
+    [lineage] = re.findall(r'href="([^"]+)">Lineage<', page)
+    assert 'href="/admin/jobs/1"' in client.get(lineage).text
+
+
+# ---- Killed -------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_killed_while_the_job_is_created_leaves_one_job_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = {"TRAIN_LEASE": "2", "TRAIN_POLL": "0.3", "UPKEEP_EVERY": "0.4", "WORKER_QUEUES": "batch"}
+    with StubServer(key=KEY) as stub, running_parlor(**environment) as parlor, database(parlor) as engine:
+        vendor = stub.fine_tuning
+        vendor.late["create"] = threading.Event()
+        write_dataset(engine, settings_of(parlor), "rows", [1, 1])
+        add_base(engine, stub)
+        job_id = make_job(engine)
+        wait_until(lambda: vendor.jobs, "a job at the vendor")
+        assert row_of(engine, job_id).remote_job_id is None
+        parlor.kill("batch")
+        vendor.late.pop("create").set()
+        wait_until(lambda: is_over(row_of(engine, job_id)), "the end of the job")
+        row = row_of(engine, job_id)
+        assert (row.status, row.error, row.remote_job_id) == (states.DONE, None, "ftjob-1")
+        assert (len(vendor.jobs), len(vendor.contents), models(engine)) == (1, 1, 3)
