@@ -177,6 +177,12 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+    connection.create_function("bytes_of_hex", 1, _bytes_of_hex, deterministic=True)
+
+
+def _bytes_of_hex(value: str | None) -> bytes | None:
+    r"""The bytes that a text like \x01ff stands for, as PostgreSQL reads it; SQLite has that from 3.41 on only."""
+    return None if value is None else bytes.fromhex(value[2:])
 
 
 @event.listens_for(Engine, "begin")

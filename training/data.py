@@ -2,8 +2,9 @@
 
 A file holds one JSON object a line, or one JSON array of them: `{"messages": [{"role", "content"}, …], "group": …}`.
 `group` names the seat of the match that a row was cut from, as `match:seat`. Where a model of the tokenizer with the
-hash `tokenizer` made the assistant's moves, each of them has the `ids` that it sampled. A published row of one move,
-`{"query", "target"}`, is read as a conversation of two messages.
+hash `tokenizer` made the assistant's moves, each of them has the `ids` that it sampled, and perhaps their `log_probs`
+after the prompt with the hash `prompt_sha256`. A published row of one move, `{"query", "target"}`, is read as a
+conversation of two messages.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ from training.methods.base import Config
 from training.rendering import MarkedTokens, Renderer
 
 ROLES = ("system", "user", "assistant")
+_ROUNDED_UP = 1e-3  # how far rounding may lift a log-probability above 0
 _BUCKET = 50  # batches whose rows are sorted by length together
 _OF_MOVE = {"reward": "reward", "weight": "weight", "role": "player_role"}  # what a published row says of its move
 
@@ -44,7 +46,8 @@ class Conversation:
     tokens they were said.
 
     `type` is "sft" for a row that is learnt as it is among rows with rewards, for which it is "sample" or none; `game`
-    is the name of the game, and `policy` the hash of the checkpoint that played.
+    is the name of the game, `policy` the hash of the checkpoint that played, and `dtype` the numbers in which it
+    computed.
     """
 
     place: str
@@ -54,6 +57,7 @@ class Conversation:
     type: Any = None
     game: Any = None
     policy: Any = None
+    dtype: Any = None
 
     @property
     def is_learnt(self) -> bool:
@@ -91,11 +95,15 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """What is trained on: token sequences and the group of each, and how many conversations had to be shortened."""
+    """What is trained on: token sequences and the group of each, and how many conversations had to be shortened.
+
+    `rows` has the number of the conversation that each sequence is of.
+    """
 
     sequences: tuple[MarkedTokens, ...]
     groups: tuple[str, ...]
     shortened: int
+    rows: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -180,8 +188,23 @@ def _conversation(place: str, raw: Any) -> Conversation:
         raise TrainingRefused(
             f"{place}: expected the ids of each of the assistant's moves beside a tokenizer, got none for one"
         )
-    kind, game, policy = (raw.get(name) for name in ("type", "game", "policy"))
-    return Conversation(place, group_of(place, raw), tuple(messages), tokenizer, kind, game, policy)
+    for number, each in enumerate(messages, 1):
+        if tokenizer is not None and "log_probs" in each and not _are_log_probs(each["log_probs"], each.get("ids")):
+            raise TrainingRefused(
+                f"{place}, message {number}: log_probs: expected a number up to 0 for each of its ids,"
+                f" got {shown(each['log_probs'])}; leave them out to have them computed"
+            )
+    facts = (raw.get(name) for name in ("type", "game", "policy", "dtype"))
+    return Conversation(place, group_of(place, raw), tuple(messages), tokenizer, *facts)
+
+
+def _are_log_probs(values: Any, ids: Any) -> bool:
+    return (
+        isinstance(values, list)
+        and isinstance(ids, list)
+        and len(values) == len(ids)
+        and all(type(each) in (int, float) and -math.inf < each <= _ROUNDED_UP for each in values)
+    )
 
 
 def group_of(place: str, raw: Mapping[str, Any]) -> str:
@@ -200,8 +223,9 @@ def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> To
     """All conversations as token sequences, in their order. Raises Refused, naming the row that cannot be one."""
     sequences: list[MarkedTokens] = []
     groups: list[str] = []
+    rows: list[int] = []
     shortened = 0
-    for each in conversations:
+    for number, each in enumerate(conversations):
         sampled = None
         if each.tokenizer is not None and each.tokenizer == renderer.tokenizer_hash:
             sampled = [message["ids"] for message in each.messages if message["role"] == "assistant"]
@@ -211,8 +235,9 @@ def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> To
             raise TrainingRefused(f"{each.place} ({each.group}): {error}") from None
         sequences += marked
         groups += [each.group] * len(marked)
+        rows += [number] * len(marked)
         shortened += was_shortened
-    return TokenRows(tuple(sequences), tuple(groups), shortened)
+    return TokenRows(tuple(sequences), tuple(groups), shortened, tuple(rows))
 
 
 def split(conversations: Sequence[G], share: float, seed: int) -> tuple[list[G], list[G]]:

@@ -17,7 +17,7 @@ from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_l
 from training.losses.base import IGNORED, losses_of, span_means
 from training.methods.base import Config
 from training.rendering import MarkedTokens
-from training.span_data import SpanCollator, SpanItem, learnt_spans
+from training.span_data import SpanCollator, SpanItem, learnt_spans, stored_log_probs
 
 _NAME = "log_probs"
 
@@ -43,6 +43,9 @@ def span_log_probs(model: Any, batch: dict[str, Tensor], positions: bool) -> Ten
 class ReferenceLogProbs:
     """ℓ_ref of the spans of sequences under a frozen model, kept in a file under the hash of all that they follow from.
 
+    Sequences whose spans have the log-probabilities of play are not computed: only rows that this very model played, in
+    the precision of the training, may still have them.
+
     `load` gives a model that takes so many tokens, and is called only where the values are not known yet; `identity`
     says by hashes which model and tokenizer it is.
     """
@@ -55,7 +58,17 @@ class ReferenceLogProbs:
         self._padding = padding
 
     def __call__(self, sequences: Sequence[MarkedTokens]) -> list[tuple[float, ...]]:
-        """The values of each sequence. Raises Refused as `load` does, and Failed if the disk is full."""
+        """The values of each sequence: those that it holds from play, else those of the model.
+
+        Raises Refused as `load` does, and Failed if the disk is full.
+        """
+        stored = [stored_log_probs(each) for each in sequences]
+        computed = iter(self._of_model([each for each, known in zip(sequences, stored, strict=True) if known is None]))
+        return [next(computed) if known is None else known for known in stored]
+
+    def _of_model(self, sequences: Sequence[MarkedTokens]) -> list[tuple[float, ...]]:
+        if not sequences:
+            return []
         counts = [len(learnt_spans(each)) for each in sequences]
         path = self._folder / f"{self._key(sequences)}.safetensors"
         found = _read(path, sum(counts))

@@ -116,6 +116,7 @@ def train(
     rows, aside = found.rows, found.aside
     provenance = _provenance(config, method.name, {**base, **found.provenance}, rows)
     last = _last_checkpoint(config, provenance)
+    provenance |= found.reference_counts  # follow from what was compared, and older runs have none
     follower = ProgressCallback(progress, stop)
     trainer = (SpanTrainer if method.needs else TokenTrainer)(
         config,
@@ -132,7 +133,8 @@ def train(
     counts = {"rows": found.read, "sequences": sequences, "eval_rows": found.read_aside, "targets": rows.targets}
     progress.tell(
         "started", method=method.name, device=_device(trainer.args.device), parameters=model.num_parameters(), **counts,
-        shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
+        **found.reference_counts, shortened=rows.shortened + (aside.shortened if aside else 0),
+        resumed_from=last and last.name,
         config={**_settings(config), "threads": torch.get_num_threads(), "max_length": render.longest},
     )  # fmt: skip
     if last and is_over(last):

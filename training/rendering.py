@@ -10,6 +10,7 @@ Play renders its prompts here, too (`Renderer.prompt`), so that a model is asked
 
 import hashlib
 import json
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,7 @@ class TargetSpan:
     """The tokens `begin` to `end` (exclusive) of a sequence, one move to be learnt.
 
     `weight` is that of each token. `role` (the player's in the game) and `reward` are for methods that need them.
+    `log_probs` are those that the tokens had in play, where they followed the very tokens that they follow here.
     """
 
     begin: int
@@ -40,6 +42,7 @@ class TargetSpan:
     role: str | None = None
     reward: float | None = None
     weight: float = 1.0
+    log_probs: tuple[float, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -50,12 +53,21 @@ class MarkedTokens:
     spans: list[TargetSpan] = field(default_factory=list)
     left_out: frozenset[int] = frozenset()
 
-    def extend(self, prompt: Sequence[int], target: Sequence[int], move: Message) -> None:
-        """Goes on with a turn: what was said to the model since the last one, and the tokens of its move."""
-        begin = len(self.ids) + len(prompt)
-        self.ids += [*prompt, *target]
-        weight = float(move.get("weight", 1))
-        self.spans.append(TargetSpan(begin, len(self.ids), move.get("player_role"), move.get("reward"), weight))
+    def extend(self, prompt: Sequence[int], target: Sequence[int], move: Message, sampled: bool = False) -> None:
+        """Goes on with a turn: what was said to the model since the last one, and the tokens of its move.
+
+        With `sampled`, these are the tokens whose log-probabilities the move may have.
+        """
+        self.ids += prompt
+        begin = len(self.ids)
+        known = sampled and "log_probs" in move and move.get("prompt_sha256") == ids_hash(self.ids)
+        self.ids += target
+        self.spans.append(
+            TargetSpan(
+                begin, len(self.ids), move.get("player_role"), move.get("reward"), float(move.get("weight", 1)),
+                tuple(move["log_probs"]) if known else None,
+            )
+        )  # fmt: skip
 
     @property
     def weights(self) -> list[float]:
@@ -116,7 +128,8 @@ class Renderer:
                 sequences.append(MarkedTokens())
                 rendered = []
             ids = list(said.get(at, ()))
-            sequences[-1].extend(prompt[len(rendered) :], ids if ids[-1:] == target[-1:] else target, messages[at])
+            sampled_so = ids[-1:] == target[-1:]
+            sequences[-1].extend(prompt[len(rendered) :], ids if sampled_so else target, messages[at], sampled_so)
             rendered = prompt + target
         if said and any(len(each.ids) > self.longest for each in sequences):
             return self.render(messages)
@@ -203,6 +216,11 @@ class Renderer:
         for at in range(1, len(rest)):
             if rest[at]["role"] == rest[0]["role"]:
                 yield [*head, *rest[at:]]
+
+
+def ids_hash(ids: Sequence[int]) -> str:
+    """The sha256 of tokens, each as four little-endian bytes: two prompts with the same one are the same prompt."""
+    return hashlib.sha256(struct.pack(f"<{len(ids)}I", *ids)).hexdigest()
 
 
 def tokenizer_hash(tokenizer: Any) -> str | None:

@@ -1,8 +1,9 @@
 """The rows of a training as its method needs them: conversations, moves with rewards, or comparisons."""
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,14 +18,15 @@ from training.methods.reference import WithReference
 from training.methods.stable_alignment import StableAlignmentConfig
 from training.rendering import Renderer
 from training.rewards import RoleBaselines, check_policy, rewarded_rows
-from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans
+from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans, stored_log_probs
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRows:
     """Rows to train on and, if any, to evaluate on, and how many were read of both.
 
-    `provenance` is what the checkpoint says of them beside the hash of their file.
+    `provenance` is what the checkpoint says of them beside the hash of their file. `reference_counts`, of a method with
+    a reference model, says of how many of all rows ℓ_ref was stored in play, and of how many it was computed.
     """
 
     rows: Rows
@@ -32,6 +34,7 @@ class TrainingRows:
     read: int
     read_aside: int
     provenance: Mapping[str, str] = field(default_factory=dict)
+    reference_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def load_rows(method: Method, config: Config, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
@@ -78,11 +81,28 @@ def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, re
     known_as = f"{identity} {render.tokenizer_hash}"
     log_probs = ReferenceLogProbs(config, config.cache_folder, known_as, load, tokenizer.pad_token_id or 0)
 
+    counts = Counter(stored_reference_rows=0, computed_reference_rows=0)
+
     def prepared(rows: Sequence[Conversation]) -> SpanRows:
-        return rows_of_spans(render_rows(rows, render), rewarded).with_reference(log_probs)
+        found = render_rows([_usable(row, identity, config.precision) for row in rows], render)
+        computed = {
+            row for row, each in zip(found.rows, found.sequences, strict=True) if stored_log_probs(each) is None
+        }
+        counts["computed_reference_rows"] += len(computed)
+        counts["stored_reference_rows"] += len(rows) - len(computed)
+        return rows_of_spans(found, rewarded).with_reference(log_probs)
 
     rendered = prepared(aside) if aside else None
-    return TrainingRows(prepared(train), rendered, len(train), len(aside), {"reference_sha256": identity})
+    provenance = {"reference_sha256": identity}
+    return TrainingRows(prepared(train), rendered, len(train), len(aside), provenance, counts)
+
+
+def _usable(row: Conversation, reference_sha256: str, precision: str) -> Conversation:
+    """The row without the log-probabilities of another model than the reference, or of another precision."""
+    if row.policy == reference_sha256 and row.dtype == precision:
+        return row
+    bare = ({name: value for name, value in each.items() if name != "log_probs"} for each in row.messages)
+    return replace(row, messages=tuple(bare))
 
 
 def _reference_model(config: WithReference, model: Any, tokenizer: Any, longest: int) -> Any:

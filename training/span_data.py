@@ -1,5 +1,6 @@
 """Token sequences → batches of target spans, for losses that are means over spans or over queries."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,17 @@ def learnt_spans(sequence: MarkedTokens) -> list[TargetSpan]:
     """The spans of a sequence that hold a token to be learnt."""
     learnt = sequence.learnt
     return [span for span in sequence.spans if any(learnt[span.begin : span.end])]
+
+
+def stored_log_probs(sequence: MarkedTokens) -> tuple[float, ...] | None:
+    """ℓ in play of each span to be learnt, the mean over its tokens to be learnt; None if that of one is not known."""
+    found = []
+    for span in learnt_spans(sequence):
+        if span.log_probs is None:
+            return None
+        known = [value for at, value in enumerate(span.log_probs, span.begin) if at not in sequence.left_out]
+        found.append(math.fsum(known) / len(known))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

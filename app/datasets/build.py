@@ -20,13 +20,14 @@ from sqlalchemy.orm import Session, aliased
 from app.datasets import filters
 from app.datasets.rewards import MoveRewards, RewardCounts, formula_of, move_rewards
 from app.datasets.spec import DatasetSpec
-from app.datasets.transcripts import PromptedTranscript, TranscriptRequest, transcripts
+from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
 from app.errors import Invalid, Phrase
 from app.games import find_game
 from app.games.base import JSON
 from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import MatchFilter, conditions
 from app.models import LanguageModel, MatchRow, SeatRow
+from app.models.types import rounded_log_probs
 from app.players.prompts import USUAL_STYLE, default_prompt
 from app.registry import get_model
 from app.rounds.job import ROUND
@@ -339,10 +340,7 @@ def _cut(
     own = [message for message in chat if message["role"] == "assistant"]
     role = find_game(match.game).roles[transcript.seat]
     row: JSON = {"group": f"{match.id}:{transcript.seat}", "messages": chat}
-    if transcript.tokenizer is not None:
-        row["tokenizer"] = transcript.tokenizer
-        for message, ids in zip(own, transcript.ids, strict=True):
-            message["ids"] = ids
+    row |= _add_sampled(chat, transcript.sampled)
     weight = 1.0
     given: tuple[float, ...] = ()
     if rewards is not None:
@@ -368,6 +366,24 @@ def _cut(
         weight=weight,
         policy=None if rewards is None else policy,
     )
+
+
+def _add_sampled(chat: Sequence[dict[str, Any]], sampled: Sequence[SampledTurn]) -> JSON:
+    """Adds to the own moves what was sampled, log-probabilities where all of them are known. Returns the row's part."""
+    if not sampled:
+        return {}
+    own = [message for message in chat if message["role"] == "assistant"]
+    for message, turn in zip(own, sampled, strict=True):
+        message["ids"] = turn.ids
+    row = {"tokenizer": sampled[0].tokenizer}
+    if len({(turn.policy, turn.dtype) for turn in sampled}) > 1:
+        return row
+    known = [(turn.log_probs, turn.prompt_sha256) for turn in sampled if turn.log_probs is not None]
+    if len(known) < len(sampled):
+        return row
+    for message, (log_probs, prompt) in zip(own, known, strict=True):
+        message |= {"log_probs": rounded_log_probs(log_probs), "prompt_sha256": prompt}
+    return row | {"policy": sampled[0].policy, "dtype": sampled[0].dtype}
 
 
 # ---- Words --------------------------------------------------------------------

@@ -21,21 +21,28 @@ from app.players.prompts import Message, messages
 Turn = tuple[str, int]  # a match and the ply of a move in it
 
 
-class PromptedTranscript(NamedTuple):
-    """A seat and its chat. Where there is a `tokenizer` (its hash), `ids` are the tokens of the own moves in order."""
-
-    seat: int
-    chat: list[Message]
-    tokenizer: str | None = None
-    ids: Sequence[Sequence[int]] = ()
-
-
 class SampledTurn(NamedTuple):
-    """What a local model drew at a turn: the tokens, their text, and the tokenizer's hash."""
+    """What a local model drew at a turn: the tokens, their text, and the tokenizer's hash.
+
+    `log_probs` are float32 bytes, None for turns of before they were stored; `prompt_sha256` is the hash of the tokens
+    before the answer, `dtype` the numbers in which the model computed, and `policy` the hash of its checkpoint.
+    """
 
     ids: Sequence[int]
     text: str
     tokenizer: str
+    log_probs: bytes | None
+    prompt_sha256: str | None
+    dtype: str
+    policy: str
+
+
+class PromptedTranscript(NamedTuple):
+    """A seat and its chat. `sampled` has its own moves in order where a model of one tokenizer drew all of them."""
+
+    seat: int
+    chat: list[Message]
+    sampled: Sequence[SampledTurn] = ()
 
 
 class TranscriptRequest(NamedTuple):
@@ -63,7 +70,7 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
     for match, log in logs.items():
         for seat in wanted[match].seats:
             chats = _chats(session, match, log, seat, wanted[match].prompt, stored)
-            told = [PromptedTranscript(seat, chat, *_tokens(match, log, own, drawn)) for chat, own in chats]
+            told = [PromptedTranscript(seat, chat, _tokens(match, log, own, drawn)) for chat, own in chats]
             found[match] += reversed(told)
     return found
 
@@ -108,30 +115,37 @@ def _stored(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[Message]
 
 def _drawn(session: Session, matches: Collection[str]) -> dict[Turn, SampledTurn]:
     """What local models drew in these matches to the end; of several attempts at a turn the last."""
-    local = session.scalars(select(LanguageModel.id).where(LanguageModel.kind == "local")).all()
+    models = select(LanguageModel.id, LanguageModel.options).where(LanguageModel.kind == "local")
+    local = {row.id: row.options["sha256"] for row in session.execute(models)}
     if not local:
         return {}
-    tokenizer, finish = (GenerationRow.sampling[name].as_string() for name in ("tokenizer", "finish_reason"))
+    tokenizer, finish, prompt, dtype = (
+        GenerationRow.sampling[name].as_string() for name in ("tokenizer", "finish_reason", "prompt_sha256", "dtype")
+    )
     rows = session.execute(
         select(
             GenerationRow.match_id, GenerationRow.ply, GenerationRow.token_ids, GenerationRow.text,
-            tokenizer.label("tokenizer"),
+            GenerationRow.log_probs, GenerationRow.language_model_id, tokenizer.label("tokenizer"),
+            prompt.label("prompt"), dtype.label("dtype"),
         )
         .where(GenerationRow.match_id.in_(matches), GenerationRow.language_model_id.in_(local))
         .where(tokenizer.is_not(None), finish == "stop")
         .order_by(GenerationRow.attempt, GenerationRow.id)
     )  # fmt: skip
-    return {(row.match_id, row.ply): SampledTurn(row.token_ids, row.text, row.tokenizer) for row in rows}
+    return {
+        (row.match_id, row.ply): SampledTurn(
+            row.token_ids, row.text, row.tokenizer, row.log_probs, row.prompt, row.dtype, local[row.language_model_id]
+        )
+        for row in rows
+    }
 
 
-def _tokens(
-    match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, SampledTurn]
-) -> tuple[str | None, Sequence[Sequence[int]]]:
-    """Tokenizer and tokens of the moves at these plies, if one tokenizer's make all of them word for word."""
+def _tokens(match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, SampledTurn]) -> Sequence[SampledTurn]:
+    """What was drawn as the moves at these plies, if tokens of one tokenizer make all of them word for word."""
     found = [each for ply in own if (each := drawn.get((match, ply))) and each.text == log.moves[ply].text]
     if len(found) < len(own) or len({each.tokenizer for each in found}) != 1:
-        return None, ()
-    return found[0].tokenizer, [each.ids for each in found]
+        return ()
+    return found
 
 
 def _chats(

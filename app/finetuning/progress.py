@@ -78,7 +78,7 @@ def _words(event: Mapping[str, Any]) -> str:
         cut = f", {event['shortened']} shortened" if event.get("shortened") else ""
         return (
             f"started on {event['device']}: {event['rows']} rows{cut}, {event['targets']} tokens to learn,"
-            f" {event['parameters']} weights{gone_on}"
+            f" {event['parameters']} weights{_reference(event)}{gone_on}"
         )
     if kind == "created":
         return f"created {event['job']} at {event['device']}, of the file {event['file']}"
@@ -99,6 +99,13 @@ def _words(event: Mapping[str, Any]) -> str:
         best = "" if loss is None else f", whose held-out loss was the best: {_figure(loss)}"
         return f"finished with the weights of step {event['step']}{of}{best}"
     return f"{kind}: {event['message']}" if "message" in event else str(kind)
+
+
+def _reference(event: Mapping[str, Any]) -> str:
+    if "stored_reference_rows" not in event:
+        return ""
+    stored, computed = event["stored_reference_rows"], event["computed_reference_rows"]
+    return f", reference of {stored} rows from play and of {computed} computed"
 
 
 def _figure(value: float | None) -> str:

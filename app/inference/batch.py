@@ -10,7 +10,7 @@ from torch import Tensor
 from app.inference.key_value_cache import KeyValueCache, whole_columns
 from app.inference.prefix_cache import PrefixCache
 from app.inference.requests import GenerationRequest, Sampling
-from app.inference.sampling import sample
+from app.inference.sampling import log_probs_of, sample
 
 _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless one alone has more
 
@@ -118,18 +118,23 @@ class Batch:
     def _go_on(self, begin: int, pieces: list[list[int]]) -> None:
         """Compute what is new of the rows from `begin` on, and draw a token of each."""
         rows = range(begin, begin + len(pieces))
-        logits = self._rows.forward(begin, pieces, [self._lengths[row] for row in rows]) + self._logit_mask
+        raw = self._rows.forward(begin, pieces, [self._lengths[row] for row in rows])
+        logits = raw + self._logit_mask
         self._prefix_cache.shrink(self._memory() - self._rows.nbytes)  # columns may have come
         for row, piece in zip(rows, pieces, strict=True):
             self._lengths[row] += len(piece)
         groups: dict[Sampling, list[int]] = {}
         for row in rows:
             groups.setdefault(self._requests[row].sampling, []).append(row)
+        tokens = [0] * len(rows)
         for sampling, alike in groups.items():
             found = logits if len(groups) == 1 else logits[torch.tensor(alike, device=logits.device) - begin]
             points = [self._requests[row].rng.random() for row in alike]
             for row, token in zip(alike, sample(found, sampling, points).tolist(), strict=True):
-                self._requests[row].sampled.append(token)
+                tokens[row - begin] = token
+        for row, token, log_prob in zip(rows, tokens, log_probs_of(raw, tokens), strict=True):
+            self._requests[row].sampled.append(token)
+            self._requests[row].log_probs.append(log_prob)
 
     def _let_go(self) -> None:
         """Take out the answers that have ended; what was computed of them is kept."""

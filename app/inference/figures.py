@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class EngineFigures:
-    """One checkpoint's engines since the process began.
+    """One checkpoint's engines in this process, since it was loaded and did not have to make room for another.
 
     `slow` says why its answers are made by the library's own loop, and None that they are made together as they come.
     `at_once` is how many memory was found to allow just now; None: as many as are wanted.

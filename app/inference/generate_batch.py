@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from app.inference.requests import GenerationRequest, Sampling
-from app.inference.sampling import sample
+from app.inference.sampling import log_probs_of, sample
 
 
 class GenerateBatch:
@@ -44,7 +44,8 @@ class GenerateBatch:
             for padding, request in zip(paddings, self._requests, strict=True)
         ]
         mask = torch.arange(longest) >= torch.tensor(paddings)[:, None]
-        found = self._model.generate(
+        sampled = _SampledTokens(self._requests, self._logit_mask)
+        self._model.generate(
             input_ids=torch.tensor(ids, device=device),
             attention_mask=mask.long().to(device),
             generation_config=GenerationConfig(
@@ -53,11 +54,12 @@ class GenerateBatch:
                 eos_token_id=sorted(self._ends) or None,
                 pad_token_id=self._padding,
             ),
-            logits_processor=LogitsProcessorList([_SampledTokens(self._requests, self._logit_mask)]),
+            logits_processor=LogitsProcessorList([sampled]),
         )
-        for request, row in zip(self._requests, found[:, longest:].tolist(), strict=True):
-            end = next((at for at, token in enumerate(row, 1) if token in self._ends), len(row))
-            request.sampled = row[: min(end, request.most)]
+        for request, row in zip(self._requests, zip(*sampled.steps, strict=True), strict=True):
+            end = next((at for at, (token, _) in enumerate(row, 1) if token in self._ends), len(row))
+            tokens, log_probs = zip(*row[: min(end, request.most)], strict=True)
+            request.sampled, request.log_probs = list(tokens), list(log_probs)
         return self.leave()
 
     def shrink(self) -> None:
@@ -70,14 +72,20 @@ class GenerateBatch:
 
 
 class _SampledTokens(LogitsProcessor):
-    """Leaves the library no choice but the token that each answer draws."""
+    """Leaves the library no choice but the token that each answer draws.
+
+    `steps` has those of each step with their log-probabilities, which the library does not keep.
+    """
 
     def __init__(self, requests: list[GenerationRequest], logit_mask: Tensor) -> None:
         self._rngs = [request.rng for request in requests]
         self._sampling: Sampling = requests[0].sampling
         self._logit_mask = logit_mask
+        self.steps: list[list[tuple[int, float]]] = []
 
     def __call__(self, _ids: Tensor, scores: Tensor) -> Tensor:
         """Logits (N, V) in which all but one of each row are impossible."""
         tokens = sample(scores + self._logit_mask, self._sampling, [rng.random() for rng in self._rngs])
+        drawn: list[int] = tokens.tolist()
+        self.steps.append(list(zip(drawn, log_probs_of(scores, drawn), strict=True)))
         return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0)

@@ -38,11 +38,17 @@ class GenerationFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer: its text, the tokens that were sampled (the one that ended it last), and how it came about."""
+    """An answer: its text, the tokens that were sampled (the one that ended it last), and how it came about.
+
+    `log_probs` are natural logarithms of the sampled tokens' probabilities over the whole vocabulary, before masks,
+    temperature and limits. `prompt_sha256` is `training.rendering.ids_hash` of the tokens before the answer.
+    """
 
     text: str
     ids: list[int]
+    log_probs: list[float]
     prompt_tokens: int
+    prompt_sha256: str
     finish: str  # STOP | LENGTH
     most: int  # tokens that it could have had
     device: str
@@ -65,6 +71,7 @@ class GenerationRequest:
 
     prompt: list[int] = field(default_factory=list)
     sampled: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)  # of what was sampled
     rng: random.Random = field(default_factory=random.Random)
     began: float = 0.0
 
@@ -75,7 +82,7 @@ class GenerationRequest:
 
     def begin(self) -> None:
         """Forget what was sampled; the same will be."""
-        self.sampled = []
+        self.sampled, self.log_probs = [], []
         self.rng = random.Random(self.seed)
         self.began = time.perf_counter()
 

@@ -31,7 +31,7 @@ from app.inference.requests import (
 )
 from training import checkpoints
 from training.errors import TrainingRefused, one_line
-from training.rendering import Renderer, control_tokens
+from training.rendering import Renderer, control_tokens, ids_hash
 
 _SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
 _FEW_THREADS = 4
@@ -120,7 +120,9 @@ class ModelRunner:
         return Completion(
             text=self._tokenizer.decode(words, skip_special_tokens=True).strip(),
             ids=request.sampled,
+            log_probs=request.log_probs,
             prompt_tokens=len(request.prompt),
+            prompt_sha256=ids_hash(request.prompt),
             finish=STOP if ended else LENGTH,
             most=request.most,
             device=self.device,

@@ -5,8 +5,17 @@ Each row brings its own number, so what it draws depends on no other row of the 
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from app.inference.requests import Sampling
+
+
+def log_probs_of(logits: Tensor, tokens: list[int]) -> list[float]:
+    """The natural logarithm of the probability of one token of each row: logits (N, V), over all of the vocabulary."""
+    chosen = torch.tensor(tokens, device=logits.device)
+    # One pass over the logits, in float32: sums of bfloat16 would be far off.
+    found: list[float] = (-cross_entropy(logits.float(), chosen, reduction="none")).tolist()
+    return found
 
 
 def sample(logits: Tensor, sampling: Sampling, points: list[float]) -> Tensor:

@@ -9,7 +9,7 @@ import os
 import queue
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum, auto
 from importlib import import_module
 from typing import Any
@@ -60,7 +60,7 @@ class Engine:
         self._limit = BatchLimit()
         self._inbox: queue.SimpleQueue[GenerationRequest | _Signal | threading.Event] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._under_way = 0
+        self._under_way: set[GenerationRequest] = set()
         self._closed = False
         self.has_cache = False  # whether keys and values of this model take memory
         self._most = 1  # answers at once
@@ -71,7 +71,7 @@ class Engine:
         with self._lock:
             if self._closed:
                 return False
-            self._under_way += 1
+            self._under_way.add(request)
             self.has_cache = True
             self._most = max(self._most, most)
             self._inbox.put(request)  # before anybody can find out that there will be no answer
@@ -107,33 +107,32 @@ class Engine:
     # ---- The thread ------------------------------------------------------------
 
     def _run(self) -> None:
-        waiting: deque[GenerationRequest] = deque()
-        speaker: Any = None
         try:
-            speaker = _load(self._checkpoint)
-            self._note_slow(speaker.slow)
-            self._serve(speaker, waiting)
+            runner = _load(self._checkpoint)
+            self._note_slow(runner.slow)
+            self._serve(runner)
         except UnusableCheckpoint as error:
-            self._end(waiting, error.failure)
+            self._end(error.failure)
         except Exception as error:
             log.exception("a local model broke", folder=str(self._checkpoint.folder))
-            self._end([*waiting, *_left(speaker)], error)
+            self._end(error)
         finally:
             self._figures.at_once = None
 
-    def _serve(self, speaker: Any, waiting: deque[GenerationRequest]) -> None:
+    def _serve(self, runner: Any) -> None:
         """Make answers until the engine is closed."""
-        while self._take(speaker, waiting, block=not (waiting or len(speaker.batch))):
+        waiting: deque[GenerationRequest] = deque()
+        while self._take(runner, waiting, block=not (waiting or len(runner.batch))):
             ready = deque[GenerationRequest]()
             for request in waiting:
-                if not request.prompt and not speaker.prepare(request):
+                if not request.prompt and not runner.prepare(request):
                     self._deliver([request])
                 else:
                     ready.append(request)
             waiting.clear()
             waiting.extend(ready)
             try:
-                over = speaker.go_on(waiting, self._limit.of(self._most))
+                over = runner.go_on(waiting, self._limit.of(self._most))
             except OutOfMemory as error:
                 self._halve(error, waiting)
             else:
@@ -142,7 +141,7 @@ class Engine:
                 self._deliver(over)
             self._figures.at_once = self._limit.at_once
 
-    def _take(self, speaker: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
+    def _take(self, runner: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
         """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
         try:
             while True:
@@ -150,12 +149,12 @@ class Engine:
                 if request is _Signal.CLOSE:
                     return False
                 if request is _Signal.SHRINK:
-                    speaker.shrink()
+                    runner.shrink()
                     continue
                 if isinstance(request, threading.Event):
                     try:
-                        if not (waiting or len(speaker.batch)):
-                            speaker.release()
+                        if not (waiting or len(runner.batch)):
+                            runner.release()
                     finally:
                         request.set()
                     continue
@@ -186,42 +185,31 @@ class Engine:
             request.begin()
             waiting.appendleft(request)
 
-    def _deliver(self, requests: Iterable[GenerationRequest]) -> None:
+    def _deliver(self, requests: Collection[GenerationRequest]) -> None:
         loops: dict[asyncio.AbstractEventLoop, list[GenerationRequest]] = {}
         for request in requests:
             loops.setdefault(request.loop, []).append(request)
         with self._lock:
-            self._under_way -= sum(map(len, loops.values()))
+            self._under_way.difference_update(requests)
         for loop, theirs in loops.items():
             try:
                 loop.call_soon_threadsafe(_tell, theirs)
             except RuntimeError:  # its process, or its test, has ended
                 continue
 
-    def _end(self, waiting: Iterable[GenerationRequest], result: GenerationFailure | Exception) -> None:
-        """Tell everybody why there will be no answer, and answer nobody any more."""
+    def _end(self, result: GenerationFailure | Exception) -> None:
+        """Tell everybody why there will be no answer, wherever their request is, and answer nobody any more."""
         with self._lock:
             self._closed = True
             self.has_cache = False
-        requests = list(waiting)
+            requests = list(self._under_way)
         while not self._inbox.empty():
             request = self._inbox.get()
-            if isinstance(request, GenerationRequest):
-                requests.append(request)
-            elif isinstance(request, threading.Event):
+            if isinstance(request, threading.Event):
                 request.set()
         for request in requests:
             request.result = result
         self._deliver(requests)
-
-
-def _left(speaker: Any) -> list[GenerationRequest]:
-    """The requests that a broken model was at; none where it cannot even say that, so that all others are told."""
-    try:
-        return list(speaker.batch.leave()) if speaker else []
-    except Exception:
-        log.exception("a local model that broke cannot be asked what it was at")
-        return []
 
 
 def set_library_environment() -> None:
@@ -231,7 +219,7 @@ def set_library_environment() -> None:
 
 
 def _load(checkpoint: Checkpoint) -> Any:
-    """The checkpoint's speaker, with torch loaded for it. Raises Unusable."""
+    """The checkpoint's runner, with torch loaded for it. Raises Unusable."""
     set_library_environment()
     try:
         with _loading:
@@ -261,7 +249,7 @@ def _tell(requests: Iterable[GenerationRequest]) -> None:
 # ---- All of a process ----------------------------------------------------------
 
 _engines: OrderedDict[Checkpoint, Engine] = OrderedDict()  # the one that was asked least recently first
-_figures: dict[Checkpoint, EngineFigures] = {}  # of all since the process began
+_figures: dict[Checkpoint, EngineFigures] = {}  # of these engines, and of those before them that broke
 _lock = threading.Lock()
 _cache_bytes = 512 << 20
 
@@ -279,7 +267,7 @@ def cache_limit() -> int:
 
 
 def engine_figures() -> list[EngineFigures]:
-    """What the engines of this process have done, by checkpoint, those that are closed included."""
+    """What the engines of this process have done, by checkpoint; those that made room for others are forgotten."""
     return list(_figures.values())
 
 
@@ -312,4 +300,5 @@ async def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int
         for other in list(_engines):
             if len(_engines) > MOST_ENGINES and other != checkpoint and _engines[other].close_if_idle():
                 del _engines[other]
+                _figures.pop(other, None)
     return await request.future

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Row, Select, func, select
 from sqlalchemy.orm import Session
 
 from app.csv_tables import ROWS_AT_ONCE, Column
@@ -16,6 +16,7 @@ from app.matches.events import RESERVED
 from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, ExportTable, player_of
 from app.matches.filter import EVERYTHING, MatchFilter, conditions
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, SeatRow
+from app.models.types import rounded_log_probs
 
 __all__ = ["EVENTS", "GENERATIONS", "MATCHES", "MOVES", "TABLES", "ExportTable", "count", "rows"]
 
@@ -119,9 +120,14 @@ EVENTS = ExportTable(
 
 # ---- Generations ------------------------------------------------------------
 
+
+def _log_probs(row: Row[Any]) -> list[float] | None:
+    return None if row.log_probs is None else rounded_log_probs(row.log_probs)
+
+
 _GENERATION_FIELDS = (
     "match_id", "ply", "seat", "attempt", "model", "prompt", "text", "sampling", "prompt_tokens",
-    "completion_tokens", "latency", "retries", "error", "at",
+    "completion_tokens", "latency", "retries", "error", "at", "token_ids", "log_probs",
 )  # fmt: skip
 
 
@@ -166,6 +172,11 @@ GENERATIONS = ExportTable(
         Column("error", "text", "Why there was no answer.", "empty when there was one", attrgetter("error")),
         Column("at", "time", "When the answer was stored.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
                attrgetter("at")),
+        Column("token_ids", "json", "The tokens that a local model sampled, the one that ended the text last.",
+               "[17, 4, 2]; empty for other models", attrgetter("token_ids")),
+        Column("log_probs", "json", "The natural logarithm of the probability of each of these tokens, before masks,"
+               " temperature and limits of the sampling.", "[-0.693147, -1.386294, -0.000021]; empty for other models",
+               _log_probs),
     ),
     _generations(),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
-from sqlalchemy import Connection, Dialect, Table, text
+from sqlalchemy import Connection, Dialect, LargeBinary, Table, text
 from sqlalchemy.orm import Session
 
 from app.games.base import Event
@@ -21,6 +21,7 @@ from app.matches.engine import readable
 from app.matches.events import Ended, kind_of, to_json
 from app.matches.stored import LoggedEvent, StoredMatch
 from app.models import EventRow, GenerationRow, MatchRow, SeatRow
+from app.models.types import float32_bytes
 from app.players.base import Generation
 
 _MATCH, _SEAT, _EVENT, _GENERATION = (
@@ -87,6 +88,7 @@ def generation_columns(generation: Generation) -> dict[str, Any]:
         "prompt": generation.prompt,
         "text": None if generation.text is None else readable(generation.text),
         "token_ids": generation.token_ids,
+        "log_probs": None if generation.log_probs is None else float32_bytes(generation.log_probs),
         "sampling": generation.sampling,
         "prompt_tokens": generation.prompt_tokens,
         "completion_tokens": generation.completion_tokens,
@@ -212,7 +214,7 @@ def _unspoken(moves: Sequence[Event], facts: Mapping[str, Any], config: Mapping[
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """What a row leaves out is NULL; a key that the database numbers is left out by all."""
     names = tuple(column.name for column in table.columns if column.name != "id" or "id" in rows[0])
-    connection.execute(_insertion(connection.dialect, table, names), {"rows": json.dumps(rows)})
+    connection.execute(_insertion(connection.dialect, table, names), {"rows": json.dumps(rows, default=_hexadecimal)})
 
 
 def _update_matches(
@@ -239,10 +241,20 @@ def _updating(dialect: Dialect, names: tuple[str, ...], constants: tuple[tuple[s
 def _rows(dialect: Dialect, table: Table, names: tuple[str, ...]) -> str:
     """A table expression `new` of the JSON array of objects that is bound to `rows`."""
     if dialect.name == "sqlite":
-        fields = ", ".join(f"value ->> '{name}' AS {_quoted(name)}" for name in names)
+        fields = ", ".join(f"{_sqlite_value(table, name)} AS {_quoted(name)}" for name in names)
         return f"(SELECT {fields} FROM json_each(:rows)) AS new"  # noqa: S608
     fields = ", ".join(f"{_quoted(name)} {table.columns[name].type.compile(dialect)}" for name in names)
     return f"json_to_recordset(CAST(:rows AS json)) AS new({fields})"
+
+
+def _sqlite_value(table: Table, name: str) -> str:
+    value = f"value ->> '{name}'"
+    return f"bytes_of_hex({value})" if isinstance(table.columns[name].type, LargeBinary) else value
+
+
+def _hexadecimal(value: bytes) -> str:
+    """Bytes as PostgreSQL reads them in a text; on SQLite `bytes_of_hex` does."""
+    return f"\\x{value.hex()}"
 
 
 def _quoted(name: str) -> str:

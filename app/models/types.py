@@ -1,5 +1,7 @@
 """Column types, and functions of JSON columns, that behave alike on SQLite and PostgreSQL."""
 
+import struct
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +13,16 @@ from sqlalchemy.types import Boolean, Integer, TypeDecorator
 
 # none_as_null: an absent value is SQL NULL, never the JSON text "null".
 Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+
+
+def float32_bytes(values: Sequence[float]) -> bytes:
+    """Numbers as little-endian float32, four bytes each."""
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def rounded_log_probs(stored: bytes) -> list[float]:
+    """What `float32_bytes` wrote, to a millionth, which is about as much as float32 tells of a log-probability."""
+    return [round(value, 6) for value in struct.unpack(f"<{len(stored) // 4}f", stored)]
 
 
 class UtcDateTime(TypeDecorator[datetime]):

@@ -41,6 +41,7 @@ class Generation:
     retries: int
     error: str | None = None
     token_ids: list[int] | None = None  # as a local model drew them, the one that ended the answer last
+    log_probs: list[float] | None = None  # of these tokens, before masks, temperature and limits
 
 
 MOST_TOKENS = 256  # of an answer where neither a game nor a model's row says

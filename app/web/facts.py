@@ -15,7 +15,8 @@ _FACTS: Mapping[str, str] = {
     "counts": N_("On the table"), "device": N_("Device"), "dtype": N_("Computed in"), "finish_reason": N_("Ended by"),
     "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
     "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
-    "said": N_("Word said"), "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),
+    "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),
+    "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),
 }  # fmt: skip
 _VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names; worded as forms word them
     **{name: schema["labels"] for game in GAMES.values() for name, schema in game.fields.items() if "labels" in schema},

@@ -22,6 +22,7 @@ from app.matches.events import from_json
 from app.matches.filter import NAMES, read_choice
 from app.matches.stored import StoredMatch, StoredSeat
 from app.models import GenerationRow, MatchRow, SeatRow
+from app.models.types import float32_bytes
 from app.registry import PERSON, find_model
 from tests.rounds import add_models, make_round
 from tests.rounds import play as play_round
@@ -44,7 +45,7 @@ MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at"
 EVENT_COLUMNS = "match_id,seq,ply,kind,seat,role,player,body,at"
 GENERATION_COLUMNS = (
     "match_id,ply,seat,attempt,player,model,prompt,text,sampling,prompt_tokens,completion_tokens,latency,"
-    "retries,error,at"
+    "retries,error,at,token_ids,log_probs"
 )
 
 Rows = list[dict[str, str]]
@@ -211,6 +212,7 @@ def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
         "match_id": record.id, "seat": 1, "ply": 0, "attempt": 2, "model": "vendor-1", "prompt": prompt,
         "text": NASTY, "sampling": {"temperature": 0.5}, "prompt_tokens": 12, "completion_tokens": None,
         "latency": 0.25, "retries": 1, "error": None, "at": datetime(2026, 1, 31, 12, tzinfo=UTC),
+        "token_ids": [7, 2], "log_probs": float32_bytes([-0.5, -1.2345678]),
     }  # fmt: skip
     with writing(engine) as session:
         made["language_model_id"] = find_model(session, "negotiation", "scripted").id
@@ -222,6 +224,7 @@ def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
         "match_id": record.id, "ply": "0", "seat": "1", "attempt": "2", "player": "scripted", "model": "vendor-1",
         "prompt": "", "text": "", "sampling": '{"temperature": 0.5}', "prompt_tokens": "12",
         "completion_tokens": "", "latency": "0.25", "retries": "1", "error": "", "at": "2026-01-31T12:00:00.000Z",
+        "token_ids": "[7, 2]", "log_probs": "[-0.5, -1.234568]",
     }  # fmt: skip
     assert read(engine, export.GENERATIONS, game="taboo") == []
 

@@ -1,17 +1,20 @@
 """Local models: the same answers together as alone, what goes wrong, and matches that they play."""
 
 import asyncio
+import io
+import json
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from sqlalchemy import Engine, select
+from sqlalchemy.orm import undefer
 from structlog.testing import capture_logs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -43,8 +46,13 @@ from tests.participant import Participant
 from tests.rounds import check, facts, make_round, play, row_of
 from tests.stack import TURNS_ALONE, Stack
 from tests.tables import database, settings_of, taboo
+from training.checkpoints import load as load_checkpoint
 from training.data import Conversation, render_rows
+from training.methods import all_methods
+from training.progress import Progress, StopRequest
+from training.recipe import run
 from training.rendering import Renderer
+from training.rows import load_rows
 
 Messages = list[dict[str, str]]
 GREEDY = Sampling(0, None, None)
@@ -99,25 +107,32 @@ def together(checkpoint: Checkpoint, numbers: Sequence[int]) -> list[list[Comple
     return asyncio.run(everybody())
 
 
-def by_hand(checkpoint: Checkpoint, number: int, answers: Sequence[Completion]) -> list[list[int]]:
-    """The same conversation, each token from a forward pass over everything before it, alone."""
+def by_hand(
+    checkpoint: Checkpoint, number: int, answers: Sequence[Completion]
+) -> tuple[list[list[int]], list[list[float]]]:
+    """The same conversation, each token from a forward pass over everything before it, alone; and the tokens'
+    log-probabilities among all, those included that are never drawn.
+    """
     model = AutoModelForCausalLM.from_pretrained(checkpoint.folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder)
     silent = [token for token in tokenizer.all_special_ids if token != tokenizer.eos_token_id]
-    messages, found = opening(number), []
+    messages, found, log_probs = opening(number), [], []
     for turn, answer in enumerate(answers):
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         drawn: list[int] = []
+        log_probs.append(list[float]())
         while len(drawn) < 9 and drawn[-1:] != [tokenizer.eos_token_id]:
             with torch.inference_mode():
                 logits = model(input_ids=torch.tensor([ids + drawn])).logits[0, -1]
+                shares = logits.log_softmax(-1)
                 logits[silent] = -torch.inf
             drawn.append(int(logits.argmax()))
+            log_probs[-1].append(float(shares[drawn[-1]]))
         found.append(drawn)
         told = {"role": "user", "content": SAID[(number + turn) % len(SAID)]}
         messages = [*messages, {"role": "assistant", "content": answer.text or "-"}, told]
-    return found
+    return found, log_probs
 
 
 # ---- Answers --------------------------------------------------------------------
@@ -134,7 +149,10 @@ def test_what_a_greedy_model_says_does_not_depend_on_what_it_is_batched_with(
         [alone] = together(checkpoint, [number])
         ids = [answer.ids for answer in alone]
         assert [answer.ids for answer in batched[number]] == ids
-        assert by_hand(checkpoint, number, alone) == ids
+        expected, log_probs = by_hand(checkpoint, number, alone)
+        assert expected == ids
+        for answer, each in zip(batched[number], log_probs, strict=True):
+            assert answer.log_probs == pytest.approx(each, abs=1e-4)
     assert len({tuple(answer.ids) for talks in batched for answer in talks}) > 5
 
 
@@ -165,6 +183,7 @@ def test_an_answer_says_how_it_came_about(checkpoints: dict[str, Checkpoint]) ->
     assert found.sampling == {
         "temperature": 1.0, "top_k": 5, "max_new_tokens": 4, "device": "cpu", "dtype": "float32",
         "finish_reason": "stop" if ended else "length", "tokenizer": found.sampling["tokenizer"],
+        "prompt_sha256": found.sampling["prompt_sha256"],
     }  # fmt: skip
     assert (found.model, found.retries, found.error) == (f"w@{checkpoint.sha256[:12]}", 0, None)
     assert found.prompt_tokens is not None
@@ -311,10 +330,31 @@ def test_models_share_the_memory_and_let_go_of_it_when_nobody_will_go_on(
     assert (before > 0, after) == (True, 0)
 
 
+def test_a_model_that_breaks_says_so_to_everybody_who_waits(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where it cannot say whose answers it was making."""
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+
+    def broken(_: Batch) -> Any:
+        raise ValueError("a test breaks it")
+
+    async def everybody() -> list[Any]:
+        asked = (said(checkpoints["words"], opening(number)) for number in range(12))
+        return await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "step", broken)
+        patch.setattr(Batch, "leave", broken)
+        assert [str(each) for each in asyncio.run(everybody())] == ["a test breaks it"] * 12
+    assert all(isinstance(each, Completion) for each in asyncio.run(everybody()))
+
+
 def test_an_idle_model_makes_room_for_another_and_one_in_use_does_not(
     checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    monkeypatch.setattr(engines, "_figures", {})
     monkeypatch.setattr(engines, "MOST_ENGINES", 1)
 
     async def both() -> None:
@@ -325,6 +365,7 @@ def test_an_idle_model_makes_room_for_another_and_one_in_use_does_not(
         assert isinstance(await long, Completion)
         await said(checkpoints["words"], opening(2))
         assert list(engines._engines) == [checkpoints["words"]]
+        assert [each.folder for each in engines.engine_figures()] == [str(checkpoints["words"].folder)]
 
     asyncio.run(both())
 
@@ -429,10 +470,11 @@ def test_a_round_of_local_models_is_played_whole_and_the_same_again(
         told.append(facts(engine, number))
     assert told[0] == told[1]
     with reading(engine) as session:
-        calls = session.scalars(select(GenerationRow)).all()
+        calls = session.scalars(select(GenerationRow).options(undefer(GenerationRow.log_probs))).all()
     assert {call.model.partition("@")[0] for call in calls} == {"one", "two"}
     assert all(call.token_ids and len(call.token_ids) == call.completion_tokens for call in calls)
     assert all(call.sampling["temperature"] == 1.2 and call.sampling["top_k"] == 50 for call in calls)
+    assert all(len(call.log_probs or b"") == 4 * len(call.token_ids or ()) for call in calls)
 
 
 def test_a_round_whose_checkpoint_was_changed_stops_and_can_be_resumed(
@@ -474,6 +516,53 @@ def test_a_dataset_has_the_tokens_that_were_drawn_and_a_trainer_learns_just_thes
         [marked] = render_rows([Conversation("", "", tuple(row["messages"]), row["tokenizer"])], renderer).sequences
         learnt = [token for token, is_learnt in zip(marked.ids, marked.learnt, strict=True) if is_learnt]
         assert learnt == [token for ids in drawn for token in ids]
+
+
+def test_training_takes_the_log_probabilities_of_play_for_those_of_the_reference(
+    engine: Engine, settings: Settings, home: Path, checkpoints: dict[str, Checkpoint], tmp_path: Path
+) -> None:
+    """And it computes the same where it may not take them."""
+    checkpoint = checkpoints["words"]
+    register(engine, "mine", checkpoint.folder, checkpoint.sha256, max_tokens=60)
+    number = make_round(engine, "mine", game="taboo", matches=12, config={"max_turns": 2})
+    play(engine, settings, number)
+    rows = [row for row in rows_of(home, cut(engine, home, rounds=[number], filter="all")) if "policy" in row]
+    assert {(row["policy"], row["dtype"]) for row in rows} == {(checkpoint.sha256, "float32")}
+    bare = [{**row, "dtype": None} for row in rows]
+    taken, computed = (_trained(tmp_path / str(at), checkpoint, each) for at, each in enumerate((rows, bare)))
+    assert taken.counts["stored_reference_rows"] > 0  # not those whose prompt held a refused attempt
+    assert sum(taken.counts.values()) == len(rows)
+    assert computed.counts == {"stored_reference_rows": 0, "computed_reference_rows": len(rows)}
+    assert taken.reference == pytest.approx(computed.reference, abs=1e-4)
+    assert taken.losses == pytest.approx(computed.losses, abs=1e-4)
+
+
+class _Trained(NamedTuple):
+    counts: dict[str, int]
+    reference: list[float]
+    losses: list[float]
+
+
+def _trained(folder: Path, base: Checkpoint, rows: Sequence[dict[str, Any]]) -> _Trained:
+    """What two steps of `sft-kl` on these rows make of ℓ_ref."""
+    folder.mkdir()
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    method = all_methods()["sft-kl"]
+    fields = {"data": folder / "rows.jsonl", "base": base.folder, "output": folder / "model", "max_steps": 2}
+    config = method.config.model_validate({**fields, "kl": 1, "device": "cpu", "learning_rate": 0.01})
+    model, tokenizer = load_checkpoint(base.folder)
+    found = load_rows(method, config, model, tokenizer, Renderer(tokenizer, 1024))
+    told = io.StringIO()
+    try:
+        run(method, config, Progress(told), StopRequest())
+    finally:
+        torch.use_deterministic_algorithms(False)
+    started, *events = map(json.loads, told.getvalue().splitlines())
+    counts = {name: started[name] for name in ("stored_reference_rows", "computed_reference_rows")}
+    provenance = json.loads((folder / "model" / "parlor.json").read_text())
+    assert {name: provenance[name] for name in counts} == counts
+    reference = [value for at in range(len(found.rows)) for value in found.rows[at][1].reference]
+    return _Trained(counts, reference, [each["loss"] for each in events if each["event"] == "step"])
 
 
 def test_a_model_that_is_replaced_plays_its_matches_to_the_end(

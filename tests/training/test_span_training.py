@@ -12,10 +12,12 @@ from tests.training.conftest import comparisons_of, events_in, rewarded, rows_of
 from tests.training.test_gradients import Keep
 from training import checkpoints
 from training.config import read_config
+from training.data import read_conversations, render_rows
 from training.errors import TrainingFailed
 from training.log_probs import ReferenceLogProbs, span_log_probs
 from training.methods import all_methods
 from training.recipe import prepare, renderer
+from training.rendering import Renderer, ids_hash
 from training.rows import load_rows
 from training.span_data import SpanCollator
 from training.span_trainer import SpanTrainer
@@ -149,6 +151,41 @@ def test_what_the_cache_holds_is_what_the_reference_says_of_each_row_alone(
         number, item = rows[at]
         alone = span_log_probs(model, SpanCollator(0)([(number, item)]), positions=False).tolist()
         assert item.reference == pytest.approx(alone, abs=1e-5)
+
+
+def test_log_probabilities_of_play_are_taken_of_the_same_model_precision_and_prompt_alone(
+    base: Path, tokenizer: Any, config_file: ConfigFile, tmp_path: Path
+) -> None:
+    render, rows = Renderer(tokenizer, 128), rows_of(2)
+    data = write_rows(tmp_path / "plain.jsonl", rows)
+    for row, marked in zip(rows, render_rows(read_conversations(data), render).sequences, strict=True):
+        moves = [each for each in row["messages"] if each["role"] == "assistant"]
+        for move, span in zip(moves, marked.spans, strict=True):
+            ids = marked.ids[span.begin : span.end]
+            move |= {"ids": ids, "log_probs": [-1.5] * len(ids), "prompt_sha256": ids_hash(marked.ids[: span.begin])}
+        row |= {"tokenizer": render.tokenizer_hash, "policy": checkpoints.check(base), "dtype": "float32"}
+    rows[1]["policy"] = "0" * 64
+    rows[2]["dtype"] = "bfloat16"
+    rows[3]["messages"][1]["prompt_sha256"] = ids_hash([1])
+    config = read_config(
+        all_methods()["sft-kl"].config, config_file(data=str(write_rows(tmp_path / "rows.jsonl", rows)))
+    )
+    model, _ = checkpoints.load(base)
+    found = load_rows(all_methods()["sft-kl"], config, model, tokenizer, render)
+    assert found.reference_counts == {"stored_reference_rows": 1, "computed_reference_rows": 3}
+    taken = [set(found.rows[at][1].reference) == {-1.5} for at in range(4)]
+    assert taken == [True, False, False, False]
+
+
+def test_log_probabilities_that_are_not_those_of_the_ids_are_refused(
+    config_file: ConfigFile, refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    [row, *_] = rows_of(1)
+    for each in row["messages"]:
+        each |= {"ids": [5, 6], "log_probs": [-1.0]} if each["role"] == "assistant" else {}
+    data = write_rows(tmp_path / "rows.jsonl", [row | {"tokenizer": "x"}])
+    line = refusal(config_file(data=str(data)), "sft-kl")
+    assert "line 1, message 2: log_probs: expected a number up to 0 for each of its ids, got [-1.0]" in line
 
 
 def test_a_cache_that_is_cut_off_is_made_anew(

@@ -46,8 +46,8 @@ class LocalPlayer:
         """Ask for the next message of a chat.
 
         The same seed samples the same from the same model, up to rounding, beside whatever else. `sampling` of the
-        generation says how and where it was sampled, why it ended, and of which tokenizer its `token_ids` are. Raises
-        PlayerFailed.
+        generation says how and where it was sampled, why it ended, of which tokenizer its `token_ids` are, and by
+        their hash which tokens came before them. Raises PlayerFailed.
         """
         options = self.options
         most = sampling.max_tokens or options.max_tokens or MOST_TOKENS
@@ -77,12 +77,14 @@ class LocalPlayer:
                 "device": completion.device,
                 "dtype": completion.dtype,
                 "tokenizer": completion.tokenizer,
+                "prompt_sha256": completion.prompt_sha256,
             },
             prompt_tokens=completion.prompt_tokens,
             completion_tokens=len(completion.ids),
             latency=completion.seconds,
             retries=0,
             token_ids=completion.ids,
+            log_probs=completion.log_probs,
         )
 
 

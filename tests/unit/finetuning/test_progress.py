@@ -60,6 +60,10 @@ def test_events_are_lines_with_their_time() -> None:
         "00:00:00  started on cpu (2 threads): 48 rows, 3 shortened, 900 tokens to learn, 35000 weights,"
         " goes on from checkpoint-7"
     )
+    assert line(began | {"stored_reference_rows": 40, "computed_reference_rows": 8}) == (
+        "00:00:00  started on cpu (2 threads): 48 rows, 3 shortened, 900 tokens to learn, 35000 weights,"
+        " reference of 40 rows from play and of 8 computed, goes on from checkpoint-7"
+    )
     assert line(step(7, 61)) == "00:01:01  step 7 of 100  loss 1.235  lr 0.0001  800 tokens/s"
     assert line({"event": "failed", "at": 1, "message": "the disk is full"}) == "00:00:01  failed: the disk is full"
     ended = {"event": "finished", "at": 1, "step": 14, "steps": 84, "metrics": {"loss": 1.0, "eval_loss": 2.3456}}
