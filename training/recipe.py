@@ -26,7 +26,10 @@ from training.span_trainer import SpanTrainer
 from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
 
 # They change no weight; the base's hash is recorded as it was found.
-_NOT_RECORDED = {"output", "run", "resume", "keep", "log_every", "threads", "device", "base_sha256", "reference_cache"}
+_NOT_RECORDED = {
+    "output", "run", "resume", "keep", "log_every", "threads", "device", "base_sha256", "reference_cache",
+    "gradient_checkpointing",
+}  # fmt: skip
 _NO_SETTINGS = {
     "data", "eval_data", "chat_template", "base", "base_sha256", "output", "run", "resume", "reference",
     "reference_cache",
