@@ -22,6 +22,7 @@ from torch.utils.data import Sampler
 from training.errors import TrainingRefused, shown
 from training.losses.base import IGNORED
 from training.methods.base import Config
+from training.packing import pack
 from training.rendering import MarkedTokens, Renderer
 
 ROLES = ("system", "user", "assistant")
@@ -282,13 +283,41 @@ def file_hash(path: Path) -> str:
 
 
 class Collator:
-    """Pads sequences on the right, which causal attention never looks at: no mask is needed."""
+    """Pads sequences on the right, which causal attention never looks at: no mask is needed.
 
-    def __init__(self, padding: int) -> None:
+    With `packed`, all sequences stand in one row without padding, and logits are asked for only where they are used.
+    """
+
+    def __init__(self, padding: int, packed: bool = False) -> None:
         self._padding = padding
+        self._packed = packed
 
-    def __call__(self, rows: Sequence[tuple[int, MarkedTokens]]) -> dict[str, torch.Tensor]:
-        """`input_ids`, `labels` and `weights` (B, T), and `rows` (B,), the rows' numbers."""
+    def __call__(self, rows: Sequence[tuple[int, MarkedTokens]]) -> dict[str, Any]:
+        """`input_ids`, `labels` and `weights` (B, T), and `rows` (B,), the rows' numbers.
+
+        Packed: `input_ids` and `position_ids` (1, T), `segments` as in Packed, and `logits_to_keep` (P + 1,), the
+        places before the P tokens that are learnt and one more; `labels` and `weights` (1, P + 1) belong to these.
+        """
+        numbers = torch.tensor([number for number, _ in rows])
+        return {**(self._in_one_row if self._packed else self._padded)(rows), "rows": numbers}
+
+    def _in_one_row(self, rows: Sequence[tuple[int, MarkedTokens]]) -> dict[str, Any]:
+        packed = pack([each.ids for _, each in rows], [0] * len(rows))
+        ids = torch.tensor([packed.ids])
+        weights = torch.tensor([[weight for _, each in rows for weight in each.weights]])
+        learnt = weights[0].nonzero()[:, 0]
+        # A loss compares each label with the logits one place before it; the first label and the last logits go unused.
+        first = torch.zeros(1, dtype=learnt.dtype)
+        return {
+            "input_ids": ids,
+            "position_ids": torch.tensor([packed.position_ids]),
+            "segments": packed.segments,
+            "logits_to_keep": torch.cat([learnt - 1, first]),
+            "labels": torch.cat([first + IGNORED, ids[0, learnt]])[None],
+            "weights": torch.cat([torch.zeros(1), weights[0, learnt]])[None],
+        }
+
+    def _padded(self, rows: Sequence[tuple[int, MarkedTokens]]) -> dict[str, Any]:
         longest = max(len(each.ids) for _, each in rows)
         ids = torch.full((len(rows), longest), self._padding)
         labels = torch.full((len(rows), longest), IGNORED)
@@ -298,8 +327,7 @@ class Collator:
             ids[at, : len(tokens)] = tokens
             weights[at, : len(tokens)] = torch.tensor(each.weights)
             labels[at, : len(tokens)] = torch.where(weights[at, : len(tokens)] > 0, tokens, IGNORED)
-        numbers = torch.tensor([number for number, _ in rows])
-        return {"input_ids": ids, "labels": labels, "weights": weights, "rows": numbers}
+        return {"input_ids": ids, "labels": labels, "weights": weights}
 
 
 class EpochOrder(Sampler[int]):

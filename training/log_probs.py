@@ -1,9 +1,8 @@
 """ℓ of target spans under a model: under the one that is trained, and, once per dataset, under the reference."""
 
 import hashlib
-import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -16,25 +15,21 @@ from torch import Tensor
 from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
 from training.losses.base import IGNORED, losses_of, span_means
 from training.methods.base import Config
+from training.packing import enable_packing, model_inputs, on_device, takes_positions
 from training.rendering import MarkedTokens
 from training.span_data import SpanCollator, SpanItem, learnt_spans, stored_log_probs
 
 _NAME = "log_probs"
 
 
-def takes_positions(model: Any) -> bool:
-    """Whether a model computes its logits only where it is asked to."""
-    return "logits_to_keep" in inspect.signature(model.forward).parameters
-
-
-def span_log_probs(model: Any, batch: dict[str, Tensor], positions: bool) -> Tensor:
+def span_log_probs(model: Any, batch: Mapping[str, Any], positions: bool) -> Tensor:
     """ℓ of each span of a batch: the mean log-probability of its tokens. Shape (S,).
 
     With `positions`, the model's head is computed only before tokens that a sequence of the batch learns.
     """
     before = batch["labels"][:, 1:].ne(IGNORED).any(dim=0).nonzero()[:, 0]
     kept = {"logits_to_keep": before} if positions else {}
-    logits = model(input_ids=batch["input_ids"], use_cache=False, **kept)["logits"]
+    logits = model(**model_inputs(batch), use_cache=False, **kept)["logits"]
     logits = logits if positions else logits[:, before]
     losses = losses_of(logits, batch["labels"][:, before + 1])
     return span_means(losses, batch["owners"][:, before + 1], len(batch["items"]))
@@ -89,14 +84,15 @@ class ReferenceLogProbs:
         model = self._load(max(len(each.ids) for each in sequences))
         device = torch.device("cuda" if self._config.device == "auto" and torch.cuda.is_available() else "cpu")
         model.to(device).eval()
-        collator, positions = SpanCollator(self._padding), takes_positions(model)
+        collator = SpanCollator(self._padding, self._config.packing and enable_packing(model))
+        positions = takes_positions(model)
         order = sorted(range(len(sequences)), key=lambda at: len(sequences[at].ids))
         found: list[Tensor] = [torch.zeros(0)] * len(sequences)
-        with torch.no_grad(), _precision(self._config, device):
+        with torch.inference_mode(), _precision(self._config, device):
             for begin in range(0, len(order), self._config.batch):
                 chosen = order[begin : begin + self._config.batch]
                 batch = collator([(at, SpanItem((sequences[at],), ())) for at in chosen])
-                values = span_log_probs(model, {name: each.to(device) for name, each in batch.items()}, positions)
+                values = span_log_probs(model, on_device(batch, device), positions)
                 counts = [len(learnt_spans(sequences[at])) for at in chosen]
                 for at, each in zip(chosen, values.float().cpu().split(counts), strict=True):
                     found[at] = each

@@ -27,17 +27,9 @@ from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
 
 # They change no weight; the base's hash is recorded as it was found.
 _NOT_RECORDED = {
-    "output",
-    "run",
-    "resume",
-    "keep",
-    "log_every",
-    "threads",
-    "device",
-    "base_sha256",
-    "reference_cache",
-    "reference_sha256",
-}
+    "output", "run", "resume", "keep", "log_every", "threads", "device", "base_sha256", "reference_cache",
+    "reference_sha256", "gradient_checkpointing",
+}  # fmt: skip
 _NO_SETTINGS = {
     "data", "eval_data", "chat_template", "base", "base_sha256", "output", "run", "resume", "reference",
     "reference_sha256", "reference_cache",

@@ -1,14 +1,16 @@
 """Token sequences → batches of target spans, for losses that are means over spans or over queries."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from training.data import Collator, TokenRows
-from training.losses.base import SpanBatch
+from training.data import TokenRows
+from training.losses.base import IGNORED, SpanBatch
+from training.packing import common_beginning, pack
 from training.rendering import MarkedTokens, TargetSpan
 
 REWARDED, SUPERVISED, KINDS = 0, 1, 2  # of values, which are averaged apart; and how many kinds there are
@@ -95,44 +97,87 @@ def rows_of_spans(rows: TokenRows, rewarded: bool) -> SpanRows:
 
 
 class SpanCollator:
-    """Pads the sequences of items on the right and numbers their spans."""
+    """Puts the sequences of items into a batch and numbers their spans.
 
-    def __init__(self, padding: int) -> None:
-        self._tokens = Collator(padding)
+    A row of the batch is a sequence, padded on the right, or, with `packed`, the only row holds them all; then the
+    sequences of an item that begin with the same tokens share these.
+    """
 
-    def __call__(self, rows: Sequence[tuple[int, SpanItem]]) -> dict[str, Tensor]:
-        """A batch of N sequences with S spans, of which a loss makes U values:
+    def __init__(self, padding: int, packed: bool = False) -> None:
+        self._padding = padding
+        self._packed = packed
+
+    def __call__(self, rows: Sequence[tuple[int, SpanItem]]) -> dict[str, Any]:
+        """A batch of N rows of T tokens with S spans, of which a loss makes U values:
 
         `input_ids`, `labels` and `owners` (N, T), the last with the number of each token's span, −1 for none;
         `reference`, `weights`, `rewards`, `supervised` and `items` (S,), as in SpanBatch; `kinds` and `origins` (U,),
-        the kind of each value and the item it is of; and `rows` (B,), the items' numbers.
+        the kind of each value and the item it is of; and `rows` (B,), the items' numbers. A packed batch also has
+        `position_ids` (N, T) and `segments`, as in Packed.
         """
         items = [item for _, item in rows]
-        sequences = [(at, sequence) for at, item in enumerate(items) for sequence in item.sequences]
-        padded = self._tokens([(number, sequence) for number, (_, sequence) in enumerate(sequences)])
-        found = [
-            (at, number, span) for number, (at, sequence) in enumerate(sequences) for span in learnt_spans(sequence)
-        ]
-        owners = torch.full(padded["weights"].shape, -1)
-        for count, (_, number, span) in enumerate(found):
-            owners[number, span.begin : span.end] = count
+        found = [(at, span) for at, item in enumerate(items) for each in item.sequences for span in learnt_spans(each)]
         references = [value for item in items for value in item.reference] or [0.0] * len(found)
         return {
-            "input_ids": padded["input_ids"],
-            "labels": padded["labels"],
-            "owners": torch.where(padded["weights"] > 0, owners, -1),
+            **(self._packed_tokens(items) if self._packed else self._padded_tokens(items)),
             "reference": torch.tensor(references),
-            "weights": torch.tensor([span.weight for *_, span in found]),
-            "rewards": torch.tensor([float(span.reward or 0) for *_, span in found]),
-            "supervised": torch.tensor([span.reward is None for *_, span in found]),
-            "items": torch.tensor([at for at, *_ in found]),
+            "weights": torch.tensor([span.weight for _, span in found]),
+            "rewards": torch.tensor([float(span.reward or 0) for _, span in found]),
+            "supervised": torch.tensor([span.reward is None for _, span in found]),
+            "items": torch.tensor([at for at, _ in found]),
             "kinds": torch.tensor([kind for item in items for kind in item.kinds]),
             "origins": torch.tensor([at for at, item in enumerate(items) for _ in item.kinds]),
             "rows": torch.tensor([number for number, _ in rows]),
         }
 
+    def _padded_tokens(self, items: Sequence[SpanItem]) -> dict[str, Any]:
+        sequences = [sequence for item in items for sequence in item.sequences]
+        shape = len(sequences), max(len(each.ids) for each in sequences)
+        ids, owners = torch.full(shape, self._padding), torch.full(shape, -1)
+        for number, (each, of) in enumerate(zip(sequences, _owners(sequences), strict=True)):
+            ids[number, : len(each.ids)] = torch.tensor(each.ids)
+            owners[number, : len(each.ids)] = of
+        return {"input_ids": ids, "labels": torch.where(owners >= 0, ids, IGNORED), "owners": owners}
 
-def span_batch(batch: dict[str, Tensor], log_probs: Tensor) -> SpanBatch:
+    def _packed_tokens(self, items: Sequence[SpanItem]) -> dict[str, Any]:
+        sequences = [sequence for item in items for sequence in item.sequences]
+        packed = pack([each.ids for each in sequences], [count for item in items for count in _shared(item)])
+        ids, owners = torch.tensor([packed.ids]), torch.full((1, len(packed.ids)), -1)
+        for each, of, (_, shared, own) in zip(sequences, _owners(sequences), packed.places, strict=True):
+            owners[0, own : own + len(each.ids) - shared] = of[shared:]
+        return {
+            "input_ids": ids,
+            "labels": torch.where(owners >= 0, ids, IGNORED),
+            "owners": owners,
+            "position_ids": torch.tensor([packed.position_ids]),
+            "segments": packed.segments,
+        }
+
+
+def _owners(sequences: Sequence[MarkedTokens]) -> Iterator[Tensor]:
+    """For each sequence the number of each token's span among those of all of them, −1 for none."""
+    count = 0
+    for each in sequences:
+        owners, learnt = torch.full((len(each.ids),), -1), torch.tensor(each.learnt)
+        for span in learnt_spans(each):
+            owners[span.begin : span.end] = count
+            count += 1
+        yield torch.where(learnt, owners, -1)
+
+
+def _shared(item: SpanItem) -> list[int]:
+    """How many tokens each sequence of an item shares with the one before it.
+
+    The token before the first one that is learnt is not among them: each sequence goes on differently from there.
+    """
+    sequences = item.sequences
+    if len(sequences) == 1:
+        return [0]
+    most = min(span.begin for each in sequences for span in each.spans) - 1
+    return [0, *[common_beginning([each.ids for each in sequences], most)] * (len(sequences) - 1)]
+
+
+def span_batch(batch: Mapping[str, Any], log_probs: Tensor) -> SpanBatch:
     """The spans of a collated batch with their log-probabilities."""
     names = ("reference", "weights", "rewards", "supervised", "items")
     return SpanBatch(log_probs, *(batch[name] for name in names))

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from training.data import Collator
-from training.log_probs import span_log_probs, takes_positions
+from training.log_probs import span_log_probs
 from training.losses.base import find_span_loss, step_mean
+from training.packing import takes_positions
 from training.span_data import KINDS, SpanCollator, SpanRows, span_batch
 from training.trainer import TokenTrainer
 
@@ -19,7 +19,8 @@ class SpanTrainer(TokenTrainer):
     """
 
     _find_loss = staticmethod(find_span_loss)
-    _collator: type[Collator] | type[SpanCollator] = SpanCollator
+    _collator = SpanCollator
+    _evaluates_packed = True
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)

@@ -21,9 +21,10 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from training.checkpoints import unfinished, write_provenance, written
 from training.data import Collator, EpochOrder, Rows
-from training.errors import TrainingFailed
+from training.errors import TrainingFailed, TrainingRefused
 from training.losses.base import IGNORED, find_loss, token_losses
 from training.methods.base import Config
+from training.packing import enable_packing
 
 PREFIX = "checkpoint-"
 MOST_LOGGED = 300  # steps that are told of where it is left to us
@@ -51,8 +52,10 @@ class TokenTrainer(Trainer):
     # The loss has divided by the weights of all micro-batches; the Trainer must not divide by their number again.
     loss_is_scaled_for_ga = True
     control: Any
+    data_collator: Any
     _find_loss: Callable[[str], Any] = staticmethod(find_loss)
-    _collator: Callable[[int], Any] = Collator
+    _collator: type[Any] = Collator
+    _evaluates_packed = False  # what is computed of each row is gathered from all devices, where padded rows are apart
 
     def __init__(
         self,
@@ -76,10 +79,12 @@ class TokenTrainer(Trainer):
         self.rows_of_step: list[Tensor] = []
         self.losses_of_step: list[Tensor] = []
         self.tokens_seen = 0
+        packed, padding = config.packing and enable_packing(model), tokenizer.pad_token_id or 0
+        self._collator_of_evaluation = self._collator(padding, packed and self._evaluates_packed)
         super().__init__(
             model=model,
-            args=_arguments(config),
-            data_collator=self._collator(tokenizer.pad_token_id or 0),
+            args=_arguments(config, model),
+            data_collator=self._collator(padding, packed),
             train_dataset=rows,
             eval_dataset=aside,
             processing_class=tokenizer,
@@ -92,6 +97,14 @@ class TokenTrainer(Trainer):
     def _get_train_sampler(self, *_: Any) -> EpochOrder:
         step = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
         return EpochOrder(self._rows, step, self._config.seed)
+
+    def get_eval_dataloader(self, *given: Any) -> Any:
+        """The batches of an evaluation."""
+        of_training, self.data_collator = self.data_collator, self._collator_of_evaluation
+        try:
+            return super().get_eval_dataloader(*given)
+        finally:
+            self.data_collator = of_training
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
         """Forward and backward of one micro-batch; keeps which rows it held, for `check_step`."""
@@ -222,7 +235,20 @@ class _GradientCheck(TrainerCallback):
         self._check()
 
 
-def _arguments(config: Config) -> TrainingArguments:
+def _recomputed(config: Config, model: Any) -> dict[str, Any]:
+    """The arguments for gradient checkpointing. Raises Refused for a model that cannot recompute its layers."""
+    if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
+        raise TrainingRefused(
+            "gradient_checkpointing: expected a model whose layers can be recomputed, got"
+            f" {type(model).__name__}; leave it out and lower batch"
+        )
+    return {
+        "activation_checkpointing": config.gradient_checkpointing,
+        "activation_checkpointing_kwargs": {"use_reentrant": False},
+    }
+
+
+def _arguments(config: Config, model: Any) -> TrainingArguments:
     evaluating: dict[str, Any] = {"eval_strategy": "no"}
     if config.evaluates:
         evaluating = {
@@ -257,5 +283,6 @@ def _arguments(config: Config) -> TrainingArguments:
         dataloader_pin_memory=False,
         disable_tqdm=True,
         report_to="none",
+        **_recomputed(config, model),
         **evaluating,
     )

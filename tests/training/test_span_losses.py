@@ -12,11 +12,12 @@ from torch import Tensor
 
 from training import checkpoints
 from training.data import read_conversations, render_rows
-from training.log_probs import span_log_probs, takes_positions
+from training.log_probs import span_log_probs
 from training.losses.base import SpanBatch, find_span_loss, step_mean
 from training.methods.offline_po import OfflinePoConfig
 from training.methods.sft_kl import SftKlConfig
 from training.methods.stable_alignment import StableAlignmentConfig
+from training.packing import takes_positions
 from training.rendering import MarkedTokens, Renderer, TargetSpan
 from training.span_data import SpanCollator, SpanItem, rows_of_spans, span_batch
 

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from training.errors import shown
 
@@ -51,6 +51,17 @@ LearningRate = Annotated[
         title="Learning rate",
         description="At its highest; large models want less than small ones.",
         json_schema_extra={"rank": 2},
+    ),
+]
+
+
+# Forms and command lines know words and numbers.
+Switch = Annotated[bool, WithJsonSchema({"type": "string", "enum": ["false", "true"]})]
+Packing = Annotated[
+    Switch,
+    Field(
+        title="Packing",
+        description="Whether the sequences of a batch stand in one row without padding, if the model allows it.",
     ),
 ]
 
@@ -200,6 +211,12 @@ class Config(BaseModel):
     )
     precision: Literal["float32", "bfloat16"] = Field(
         default="float32", title="Precision", description="Of forward and backward passes; weights are float32."
+    )
+    packing: Packing = False
+    gradient_checkpointing: Switch = Field(
+        default=False,
+        title="Recompute activations",
+        description="Whether the backward pass computes activations again, which takes less memory and more time.",
     )
     threads: int | None = Field(
         default=None,

@@ -5,12 +5,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from training.methods.base import FromCheckpoint
+from training.methods.base import FromCheckpoint, Packing
 
 
 class WithReference(FromCheckpoint):
     """The fields of a method that takes the log-probabilities of its rows under a reference model, too."""
 
+    packing: Packing = True
     reference: Path | None = Field(
         default=None,
         title="Reference",

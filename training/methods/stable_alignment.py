@@ -3,11 +3,9 @@
 Source: arXiv 2305.16960. The defaults are the published recipe; docs/training.md has those of its code.
 """
 
-from typing import Annotated
+from pydantic import Field
 
-from pydantic import Field, WithJsonSchema
-
-from training.methods.base import Epochs, FromCheckpoint, LearningRate, Method, Need
+from training.methods.base import Epochs, FromCheckpoint, LearningRate, Method, Need, Packing, Switch
 
 
 class StableAlignmentConfig(FromCheckpoint):
@@ -15,6 +13,7 @@ class StableAlignmentConfig(FromCheckpoint):
 
     epochs: Epochs = 7.0
     learning_rate: LearningRate = 2e-5
+    packing: Packing = True
     rating_scale: float = Field(
         default=7.0,
         gt=0,
@@ -29,8 +28,7 @@ class StableAlignmentConfig(FromCheckpoint):
         title="Margin",
         description="How far apart the losses of the best and the worst rating are to be.",
     )
-    # Forms and command lines know words and numbers.
-    max_flow: Annotated[bool, WithJsonSchema({"type": "string", "enum": ["false", "true"]})] = Field(
+    max_flow: Switch = Field(
         default=False,
         title="Largest difference",
         description="Whether the pair with the largest term counts alone, in place of the mean over pairs.",
