@@ -32,8 +32,8 @@ class SpanTrainer(TokenTrainer):
     ) -> Tensor:
         """The micro-batch's part of the means over the step. `num_items_in_batch` (KINDS,) has the step's totals."""
         found = self._loss(span_batch(inputs, span_log_probs(model, inputs, self._positions)), self._config)
-        for name, figure in found.figures.items() if self.counts else ():
-            pair = torch.stack([figure[0], figure[1].double()])
+        for name, figure in found.figures.items():
+            pair = torch.stack([figure[0], figure[1].double()]) * self.counts  # all processes log the same names
             self._figures[name] = self._figures[name] + pair if name in self._figures else pair
         # Devices' gradients are averaged, and the totals are those of all devices.
         return (
