@@ -20,6 +20,7 @@ from app.errors import Invalid, Verbatim, shown
 
 ROOT = Path(__file__).resolve().parent.parent
 TRANSLATIONS = ROOT / "translations"
+LAUNCHERS = ROOT / "training" / "configs" / "accelerate"
 ENGLISH = "en"  # the language that the code is written in
 QUEUES = ("turns", "batch", "train")
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
@@ -87,6 +88,13 @@ class Settings(BaseSettings):
     DATASET_UPLOAD_MB: float = Field(
         100, gt=0, le=2000, description="Largest file of rows that the page of datasets imports, in MB."
     )
+    TRAINING_LAUNCHER: str = Field(
+        "",
+        description="How trainings are started: ddp, fsdp, another name or a file of accelerate; empty: one process.",
+    )
+    TRAINING_DEVICES: str = Field(
+        "", description="Numbers of the GPUs that trainings use, with commas between; empty: all that there are."
+    )
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     TRAIN_POLL: float = Field(20, gt=0, description="Seconds between two looks at a training that goes on at a vendor.")
     WORKER_QUEUES: str = Field(
@@ -146,6 +154,22 @@ class Settings(BaseSettings):
         if set(_listed(queues)) - set(QUEUES):
             raise ValueError(f"expected some of {', '.join(QUEUES)}, with commas between")
         return queues
+
+    @field_validator("TRAINING_LAUNCHER")
+    @classmethod
+    def _known_launcher(cls, launcher: str) -> str:
+        known = sorted(path.stem for path in LAUNCHERS.glob("*.yaml"))
+        if launcher and launcher not in known and not (ROOT / launcher).is_file():
+            raise ValueError(f"expected {', '.join(known)}, or a file of `accelerate config`")
+        return launcher
+
+    @field_validator("TRAINING_DEVICES")
+    @classmethod
+    def _numbers_of_devices(cls, devices: str) -> str:
+        numbers = _listed(devices)
+        if not all(number.isdecimal() for number in numbers):
+            raise ValueError("expected numbers with commas between, such as 0,1")
+        return ",".join(numbers)
 
     @cached_property
     def home(self) -> Path:

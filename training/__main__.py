@@ -21,14 +21,29 @@ from pathlib import Path
 from typing import TextIO
 
 from training.config import read_config
-from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line, shown
+from training.errors import (
+    ProcessLost,
+    StepFailed,
+    TrainingFailed,
+    TrainingRefused,
+    is_disk_full,
+    message_of,
+    one_line,
+    shown,
+)
 from training.methods import all_methods
 from training.progress import Progress, StopRequest
 
 CHECK = "check"
+INTERRUPTED = 130  # the exit code of a training that somebody stopped
 PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is still there
 # Nothing is ever asked of a server, and the libraries keep their warnings to themselves: stdout is for progress.
-_QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "true"}
+_QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TOKENIZERS_PARALLELISM": "true",
+    "TQDM_DISABLE": "1",
+}
 # How often a thread that waits for the others looks again before it sleeps. Left to itself it looks so long that two
 # trainings on the same cores take nine times as long as one; so, three times.
 _PATIENCE = "10000"
@@ -53,10 +68,11 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop.ask)
     if options.parent is not None:
-        threading.Thread(target=_stop_without, args=(options.parent,), daemon=True).start()
+        threading.Thread(target=stop_without, args=(options.parent,), daemon=True).start()
+    if options.launcher is not None:
+        threading.Thread(target=stop_without, args=(options.launcher, signal.SIGKILL), daemon=True).start()
     try:
-        # Of several processes, as torchrun starts them, the first one tells.
-        events = options.progress if os.environ.get("RANK", "0") == "0" else Path(os.devnull)
+        events = options.progress if _number() == 0 else Path(os.devnull)
         with _stream(events) as stream:
             return _run(options.method, options.config, Progress(stream), stop)
     except TrainingRefused as error:
@@ -78,6 +94,8 @@ def _prepare_libraries() -> None:
     """Set what the libraries read when they are loaded."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    if "WORLD_SIZE" not in os.environ:  # one process trains on one GPU, however many there are
+        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
     if "OMP_WAIT_POLICY" not in os.environ:  # which it would overrule
         os.environ.setdefault("GOMP_SPINCOUNT", _PATIENCE)
 
@@ -91,12 +109,14 @@ def _run(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
         import_module("training.recipe").run(chosen, config, progress, stop)
         return 0
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        if _number() == 0:
+            print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         _tell_if_possible(progress, "interrupted")
-        return 130
+        return INTERRUPTED
     except (TrainingRefused, TrainingFailed, MemoryError, OSError, RuntimeError) as error:
-        message = _message(error)
-        print(f"error: {message}", file=sys.stderr)
+        message = message_of(error)
+        if not _is_said_by_another(error):
+            print(f"error: {message}", file=sys.stderr)
         _tell_if_possible(progress, "failed", message=message)
         return 2 if isinstance(error, TrainingRefused) else 1
 
@@ -107,24 +127,21 @@ def _tell_if_possible(progress: Progress, event: str, **facts: str) -> None:
         progress.tell(event, **facts)
 
 
-def _message(error: BaseException) -> str:
-    """One line. Raises the error again where nobody foresaw it."""
-    if isinstance(error, (TrainingRefused, TrainingFailed)):
-        return str(error)
-    if is_disk_full(error):
-        return f"the disk is full ({one_line(error)}); make room and start again"
-    if isinstance(error, MemoryError) or "memory" in str(error):
-        return f"out of memory ({one_line(error)}); lower batch and raise accumulation by as much"
-    if isinstance(error, OSError):
-        return one_line(error)
-    raise error
+def _is_said_by_another(error: BaseException) -> bool:
+    """Whether the main process of several, which this is not, says the same."""
+    return _number() > 0 and isinstance(error, (TrainingRefused, StepFailed, ProcessLost))
 
 
-def _stop_without(parent: int) -> None:
+def _number() -> int:
+    """That of this process among those that a launcher has started; the one with 0 tells."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def stop_without(parent: int, by: int = signal.SIGTERM) -> None:
     """Nobody is left who could stop this: it does so by itself, with a checkpoint. Works wherever processes do."""
     while os.getppid() == parent:
         time.sleep(PARENT_EVERY)
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), by)
 
 
 def _leave_to_the_main_thread(failure: threading.ExceptHookArgs) -> None:
@@ -157,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
         method = commands.add_parser(name, help=each.title, description=f"{each.title}. {each.summary}")
         method.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML or JSON; docs/training.md")
         method.add_argument("--parent", type=int, metavar="PID", help="stop, as by SIGTERM, when that process is gone")
+        method.add_argument("--launcher", type=int, metavar="PID", help="end at once when that process is gone")
         method.add_argument("--progress", type=Path, metavar="FILE", help="events as JSON lines; stdout if left out")
     look = "say what a checkpoint folder holds"
     commands.add_parser(CHECK, help=look, description=look).add_argument("folder", type=Path, metavar="FOLDER")

@@ -5,6 +5,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from training.devices import any_process, processes
 from training.progress import Progress, StopRequest
 from training.trainer import PREFIX, TokenTrainer
 
@@ -20,6 +21,7 @@ class ProgressCallback(TrainerCallback):
         self.trainer: TokenTrainer | None = None
         self._since = time.perf_counter()
         self._tokens = 0
+        self.stopping = False
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """From now on there is a step to end before stopping."""
@@ -28,7 +30,7 @@ class ProgressCallback(TrainerCallback):
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """A request to stop is met here, with a checkpoint to go on from."""
-        if self._stop.asked:
+        if self.agree(args):
             control.should_save = True
 
     def on_log(
@@ -55,7 +57,7 @@ class ProgressCallback(TrainerCallback):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """A checkpoint is whole. What it holds does not say that somebody wanted to stop."""
-        if self._stop.asked:
+        if self.agree(args):
             control.should_training_stop = True
         if state.is_world_process_zero:
             self._progress.tell("saved", step=state.global_step, checkpoint=f"{PREFIX}{state.global_step}")
@@ -64,9 +66,17 @@ class ProgressCallback(TrainerCallback):
         """There is no step left to wait for."""
         self._stop.gentle = False
 
+    def agree(self, args: TrainingArguments) -> bool:
+        """Whether the training is to stop: as soon as one of its processes was asked to, all of them do."""
+        self.stopping = any_process(self._stop.asked, args.device)
+        return self.stopping
+
     def _speed(self) -> float:
-        """Tokens trained on, prompts included, in a second since this was last asked."""
-        now, tokens = time.perf_counter(), self.trainer.tokens_seen if self.trainer else 0
+        """Tokens trained on by all processes, prompts included, in a second since this was last asked.
+
+        They share out the rows evenly, so that one's tokens are enough to look at.
+        """
+        now, tokens = time.perf_counter(), self.trainer.tokens_seen * processes() if self.trainer else 0
         speed = (tokens - self._tokens) / max(now - self._since, 1e-9)
         self._since, self._tokens = now, tokens
         return round(speed, 1)

@@ -43,6 +43,11 @@ def check(folder: Path, expected: str | None = None) -> str:
         )
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise TrainingRefused(f"{folder}: expected a tokenizer beside the weights, got none; put the model's own there")
+    return check_unchanged(folder, expected)
+
+
+def check_unchanged(folder: Path, expected: str | None = None) -> str:
+    """The hash of a folder that is what its `parlor.json`, or the `expected` hash, says. Raises Refused."""
     found = checkpoint_hash(folder)
     wanted = expected or read_provenance(folder).get("checkpoint_sha256", found)
     if found != wanted:
@@ -104,7 +109,7 @@ def write_provenance(folder: Path, facts: Mapping[str, Any]) -> str:
 
 def versions() -> dict[str, str]:
     """What the model was made with."""
-    names = ("torch", "transformers", "tokenizers", "safetensors", "accelerate")
+    names = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "peft")
     return {"python": python_version()} | {name: version(name) for name in names}
 
 
@@ -126,7 +131,7 @@ def written(folder: Path) -> Iterator[Path]:
     try:
         part.mkdir(parents=True)
         yield part
-        for path in part.iterdir():
+        for path in (each for each in part.rglob("*") if each.is_file()):
             path.chmod(0o666 & ~mask)  # safetensors makes files that nobody else may read, whatever was asked for
         part.rename(folder)
     except BaseException as error:

@@ -335,10 +335,14 @@ class EpochOrder(Sampler[int]):
 
     Rows of like length lie together in a batch, so that little is padding, and batches come in a random order.
     `batch` counts the rows of one optimizer step: the order does not depend on how a step is accumulated.
+
+    Where several processes share a step, each needs as many batches as the others: an epoch is made a multiple of
+    `multiple` rows long by numbers below 0. A row under such a number is to be computed and not to be counted.
     """
 
-    def __init__(self, rows: Rows, batch: int, seed: int) -> None:
+    def __init__(self, rows: Rows, batch: int, seed: int, multiple: int = 1) -> None:
         self._lengths = rows.lengths
+        self._missing = -len(rows.lengths) % multiple
         self._batch = batch
         self._seed = seed
         self._epoch = 0
@@ -348,11 +352,11 @@ class EpochOrder(Sampler[int]):
         self._epoch = epoch
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._lengths) + self._missing
 
     def __iter__(self) -> Iterator[int]:
         rng = random.Random(f"{self._seed}:{self._epoch}")
-        order = list(range(len(self)))
+        order = list(range(len(self._lengths)))
         rng.shuffle(order)
         size = self._batch * _BUCKET
         order = [
@@ -361,7 +365,7 @@ class EpochOrder(Sampler[int]):
         batches = [order[begin : begin + self._batch] for begin in range(0, len(order), self._batch)]
         short = [batches.pop()] if len(batches[-1]) < self._batch else []
         rng.shuffle(batches)
-        return (at for batch in [*batches, *short] for at in batch)
+        return (at for batch in [*batches, *short, [-1] * self._missing] for at in batch)
 
     def _length(self, at: int) -> int:
         return self._lengths[at]

@@ -1,4 +1,4 @@
-"""The two ways in which a training says no. Each message is one line: what was expected, what came, what to do."""
+"""The ways in which a training says no. Each message is one line: what was expected, what came, what to do."""
 
 import errno
 
@@ -19,6 +19,30 @@ class TrainingRefused(Exception):
 
 class TrainingFailed(Exception):
     """A training that had begun cannot go on; its last good checkpoint stays. Exit code 1."""
+
+
+class StepFailed(TrainingFailed):
+    """A step that no process of a training can go on from: all of them raise this."""
+
+
+class ProcessLost(TrainingFailed):
+    """Another process of the training has ended, so that this one cannot go on."""
+
+
+def message_of(error: BaseException) -> str:
+    """One line for an error. Raises it again where nobody foresaw it."""
+    if isinstance(error, (TrainingRefused, TrainingFailed)):
+        return str(error)
+    if is_disk_full(error):
+        return f"the disk is full ({one_line(error)}); make room and start again"
+    if isinstance(error, MemoryError) or "memory" in str(error):
+        return (
+            f"out of memory ({one_line(error)}); lower batch and raise accumulation by as much, lower max_length, or"
+            " set gradient_checkpointing or a lora_rank"
+        )
+    if isinstance(error, OSError):
+        return one_line(error)
+    raise error
 
 
 def shown(value: object, most: int = 60) -> str:

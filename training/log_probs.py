@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from training.devices import any_process, autocast, own_device, process_number, processes, summed
 from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
 from training.losses.base import IGNORED, losses_of, span_means
 from training.methods.base import Config
@@ -67,9 +68,10 @@ class ReferenceLogProbs:
         counts = [len(learnt_spans(each)) for each in sequences]
         path = self._folder / f"{self._key(sequences)}.safetensors"
         found = _read(path, sum(counts))
-        if found is None:
+        if any_process(found is None, own_device(self._config)) or found is None:
             found = self._computed(sequences)
-            _write(path, found)
+            if process_number() == 0:
+                _write(path, found)
         return [tuple(each.tolist()) for each in found.split(counts)]
 
     def _key(self, sequences: Sequence[MarkedTokens]) -> str:
@@ -80,28 +82,23 @@ class ReferenceLogProbs:
         return found.hexdigest()
 
     def _computed(self, sequences: Sequence[MarkedTokens]) -> Tensor:
-        """In batches of sequences of like length. Shape (S,), float32."""
+        """In batches of sequences of like length, which processes share out among themselves. Shape (S,), float32."""
         model = self._load(max(len(each.ids) for each in sequences))
-        device = torch.device("cuda" if self._config.device == "auto" and torch.cuda.is_available() else "cpu")
+        device = own_device(self._config)
         model.to(device).eval()
         collator = SpanCollator(self._padding, self._config.packing and enable_packing(model))
         positions = takes_positions(model)
         order = sorted(range(len(sequences)), key=lambda at: len(sequences[at].ids))
-        found: list[Tensor] = [torch.zeros(0)] * len(sequences)
-        with torch.inference_mode(), _precision(self._config, device):
-            for begin in range(0, len(order), self._config.batch):
-                chosen = order[begin : begin + self._config.batch]
+        found = [torch.zeros(len(learnt_spans(each))) for each in sequences]
+        batches = [order[begin : begin + self._config.batch] for begin in range(0, len(order), self._config.batch)]
+        with torch.inference_mode(), autocast(self._config, device):
+            for chosen in batches[process_number() :: processes()]:
                 batch = collator([(at, SpanItem((sequences[at],), ())) for at in chosen])
                 values = span_log_probs(model, on_device(batch, device), positions)
                 counts = [len(learnt_spans(sequences[at])) for at in chosen]
                 for at, each in zip(chosen, values.float().cpu().split(counts), strict=True):
                     found[at] = each
-        return torch.cat(found)
-
-
-def _precision(config: Config, device: torch.device) -> AbstractContextManager[Any]:
-    """The precision in which the trained model computes, too."""
-    return torch.autocast(device.type, torch.bfloat16) if config.precision == "bfloat16" else nullcontext()
+        return summed(torch.cat(found), device)
 
 
 def _read(path: Path, count: int) -> Tensor | None:

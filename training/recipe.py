@@ -1,5 +1,6 @@
 """What all methods have in common: rows, a run that can be gone on with, a checkpoint that appears when it is whole."""
 
+import os
 import random
 import shutil
 from collections.abc import Mapping
@@ -11,12 +12,22 @@ import numpy
 import torch
 from torch.utils.tensorboard import SummaryWriter
 from transformers import AutoModelForCausalLM, EarlyStoppingCallback, TrainerCallback
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from transformers.integrations.integration_utils import TensorBoardCallback
 from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
 from training.callbacks import ProgressCallback
 from training.data import Rows, file_hash
+from training.devices import (
+    check_devices,
+    failing_together,
+    join_processes,
+    process_number,
+    processes,
+    uses_gpu,
+    wait_for_all,
+)
 from training.errors import TrainingRefused
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
 from training.progress import Progress, StopRequest
@@ -35,6 +46,15 @@ _NO_SETTINGS = {
     "reference_sha256", "reference_cache",
 }  # fmt: skip
 
+_CAME_LATER = {
+    "gradient_checkpointing",
+    "packing",
+    "lora_rank",
+    "lora_alpha",
+    "lora_dropout",
+    "lora_targets",
+}  # than runs of 0.1
+
 
 def prepare(config: Config) -> None:
     """Seeds, threads and determinism, before a model is made. Raises Refused where the output cannot be written."""
@@ -49,13 +69,15 @@ def prepare(config: Config) -> None:
             raise TrainingRefused(
                 f"output: expected a folder that can be written, got {folder}: {error.strerror}"
             ) from None
+    check_devices(config)
+    join_processes(config)
     if config.threads:
         torch.set_num_threads(config.threads)
     disable_progress_bar()
     random.seed(config.seed)
     numpy.random.seed(config.seed)
     torch.manual_seed(config.seed)
-    if config.device == "cpu" or not torch.cuda.is_available():
+    if not uses_gpu(config):
         torch.use_deterministic_algorithms(True)
 
 
@@ -75,8 +97,9 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
 def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -> None:
     """Makes or loads the first model, trains it and writes `output`. Raises as `train`."""
     prepare(config)
-    model, tokenizer, base = _first_model(method, config)
-    train(config, method, model, tokenizer, base, progress, stop)
+    with failing_together(config.run_folder):
+        model, tokenizer, base = _first_model(method, config)
+        train(config, method, model, tokenizer, base, progress, stop)
 
 
 def _first_model(method: Method, config: Config) -> tuple[Any, Any, dict[str, Any]]:
@@ -110,6 +133,9 @@ def train(
     last = _last_checkpoint(config, provenance)
     provenance |= found.reference_counts  # follow from what was compared, and older runs have none
     follower = ProgressCallback(progress, stop)
+    weights = model.num_parameters()
+    if config.uses_adapters:
+        model = import_module("training.lora").with_adapters(model, config)
     trainer = (SpanTrainer if method.needs else TokenTrainer)(
         config,
         model,
@@ -124,9 +150,10 @@ def train(
     sequences = len(rows.sequences)
     counts = {"rows": found.read, "sequences": sequences, "eval_rows": found.read_aside, "targets": rows.targets}
     progress.tell(
-        "started", method=method.name, device=_device(trainer.args.device), parameters=model.num_parameters(), **counts,
-        **found.reference_counts, shortened=rows.shortened + (aside.shortened if aside else 0),
-        resumed_from=last and last.name,
+        "started", method=method.name, device=_device(trainer), parameters=weights, **counts,
+        **found.reference_counts, trained=sum(each.numel() for each in model.parameters() if each.requires_grad),
+        shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
+        processes=processes(),
         config={**_settings(config), "threads": torch.get_num_threads(), "max_length": render.longest},
     )  # fmt: skip
     if last and is_over(last):
@@ -134,7 +161,7 @@ def train(
         _finish(config, trainer, tokenizer, provenance, progress, from_step=trainer.state.global_step)
         return
     trainer.train(resume_from_checkpoint=str(last) if last else None)
-    if stop.asked:
+    if follower.agree(trainer.args):
         raise KeyboardInterrupt
     _finish(config, trainer, tokenizer, provenance, progress)
 
@@ -152,6 +179,7 @@ def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows
         facts["eval_data_sha256"] = file_hash(config.eval_data)
     if config.chat_template is not None:
         facts["chat_template_sha256"] = file_hash(config.chat_template)
+    facts["processes"] = processes()
     counts = {"sequences": len(rows.sequences), "targets": rows.targets, "shortened": rows.shortened}
     return {**facts, **counts, "config": {name: value for name, value in named.items() if name not in _NOT_RECORDED}}
 
@@ -159,18 +187,17 @@ def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows
 def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | None:
     """What to go on from. Raises Refused where the run folder holds another training."""
     run = config.run_folder
-    for part in run.glob(f".{PREFIX}*.part"):
-        shutil.rmtree(part, ignore_errors=True)  # another process of ours may be at it, too
-    found = checkpoints_in(run)
-    if not config.resume:
-        for path in found:
+    if process_number() == 0:
+        for part in run.glob(f".{PREFIX}*.part"):
+            shutil.rmtree(part, ignore_errors=True)
+        for path in () if config.resume else checkpoints_in(run):
             shutil.rmtree(path, ignore_errors=True)
-        return None
+    wait_for_all()
+    found = checkpoints_in(run)
     if not found:
         return None
-    checkpoints.check(found[-1])
-    then = checkpoints.read_provenance(found[-1])
-    then = {**then, "config": with_new_names(then.get("config", {}))}
+    checkpoints.check_unchanged(found[-1])
+    then = _as_of_today(config, checkpoints.read_provenance(found[-1]))
     for name, value in provenance.items():
         if then.get(name) != value:
             other = (
@@ -185,19 +212,34 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
     return found[-1]
 
 
+def _as_of_today(config: Config, then: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says of itself, with the fields that came later at their defaults."""
+    defaults = {name: field.default for name, field in type(config).model_fields.items() if name in _CAME_LATER}
+    return {"processes": 1, **then, "config": {**defaults, **with_new_names(then.get("config", {}))}}
+
+
 def _callbacks(config: Config, follower: ProgressCallback, last: Path | None) -> list[TrainerCallback]:
     logs = config.run_folder / "tensorboard"
     begun = int(last.name.removeprefix(PREFIX)) + 1 if last else 0
-    callbacks: list[TrainerCallback] = [follower, TensorBoardCallback(SummaryWriter(str(logs), purge_step=begun))]
+    callbacks: list[TrainerCallback] = [follower]
+    if process_number() == 0:
+        callbacks.append(TensorBoardCallback(SummaryWriter(str(logs), purge_step=begun)))
     if config.patience:
         callbacks.append(EarlyStoppingCallback(config.patience))
     return callbacks
 
 
-def _device(device: torch.device) -> str:
+def _device(trainer: TokenTrainer) -> str:
+    """What the training runs on; where several processes do, how many and how they share the work."""
+    device = trainer.args.device
+    alone = processes() == 1 and not trainer.shards_weights
     if device.type == "cuda":
-        return f"{torch.cuda.get_device_name(device)} ({device})"
-    return f"{device.type} ({torch.get_num_threads()} threads)"
+        name = f"{torch.cuda.get_device_name(device)}{f' ({device})' if alone else ''}"
+    else:
+        name = f"{device.type} ({torch.get_num_threads()} threads)"
+    launcher = os.environ.get("TRAINING_LAUNCHED_WITH")  # set by training.launch
+    by = f" ({launcher})" if launcher else ""
+    return f"{name}{by}" if alone else f"{processes()} × {name}, {trainer.sharing}{by}"
 
 
 def _finish(
@@ -210,18 +252,21 @@ def _finish(
 ) -> None:
     """The best weights, or the last where nothing was evaluated, as the output; then the run's checkpoints go.
 
-    The last are the trainer's, or, where nothing was left to train, those of the checkpoint of `from_step`.
+    The last are the trainer's, or, where nothing was left to train, those of the checkpoint of `from_step`. Adapters,
+    and weights of which each process has a part, are taken from the last checkpoint, where they are whole.
     """
+    if not trainer.args.should_save:
+        return
     model = trainer.accelerator.unwrap_model(trainer.model)
     standing = trainer.standing()
     best = trainer.state.best_global_step
     step = best if best and best != standing["step"] else from_step
+    if step is None and (config.uses_adapters or trainer.shards_weights):
+        step = standing["step"]
     if step is not None:
         folder = config.run_folder / f"{PREFIX}{step}"
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        model = _model_of_step(config, folder)
         standing = {name: value for name, value in checkpoints.read_provenance(folder).items() if name in standing}
-    if not trainer.args.should_save:
-        return
     with checkpoints.written(config.output) as part:
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
@@ -229,3 +274,11 @@ def _finish(
     for path in checkpoints_in(config.run_folder):
         shutil.rmtree(path)
     progress.tell("finished", output=str(config.output), checkpoint_sha256=found, **standing)
+
+
+def _model_of_step(config: Config, folder: Path) -> Any:
+    """The model of a run's checkpoint, with its adapters, if it has any, merged into the weights of the base."""
+    unset_hf_deepspeed_config()  # with which the main process would wait for the others to load their parts
+    if config.uses_adapters:
+        return import_module("training.lora").merged(config, folder)
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)

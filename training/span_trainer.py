@@ -9,7 +9,7 @@ from training.log_probs import span_log_probs
 from training.losses.base import find_span_loss, step_mean
 from training.packing import takes_positions
 from training.span_data import KINDS, SpanCollator, SpanRows, span_batch
-from training.trainer import TokenTrainer
+from training.trainer import TokenTrainer, is_counted
 
 
 class SpanTrainer(TokenTrainer):
@@ -34,16 +34,18 @@ class SpanTrainer(TokenTrainer):
         """The micro-batch's part of the means over the step. `num_items_in_batch` (KINDS,) has the step's totals."""
         found = self._loss(span_batch(inputs, span_log_probs(model, inputs, self._positions)), self._config)
         for name, figure in found.figures.items():
-            pair = torch.stack([figure[0], figure[1].double()])
+            pair = torch.stack([figure[0], figure[1].double()]) * self.counts  # all processes log the same names
             self._figures[name] = self._figures[name] + pair if name in self._figures else pair
         # Devices' gradients are averaged, and the totals are those of all devices.
-        return step_mean(found.values, inputs["kinds"], num_items_in_batch) * self.accelerator.num_processes
+        return (
+            step_mean(found.values, inputs["kinds"], num_items_in_batch) * self.accelerator.num_processes * self.counts
+        )
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Any:
         """The values of each kind in an optimizer step, on all devices. Shape (KINDS,)."""
         if not batch_samples:
             return None
-        kinds = torch.cat([batch["kinds"] for batch in batch_samples])
+        kinds = torch.cat([batch["kinds"][: None if is_counted(batch) else 0] for batch in batch_samples])
         totals = torch.bincount(kinds, minlength=KINDS).to(device)
         return self.accelerator.reduce(totals) if self.args.world_size > 1 else totals
 

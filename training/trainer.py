@@ -4,6 +4,7 @@ How it departs from the library's defaults:
 - the loss is a sum over the tokens to be learnt, divided by their weights in the whole optimizer step, so the same
   rows give the same gradients however they are accumulated; the loss of an evaluation is a mean over tokens as well;
 - the order of rows is a function of seed and epoch (`data.EpochOrder`);
+- several processes make the very step of one: one that has no rows left in a step computes a row that does not count;
 - a checkpoint gets its name when it is whole, so a kill leaves nothing that looks like one;
 - every loss and gradient is looked at before it changes the weights.
 """
@@ -16,12 +17,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 
 from training.checkpoints import unfinished, write_provenance, written
 from training.data import Collator, EpochOrder, Rows
-from training.errors import TrainingFailed, TrainingRefused
+from training.devices import any_process, gathered, uses_gpu
+from training.errors import StepFailed, TrainingFailed, TrainingRefused
 from training.losses.base import IGNORED, find_loss, token_losses
 from training.methods.base import Config
 from training.packing import enable_packing
@@ -40,6 +43,21 @@ def is_over(checkpoint: Path) -> bool:
     state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     stopped: bool = state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]
     return stopped or state.global_step >= state.max_steps
+
+
+def is_counted(batch: Mapping[str, Any]) -> bool:
+    """Whether the rows of a batch count: those with numbers below 0 only give a process something to compute."""
+    return bool(batch["rows"][0] >= 0)
+
+
+class _CountedRows:
+    """A collator that leaves out rows which do not count, unless it has no others; then it takes one of them."""
+
+    def __init__(self, collate: Callable[[Sequence[Any]], dict[str, Tensor]]) -> None:
+        self._collate = collate
+
+    def __call__(self, rows: Sequence[tuple[int, Any]]) -> dict[str, Tensor]:
+        return self._collate([each for each in rows if each[0] >= 0] or rows[:1])
 
 
 class TokenTrainer(Trainer):
@@ -79,12 +97,13 @@ class TokenTrainer(Trainer):
         self.rows_of_step: list[Tensor] = []
         self.losses_of_step: list[Tensor] = []
         self.tokens_seen = 0
+        self.counts = True  # whether the micro-batch that is in its forward pass does
         packed, padding = config.packing and enable_packing(model), tokenizer.pad_token_id or 0
         self._collator_of_evaluation = self._collator(padding, packed and self._evaluates_packed)
         super().__init__(
             model=model,
             args=_arguments(config, model),
-            data_collator=self._collator(padding, packed),
+            data_collator=_CountedRows(self._collator(padding, packed)),
             train_dataset=rows,
             eval_dataset=aside,
             processing_class=tokenizer,
@@ -95,8 +114,9 @@ class TokenTrainer(Trainer):
         self.add_callback(_GradientCheck(self.check_step))
 
     def _get_train_sampler(self, *_: Any) -> EpochOrder:
-        step = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
-        return EpochOrder(self._rows, step, self._config.seed)
+        at_once = self.args.train_batch_size * self.args.world_size
+        step = at_once * self.args.gradient_accumulation_steps
+        return EpochOrder(self._rows, step, self._config.seed, multiple=at_once if self.args.world_size > 1 else 1)
 
     def get_eval_dataloader(self, *given: Any) -> Any:
         """The batches of an evaluation."""
@@ -108,8 +128,9 @@ class TokenTrainer(Trainer):
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
         """Forward and backward of one micro-batch; keeps which rows it held, for `check_step`."""
+        self.counts = is_counted(inputs)
         self.rows_of_step.append(inputs.pop("rows"))
-        self.tokens_seen += inputs["input_ids"].numel()
+        self.tokens_seen += inputs["input_ids"].numel() * self.counts
         loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
         self.losses_of_step.append(loss)
         return loss
@@ -117,7 +138,7 @@ class TokenTrainer(Trainer):
     def compute_loss(self, model: Any, inputs: dict[str, Any], *given: Any, **named: Any) -> Any:
         """The loss of one micro-batch; its weights are for the loss alone, not for the model."""
         self._weights = inputs.pop("weights")
-        return super().compute_loss(model, inputs, *given, **named)
+        return super().compute_loss(model, inputs, *given, **named) * self.counts
 
     def _loss_of_batch(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
         assert self._weights is not None  # noqa: S101 - compute_loss has set them
@@ -127,23 +148,35 @@ class TokenTrainer(Trainer):
         """The sum of the weights of all tokens of an optimizer step, on all devices."""
         if not batch_samples:
             return None
-        total = torch.stack([batch["weights"][:, 1:].sum() for batch in batch_samples]).sum().to(device)
+        weights = [batch["weights"][:, 1:].sum() * is_counted(batch) for batch in batch_samples]
+        total = torch.stack(weights).sum().to(device)
         return self.accelerator.gather(total).sum() if self.args.world_size > 1 else total
 
     def check_step(self) -> None:
         """Looks at losses and gradients before the optimizer does. Raises Failed, naming step and rows."""
-        gradients = [each.grad for each in self.model_wrapped.parameters() if each.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        finite = torch.isfinite(torch.stack([*self.losses_of_step, norm])).tolist()
-        groups, self.rows_of_step, self.losses_of_step = self._groups(finite[:-1]), [], []
-        if not all(finite):
-            what = "gradient" if all(finite[:-1]) else "loss"
+        losses = torch.isfinite(torch.stack(self.losses_of_step)).tolist()
+        groups, self.rows_of_step, self.losses_of_step = self._groups(losses), [], []
+        if any_process(not (all(losses) and self._has_finite_gradients()), self.args.device):
+            everywhere = gathered((all(losses), groups))
+            without = [those for good, those in everywhere if not good]
+            what = "loss" if without else "gradient"
+            groups = list(
+                dict.fromkeys(each for those in without or [those for _, those in everywhere] for each in those)
+            )
             last = checkpoints_in(self._config.run_folder)
             kept = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
-            raise TrainingFailed(
+            raise StepFailed(
                 f"step {self.state.global_step + 1}: expected a {what} that is a number, got NaN or infinity on"
                 f" {', '.join(groups)}; {kept}; lower learning_rate or look at these rows"
             )
+
+    def _has_finite_gradients(self) -> bool:
+        """Whether the optimizer can use them. With float16 it need not: the scaler leaves such a step out."""
+        if self._config.precision == "float16":
+            return True
+        gradients = [each.grad for each in self.model_wrapped.parameters() if each.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        return bool(torch.isfinite(norm.full_tensor() if isinstance(norm, DTensor) else norm))
 
     def _groups(self, finite: Sequence[bool]) -> list[str]:
         """The groups of the micro-batches whose loss is not finite, or of all, each once."""
@@ -178,6 +211,18 @@ class TokenTrainer(Trainer):
             weight += float(self.accelerator.gather_for_metrics(weights[:, 1:].sum(dim=1)).double().sum())
             total += sums.double().sum().cpu()
         return float(total / weight), tokens
+
+    @property
+    def shards_weights(self) -> bool:
+        """Whether each process has but a part of the weights, or of what the optimizer knows of them."""
+        return bool(self.is_fsdp_enabled or self.is_deepspeed_enabled)
+
+    @property
+    def sharing(self) -> str:
+        """How several processes share the work."""
+        if self.is_deepspeed_enabled:
+            return f"DeepSpeed ZeRO-{self.accelerator.state.deepspeed_plugin.zero_stage}"
+        return "FSDP" if self.is_fsdp_enabled else "DDP"
 
     def _get_output_dir(self, trial: Any) -> str:
         return str(self._part)
@@ -270,7 +315,12 @@ def _arguments(config: Config, model: Any) -> TrainingArguments:
         weight_decay=config.weight_decay,
         max_grad_norm=config.max_grad_norm,
         bf16=config.precision == "bfloat16",
-        use_cpu=config.device == "cpu",
+        fp16=config.precision == "float16",
+        tf32=True if config.precision == "tf32" else None,
+        activation_checkpointing=config.gradient_checkpointing,
+        activation_checkpointing_kwargs={"use_reentrant": False},
+        ddp_find_unused_parameters=False,
+        use_cpu=not uses_gpu(config),
         seed=config.seed,
         data_seed=config.seed,
         save_strategy="steps" if config.save_every else "epoch",

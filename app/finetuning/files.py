@@ -11,11 +11,16 @@ FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """The folder of a job, and the checkpoint that it makes, by the model's name."""
+    """The folder of a job, and the checkpoint that it makes, by the model's name.
+
+    `launcher` and `devices` are the settings TRAINING_LAUNCHER and TRAINING_DEVICES of who runs it.
+    """
 
     home: Path
     job_id: int
     name: str
+    launcher: str = ""
+    devices: str = ""
 
     @property
     def folder(self) -> Path:

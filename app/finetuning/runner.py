@@ -94,8 +94,9 @@ class _TrainingRunner:
         self._job_id = job_id
         self._record = record
         self._stopping_since: float | None = None
+        self._is_error = False  # whether that line is one
         self._reason: str | None = None  # what the training has said of its failure
-        self._last = ""  # the last line that it has printed
+        self._last = ""  # the last line that it has printed, or the first one that calls itself an error
 
     def work(self) -> None:
         """Run until there is nothing left or somebody says stop, and leave everything in order. Raises Lost."""
@@ -121,7 +122,9 @@ class _TrainingRunner:
         """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""
         with reading(self._context.database) as session:
             row = TRAINING.get(session, self._job_id)
-            self._files = JobFiles(self._context.settings.home, row.id, row.name)
+            settings = self._context.settings
+            launcher, devices = settings.TRAINING_LAUNCHER, settings.TRAINING_DEVICES
+            self._files = JobFiles(settings.home, row.id, row.name, launcher, devices)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
             self._backend = _process_backend(row.backend)
@@ -150,7 +153,7 @@ class _TrainingRunner:
     def _lives(self, method: str) -> bool:
         """Run the training once. False if it was killed; raises _Failed if it has ended without its checkpoint."""
         self._printed = FileTail(self._files.log, whole=False)
-        self._reason, self._last = None, ""
+        self._reason, self._last, self._is_error = None, "", False
         training = self._backend.start(method, self._files, self._record.keep)
         try:
             while (code := training.poll(TICK)) is None:
@@ -192,8 +195,10 @@ class _TrainingRunner:
         """Take in what is new."""
         self._take_in(self._events.lines())
         for text in filter(str.strip, self._printed.lines()):
-            self._last = text.removeprefix("error: ")
-            if self._last != self._reason:  # which the log has already
+            printed = text.removeprefix("error: ")
+            if not self._is_error:
+                self._last, self._is_error = printed, printed != text
+            if printed != self._reason:  # which the log has already
                 self._record.say(text)
 
     def _take_in(self, lines: list[str]) -> None:

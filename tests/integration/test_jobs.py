@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from flask import Flask
 from sqlalchemy import Engine, update
@@ -318,6 +319,41 @@ def test_a_cancelled_training_ends_before_its_last_step_and_goes_on_from_its_che
     assert [each["resumed_from"] for each in events_of(engine, job_id, "started")] == [None, kept.name]
     assert [each["step"] for each in events_of(engine, job_id, "step")] == list(range(1, 161))
     assert models(engine) == 2
+
+
+@on_sqlite
+def test_the_processes_of_a_launcher_end_with_it_go_on_and_are_cancelled_together(
+    engine: Engine, settings: Settings, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher is killed after a step, and its job, which goes on by itself, cancelled after another."""
+    monkeypatch.setattr(runner, "TICK", 0.1)
+    settings = settings.model_copy(update={"TRAINING_LAUNCHER": "ddp", "TRAINING_DEVICES": "0,1"})
+    job_id = make_job(engine, dataset, max_steps=2000, save_every=2, device="cpu", threads=1)
+    lives: list[list[psutil.Process]] = []
+
+    def harm(events: list[dict[str, Any]]) -> None:
+        begun = len(events_of(engine, job_id, "started"))
+        if len(lives) == begun or not any(each["event"] == "saved" for each in events):
+            return
+        launcher = psutil.Process(int(JobFiles(settings.home, job_id, "small").lock.read_text()))
+        lives.append([launcher, *launcher.children(recursive=True)])
+        if begun == 1:
+            launcher.kill()
+        else:
+            with writing(engine) as session:
+                TRAINING.cancel(session, job_id)
+
+    run(engine, settings, job_id, told=harm)
+    row = row_of(engine, job_id)
+    assert (row.status, row.error) == (states.CANCELLED, None)
+    assert row.device == "2 × cpu (1 threads), DDP (ddp on devices 0,1)"
+    begun = events_of(engine, job_id, "started")
+    assert [each["processes"] for each in begun] == [2, 2]
+    assert begun[1]["resumed_from"] in [each["checkpoint"] for each in events_of(engine, job_id, "saved")]
+    assert [len(life) for life in lives] == [3, 3]
+    assert not any(process.is_running() for life in lives for process in life)
+    [*_, last] = events_of(engine, job_id)
+    assert last["event"] == "interrupted"
 
 
 def without_a_tokenizer(home: Path) -> None:

@@ -206,17 +206,19 @@ class Config(BaseModel):
         description="Steps in a `step` event; `auto`: so many that there are 300 events at most.",
         json_schema_extra={"unit": "steps"},
     )
-    device: Literal["auto", "cpu"] = Field(
-        default="auto", title="Device", description="`auto` takes the GPU if there is one."
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", title="Device", description="`auto` takes the GPU if there is one; `cuda` is refused without."
     )
-    precision: Literal["float32", "bfloat16"] = Field(
-        default="float32", title="Precision", description="Of forward and backward passes; weights are float32."
+    precision: Literal["float32", "bfloat16", "float16", "tf32"] = Field(
+        default="float32",
+        title="Precision",
+        description="Of forward and backward passes; weights are float32. The last two need a GPU.",
     )
     packing: Packing = False
     gradient_checkpointing: Switch = Field(
         default=False,
         title="Recompute activations",
-        description="Whether the backward pass computes activations again, which takes less memory and more time.",
+        description="Whether activations are computed again in the backward pass: less memory, a third more time.",
     )
     threads: int | None = Field(
         default=None,
@@ -253,6 +255,11 @@ class Config(BaseModel):
         return self.eval_data is not None or self.eval_share > 0
 
     @property
+    def uses_adapters(self) -> bool:
+        """Whether adapters are trained in place of the weights themselves."""
+        return False
+
+    @property
     def run_folder(self) -> Path:
         """Where a training keeps what it needs to go on after a kill, and its logs."""
         return self.run or self.output.with_name(self.output.name + ".run")
@@ -270,6 +277,39 @@ class FromCheckpoint(Config):
         description="The hash that the base must have.",
         json_schema_extra={"given_by": "job", "unset": "any"},
     )
+
+    lora_rank: int = Field(
+        default=0,
+        ge=0,
+        title="LoRA rank",
+        description="Trains adapters of this rank and no other weight; they are merged into the output. 0 is off.",
+    )
+    lora_alpha: int | None = Field(
+        default=None,
+        ge=1,
+        title="LoRA alpha",
+        description="What the adapters add is multiplied by alpha / rank.",
+        json_schema_extra={"unset": "twice the rank", "needs": ["lora_rank"]},
+    )
+    lora_dropout: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        title="LoRA dropout",
+        description="Dropout of what goes into the adapters.",
+        json_schema_extra={"needs": ["lora_rank"]},
+    )
+    lora_targets: str | None = Field(
+        default=None,
+        title="LoRA targets",
+        description="Names of the layers that get adapters, with commas between.",
+        json_schema_extra={"unset": "all linear layers but the head", "needs": ["lora_rank"]},
+    )
+
+    @property
+    def uses_adapters(self) -> bool:
+        """Whether adapters are trained in place of the weights themselves."""
+        return self.lora_rank > 0
 
 
 class Need(StrEnum):

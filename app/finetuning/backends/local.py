@@ -34,6 +34,7 @@ from app.registry import add_local_model, get_model
 from training.methods.base import Need
 
 PROGRAM = (sys.executable, "-m", "training")
+LAUNCH = (sys.executable, "-m", "training.launch")
 _LOOK = 0.1
 
 
@@ -42,12 +43,13 @@ class TrainingProcess:
 
     def __init__(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> None:
         """Start it, once an earlier one of the same job is over; `waiting` is called meanwhile."""
-        command = [*PROGRAM, method, "--config", str(files.config), "--progress", str(files.progress)]
+        training = [method, "--config", str(files.config), "--progress", str(files.progress)]
         with files.lock.open("a+") as lock, files.log.open("ab") as log:
             _wait_for_lock(lock, files.lock, waiting)
             self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [*command, "--parent", str(os.getpid())],
+                _command(files, training),
                 cwd=ROOT,
+                env=_environment(files),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -180,6 +182,21 @@ def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path
             remedy=Phrase("put it back"),
         )
     return folder
+
+
+def _command(files: JobFiles, training: Sequence[str]) -> list[str]:
+    """One process, or what starts several; either ends by itself when this process is gone."""
+    parent = ("--parent", str(os.getpid()))
+    if not files.launcher:
+        return [*PROGRAM, *training, *parent]
+    devices = ("--devices", files.devices) if files.devices else ()
+    return [*LAUNCH, "--launcher", files.launcher, *devices, *parent, *training]
+
+
+def _environment(files: JobFiles) -> Mapping[str, str]:
+    """A process alone learns from this which GPU is its own."""
+    alone = files.devices and not files.launcher
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": files.devices} if alone else os.environ
 
 
 def _wait_for_lock(lock: IO[str], path: Path, waiting: Callable[[], object]) -> None:

@@ -1,0 +1,83 @@
+"""The files that training comes with are ones that accelerate, transformers and the methods understand."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from accelerate.commands.config.config_args import ClusterConfig
+from accelerate.utils import DistributedType
+from accelerate.utils.deepspeed import HfDeepSpeedConfig
+
+from app.config import LAUNCHERS, ROOT, load_settings
+from app.errors import Invalid
+from training.config import read_config
+from training.errors import TrainingRefused
+from training.launch import find_launcher
+from training.methods import all_methods
+
+RECIPES = {
+    "spag-imitation": ("sft-kl", {"learning_rate": 5e-6, "kl": 0.1, "max_length": 2048, "batch": 2, "accumulation": 8}),
+    "spag-offline-po": ("offline-po", {"learning_rate": 2e-6, "kl": 0.2, "clip_range": 0.2, "sft_weight": 0.5}),
+    "stable-alignment": (
+        "stable-alignment",
+        {"epochs": 7, "margin": 10, "ratio": 0.2, "num_comp": 3, "max_length": 360},
+    ),
+    "lm-self-play-sft": ("sft", {"epochs": 3, "batch": 1}),
+}
+SHARING = {
+    "one-gpu": DistributedType.NO,
+    "ddp": DistributedType.MULTI_GPU,
+    "fsdp": DistributedType.FSDP,
+    "zero2": DistributedType.DEEPSPEED,
+    "zero3": DistributedType.DEEPSPEED,
+    "zero3-offload": DistributedType.DEEPSPEED,
+}
+
+
+def test_every_launcher_is_a_config_of_accelerate() -> None:
+    assert {path.stem for path in LAUNCHERS.glob("*.yaml")} == SHARING.keys()
+    for name, sharing in SHARING.items():
+        config = ClusterConfig.from_yaml_file(str(find_launcher(name)))
+        assert config.distributed_type == sharing
+    assert (
+        ClusterConfig.from_yaml_file(str(find_launcher("fsdp"))).fsdp_config["fsdp_state_dict_type"]
+        == "FULL_STATE_DICT"
+    )
+
+
+def test_deepspeed_gathers_whole_weights_and_takes_its_numbers_from_the_training() -> None:
+    for name, (stage, offload) in {"zero2": (2, False), "zero3": (3, False), "zero3-offload": (3, True)}.items():
+        path = ROOT / ClusterConfig.from_yaml_file(str(find_launcher(name))).deepspeed_config["deepspeed_config_file"]
+        config = HfDeepSpeedConfig(json.loads(path.read_text()))
+        assert config.is_zero3() == (stage == 3)
+        assert config.is_offload() == offload
+        assert config.get_value("zero_optimization.stage3_gather_16bit_weights_on_model_save", stage == 2)
+        assert config.get_value("optimizer.params.lr") == config.get_value("train_batch_size") == "auto"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_settings_of_the_papers_are_configs_of_their_methods(name: str) -> None:
+    method, published = RECIPES[name]
+    path = Path("training/configs/recipes") / f"{name}.yaml"
+    config = read_config(all_methods()[method].config, ROOT / path)
+    assert {field: getattr(config, field) for field in published} == published
+    assert f"`python -m training {method}`" in (ROOT / path).read_text()
+
+
+def test_no_recipe_is_left_out() -> None:
+    assert {path.stem for path in (ROOT / "training/configs/recipes").iterdir()} == RECIPES.keys()
+
+
+def test_an_unknown_launcher_or_device_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        TrainingRefused, match="--launcher: expected a file of `accelerate config`, or one of ddp, fsdp"
+    ):
+        find_launcher("ring")
+    with pytest.raises(Invalid, match=r"TRAINING_LAUNCHER: expected ddp, fsdp, .*, got 'ring'"):
+        load_settings({"TRAINING_LAUNCHER": "ring"})
+    with pytest.raises(Invalid, match=r"TRAINING_DEVICES: expected numbers with commas between, .*, got 'cuda:0'"):
+        load_settings({"TRAINING_DEVICES": "cuda:0"})
+    own = tmp_path / "own.yaml"
+    own.write_text(yaml.safe_dump({"distributed_type": "NO", "num_processes": 1}))
+    assert load_settings({"TRAINING_LAUNCHER": str(own), "TRAINING_DEVICES": "0, 1"}).TRAINING_DEVICES == "0,1"

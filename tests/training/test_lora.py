@@ -1,0 +1,124 @@
+"""Adapters: little is trained, the output is a whole checkpoint, and the reference is the base without them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.conftest import events_in
+from training import checkpoints
+from training.errors import TrainingFailed
+from training.trainer import TokenTrainer
+
+FIELDS = {"lora_rank": 4, "learning_rate": 0.01, "warmup": 0, "epochs": 3, "save_every": 3}
+Train = Callable[..., int]
+ConfigFile = Callable[..., Path]
+
+
+def test_adapters_are_merged_into_a_checkpoint_like_any_other(
+    base: Path,
+    data_of: dict[str, Path],
+    config_file: ConfigFile,
+    train: Train,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A training that is killed and gone on with makes the same weights as one that nobody disturbed."""
+    method, fields = "sft-kl", {**FIELDS, "data": str(data_of["sft-kl"]), "eval_share": 0.2}
+    assert train(method, config_file("undisturbed", **fields), tmp_path / "undisturbed.jsonl") == 0
+    config, events = config_file("killed", **fields), tmp_path / "killed.jsonl"
+    check = TokenTrainer.check_step
+
+    def killed(trainer: TokenTrainer) -> None:
+        check(trainer)
+        if trainer.state.global_step == 7:
+            raise TrainingFailed("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TokenTrainer, "check_step", killed)
+        assert train(method, config, events) == 1
+    assert train(method, config, events) == 0
+    one, other = (tmp_path / name / "model" for name in ("undisturbed", "killed"))
+    for name in ("model.safetensors", "parlor.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert {path.name for path in one.iterdir()} >= {path.name for path in base.iterdir()} - {"parlor.json"}
+
+    begun, *_, ended = events_in(events)
+    assert begun["trained"] < begun["parameters"]
+    evaluations = [each["loss"] for each in events_in(tmp_path / "undisturbed.jsonl") if each["event"] == "eval"]
+    assert evaluations[-1] < evaluations[0]
+    model, _ = checkpoints.load(one, ended["checkpoint_sha256"])
+    before, _ = checkpoints.load(base)
+    then, now = before.state_dict(), model.state_dict()
+    assert then.keys() == now.keys()
+    changed = {name.split(".")[-2] for name in then if not torch.equal(then[name], now[name])}
+    assert changed == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    assert json.loads((one / "parlor.json").read_text())["config"]["lora_rank"] == 4
+
+
+def test_only_the_layers_that_are_named_get_adapters(
+    base: Path, config_file: ConfigFile, train: Train, tmp_path: Path
+) -> None:
+    config = config_file(
+        max_steps=2, lora_rank=2, lora_alpha=8, lora_dropout=0.1, lora_targets="q_proj, v_proj",
+        gradient_checkpointing=True, precision="bfloat16",
+    )  # fmt: skip
+    assert train("sft", config) == 0
+    (then, _), (now, _) = checkpoints.load(base), checkpoints.load(tmp_path / "config" / "model")
+    pairs = zip(then.named_parameters(), now.parameters(), strict=True)
+    changed = {name.split(".")[-2] for (name, one), other in pairs if not torch.equal(one, other)}
+    assert changed == {"q_proj", "v_proj"}
+
+
+def test_gradient_checkpointing_changes_no_weight(config_file: ConfigFile, train: Train, tmp_path: Path) -> None:
+    for name, on in (("without", False), ("with", True)):
+        assert train("sft", config_file(name, max_steps=2, gradient_checkpointing=on)) == 0
+    one, other = (tmp_path / name / "model" / "model.safetensors" for name in ("without", "with"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"lora_alpha": 8}, "lora_alpha: expected lora_rank beside it, got neither; name one"),
+        (
+            {"lora_rank": 4, "lora_targets": "query"},
+            "lora_targets: expected names among down_proj, embed_tokens, gate_proj, k_proj, lm_head, o_proj,",
+        ),
+        ({"lora_rank": 4, "lora_targets": " , "}, "got none; leave it out for all linear layers"),
+        ({"device": "cuda"}, "device: expected auto or cpu on a machine without a usable GPU, got cuda"),
+        ({"precision": "float16"}, "precision: expected float32 or bfloat16 where no GPU is used, got float16"),
+        ({"precision": "tf32", "device": "auto"}, "where no GPU is used, got tf32; train with one of these, or on a"),
+    ],
+)
+def test_what_this_machine_or_model_does_not_have_is_refused_in_one_line(
+    fields: dict[str, Any],
+    complaint: str,
+    config_file: ConfigFile,
+    refusal: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert complaint in refusal(config_file(**fields))
+
+
+def test_want_of_memory_says_what_to_lower(
+    config_file: ConfigFile, train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hungry(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(TokenTrainer, "training_step", hungry)
+    assert train("sft", config_file()) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "out of memory" in line
+    for remedy in (
+        "lower batch and raise accumulation by as much",
+        "max_length",
+        "gradient_checkpointing",
+        "lora_rank",
+    ):
+        assert remedy in line

@@ -1,0 +1,142 @@
+"""Where a training computes and in which precision: one GPU, the CPU, or a part of several processes.
+
+Source: the environment variables are those of torchrun and `accelerate launch`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from accelerate import PartialState
+from torch import Tensor, distributed
+
+from training.errors import ProcessLost, TrainingFailed, TrainingRefused, message_of
+from training.methods.base import Config
+
+_AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+_OF_GPUS = ("float16", "tf32")
+
+T = TypeVar("T")
+
+
+def processes() -> int:
+    """How many processes train together; 1 where nothing has started several."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def process_number() -> int:
+    """The number of this process, from 0 on; 0 is the main one, which writes and tells."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def uses_gpu(config: Config) -> bool:
+    """Whether a training with this config computes on a GPU."""
+    return config.device != "cpu" and torch.cuda.is_available()
+
+
+def check_devices(config: Config) -> None:
+    """Raises Refused for a device or a precision that this machine does not have."""
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise TrainingRefused(
+            "device: expected auto or cpu on a machine without a usable GPU, got cuda; lower the demand to auto, or"
+            " look with nvidia-smi whether the driver is there"
+        )
+    if config.precision in _OF_GPUS and not uses_gpu(config):
+        raise TrainingRefused(
+            f"precision: expected float32 or bfloat16 where no GPU is used, got {config.precision}; train with one of"
+            " these, or on a GPU"
+        )
+    if config.precision in ("bfloat16", "tf32") and uses_gpu(config) and torch.cuda.get_device_capability() < (8, 0):
+        raise TrainingRefused(
+            f"precision: expected float32 or float16 on {torch.cuda.get_device_name()}, which is older than Ampere, got"
+            f" {config.precision}; train with one of these"
+        )
+
+
+def join_processes(config: Config) -> PartialState:
+    """Makes this process one of those that a launcher has started; one alone needs no others."""
+    return PartialState(cpu=not uses_gpu(config))
+
+
+def own_device(config: Config) -> torch.device:
+    """The device of this process."""
+    if processes() > 1:
+        return torch.device(join_processes(config).device)
+    return torch.device("cuda" if uses_gpu(config) else "cpu")
+
+
+def autocast(config: Config, device: torch.device) -> AbstractContextManager[Any]:
+    """The precision in which the trained model computes."""
+    dtype = _AUTOCAST.get(config.precision)
+    return torch.autocast(device.type, dtype) if dtype is not None else nullcontext()
+
+
+def any_process(flag: bool, device: torch.device) -> bool:
+    """Whether the flag is set in one of the processes. All of them must ask."""
+    if processes() == 1:
+        return flag
+    found = torch.tensor(int(flag), device=device)
+    distributed.all_reduce(found, distributed.ReduceOp.MAX)
+    return bool(found)
+
+
+def summed(values: Tensor, device: torch.device) -> Tensor:
+    """The sum of what all processes have, on the CPU. All of them must ask."""
+    if processes() == 1:
+        return values
+    found = values.to(device)
+    distributed.all_reduce(found)
+    return found.cpu()
+
+
+def gathered(value: T) -> list[T]:
+    """What each process has, in their order. All of them must ask."""
+    if processes() == 1:
+        return [value]
+    found: list[Any] = [None] * processes()
+    distributed.all_gather_object(found, value)
+    return found
+
+
+def wait_for_all() -> None:
+    """Returns when all processes have come here."""
+    if processes() > 1:
+        distributed.barrier()
+
+
+@contextmanager
+def failing_together(folder: Path) -> Iterator[None]:
+    """Lets the main process say what another one has failed of, by a note in the folder of the run.
+
+    Raises ProcessLost where the connection to another process is gone, and whatever is raised within.
+    """
+    note = folder / f".failed-{os.environ.get('MASTER_PORT')}"
+    try:
+        yield
+    except (TrainingRefused, TrainingFailed, MemoryError, OSError, RuntimeError) as error:
+        if processes() > 1 and _is_lost_connection(error):
+            raise ProcessLost(_said(note)) from None
+        if process_number() > 0:
+            with suppress(OSError):
+                note.write_text(f"process {process_number()} of {processes()}: {message_of(error)}", encoding="utf-8")
+        raise
+
+
+def _said(note: Path) -> str:
+    try:
+        text = note.read_text(encoding="utf-8")
+        note.unlink()
+        return text
+    except OSError:
+        return (
+            "expected all processes of the training to go on, got one that has ended, as for want of memory; the same"
+            " command goes on from the last checkpoint"
+        )
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    texts = ("closed by peer", "reset by peer", "broken pipe", "gloo", "nccl")
+    return isinstance(error, distributed.DistError) or any(text in str(error).lower() for text in texts)

@@ -1,0 +1,132 @@
+"""`python -m training.launch [--launcher NAME] [--devices 0,1] METHOD --config FILE`: trains in several processes.
+
+It is `accelerate launch -m training`, and beside that: launchers have names (the files in
+`training/configs/accelerate`), a process that was killed is one line, and no process outlives this one. Exit codes are
+those of `python -m training`.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from importlib import import_module
+from pathlib import Path
+from subprocess import CalledProcessError
+from types import FrameType
+
+import psutil
+import yaml
+
+from training.__main__ import INTERRUPTED, stop_without
+from training.errors import TrainingRefused, one_line
+
+LAUNCHERS = Path(__file__).parent / "configs" / "accelerate"
+LAUNCHED_WITH = "TRAINING_LAUNCHED_WITH"  # tells the processes what to call the launcher
+_GO_ON = "the same command goes on from the last checkpoint"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Starts the processes, waits for all of them and returns the exit code of the training."""
+    options, training = _parser().parse_known_args(arguments)
+    try:
+        file = find_launcher(options.launcher)
+        count = _processes(file, options.devices)
+    except TrainingRefused as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.devices:
+        os.environ["CUDA_VISIBLE_DEVICES"] = options.devices
+    on = f" on devices {options.devices}" if options.devices else ""
+    os.environ[LAUNCHED_WITH] = f"{options.launcher}{on}"
+    if options.parent is not None:
+        threading.Thread(target=stop_without, args=(options.parent,), daemon=True).start()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _pass_on)
+    how = {"config_file": file, "num_processes": count, "num_cpu_threads_per_process": 1, "main_process_port": _port()}
+    named = [word for name, value in how.items() for word in (f"--{name}", str(value))]
+    return _launch([*named, "-m", "training", *training, "--launcher", str(os.getpid())], count)
+
+
+def find_launcher(name: str) -> Path:
+    """The accelerate config of that name or path. Raises Refused."""
+    for path in (LAUNCHERS / f"{name}.yaml", Path(name)):
+        if path.is_file():
+            return path
+    known = ", ".join(sorted(path.stem for path in LAUNCHERS.glob("*.yaml")))
+    raise TrainingRefused(f"--launcher: expected a file of `accelerate config`, or one of {known}, got {name}")
+
+
+def _processes(file: Path, devices: str) -> int:
+    """As many as there are devices, or as the file says. Raises Refused."""
+    if devices:
+        if not all(each.isdecimal() for each in devices.split(",")):
+            raise TrainingRefused(f"--devices: expected numbers with commas between, such as 0,1, got {devices}")
+        return len(devices.split(","))
+    try:
+        given = yaml.safe_load(file.read_text(encoding="utf-8")).get("num_processes")
+    except (AttributeError, OSError, ValueError, yaml.YAMLError) as error:
+        raise TrainingRefused(f"{file}: expected a file of `accelerate config`, got {one_line(error)}") from None
+    return int(given) if given else max(1, import_module("torch").cuda.device_count())
+
+
+def _launch(arguments: list[str], count: int) -> int:
+    launch = import_module("accelerate.commands.launch")
+    errors = import_module("torch.distributed.elastic.multiprocessing.errors")
+    signals = import_module("torch.distributed.elastic.multiprocessing.api")
+    for name in ("torch.distributed.elastic", "torch.distributed.run", "accelerate.commands.launch"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # a training says itself what is wrong, in one line
+    try:
+        launch.launch_command(launch.launch_command_parser().parse_args(arguments))
+        return 0
+    except signals.SignalException:
+        return INTERRUPTED
+    except errors.ChildFailedError as error:
+        first, _ = error.get_first_failure()
+        killed = [number for number, failure in error.failures.items() if failure.exitcode < 0]
+        number = next(iter(killed), first)  # the others end because of it
+        return _exit_code(error.failures[number].exitcode, number, count)
+    except CalledProcessError as error:
+        return _exit_code(error.returncode, 0, count)
+    except (ImportError, ValueError) as error:
+        print(f"error: --launcher: {one_line(error)}", file=sys.stderr)
+        return 2
+
+
+def _exit_code(code: int, number: int, count: int) -> int:
+    """That of a process; one that was killed could not say so itself."""
+    if code >= 0:
+        return code
+    name = signal.Signals(-code).name
+    print(f"error: process {number} of {count} was ended by {name}, as for want of memory; {_GO_ON}", file=sys.stderr)
+    return 1
+
+
+def _pass_on(number: int, _: FrameType | None) -> None:
+    """To the processes, which save and end; accelerate does so itself where it has started several."""
+    for child in psutil.Process().children():
+        child.send_signal(number)
+
+
+def _port() -> int:
+    """One that is free, so that several trainings fit on a machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m training.launch", description="Train in several processes.", allow_abbrev=False
+    )
+    parser.add_argument("--launcher", default="ddp", metavar="NAME", help="a file of `accelerate config`, or its name")
+    parser.add_argument("--devices", default="", metavar="0,1", help="numbers of the GPUs; all of them if left out")
+    parser.add_argument("--parent", type=int, metavar="PID", help="stop, as by SIGTERM, when that process is gone")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
