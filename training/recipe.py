@@ -214,7 +214,8 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
 
 def _as_of_today(config: Config, then: Mapping[str, Any]) -> dict[str, Any]:
     """What a checkpoint says of itself, with the fields that came later at their defaults."""
-    defaults = {name: field.default for name, field in type(config).model_fields.items() if name in _CAME_LATER}
+    later = _CAME_LATER - _NOT_RECORDED
+    defaults = {name: field.default for name, field in type(config).model_fields.items() if name in later}
     return {"processes": 1, **then, "config": {**defaults, **with_new_names(then.get("config", {}))}}
 
 

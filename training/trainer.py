@@ -317,8 +317,6 @@ def _arguments(config: Config, model: Any) -> TrainingArguments:
         bf16=config.precision == "bfloat16",
         fp16=config.precision == "float16",
         tf32=True if config.precision == "tf32" else None,
-        activation_checkpointing=config.gradient_checkpointing,
-        activation_checkpointing_kwargs={"use_reentrant": False},
         ddp_find_unused_parameters=False,
         use_cpu=not uses_gpu(config),
         seed=config.seed,

@@ -86,7 +86,7 @@ def test_gradient_checkpointing_changes_no_weight(config_file: ConfigFile, train
         ({"lora_alpha": 8}, "lora_alpha: expected lora_rank beside it, got neither; name one"),
         (
             {"lora_rank": 4, "lora_targets": "query"},
-            "lora_targets: expected names among down_proj, embed_tokens, gate_proj, k_proj, lm_head, o_proj,",
+            "lora_targets: expected names among down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj,",
         ),
         ({"lora_rank": 4, "lora_targets": " , "}, "got none; leave it out for all linear layers"),
         ({"device": "cuda"}, "device: expected auto or cpu on a machine without a usable GPU, got cuda"),
