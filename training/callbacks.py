@@ -1,8 +1,10 @@
 """What happens beside the steps of a training: progress is told, evaluations are saved, a request to stop is met."""
 
+import resource
 import time
 from typing import Any
 
+import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from training.devices import any_process, processes
@@ -10,6 +12,13 @@ from training.progress import Progress, StopRequest
 from training.trainer import PREFIX, TokenTrainer
 
 FIGURES = ("reward", "kl", "clip_fraction", "penalty")  # of losses that tell more than themselves
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most memory in MB that this training has held so far: of its GPU, or, on the CPU, of its process."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device)) >> 20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 class ProgressCallback(TrainerCallback):
@@ -46,7 +55,8 @@ class ProgressCallback(TrainerCallback):
         if logs and "loss" in logs and state.is_world_process_zero:
             figures = {"loss": logs["loss"], "lr": logs["learning_rate"], "gradient_norm": logs.get("grad_norm")}
             of_loss = {name: logs[name] for name in FIGURES if name in logs}
-            self._progress.tell("step", **facts, **figures, **of_loss, tokens_per_second=self._speed())
+            speed, memory = self._speed(), peak_memory(args.device)
+            self._progress.tell("step", **facts, **figures, **of_loss, tokens_per_second=speed, memory_mb=memory)
         if logs and "eval_loss" in logs and state.is_world_process_zero:
             self._progress.tell("eval", **facts, loss=logs["eval_loss"])
 

@@ -8,7 +8,7 @@ from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.themes import Palette
 
 TRAINING, HELD_OUT = "training", "held out"
-_MOST = 300  # points that are drawn
+MOST_DRAWN = 300  # points of a curve
 _LISTED = 40  # of them in the table
 _DASHES = [[1, 0], [6, 4]]
 _TOOLTIP = [
@@ -35,21 +35,21 @@ def loss_curve(
     `called` is what the sentence calls it, `steps` how many there will be, `registered` the step whose weights became
     the model. It is marked; as long as there is none, the best evaluation is.
     """
-    train, held_out = _points(events, "step"), _points(events, "eval")
+    train, held_out = points_of(events, "step"), points_of(events, "eval")
     marked = _marked(held_out, registered)
     rows = [
-        (str(step), _figure(dict(train).get(step)), _figure(dict(held_out).get(step)))
-        for step in sorted({step for step, _ in (*_thinned(train, _LISTED), *held_out)})
+        (str(step), shown_figure(dict(train).get(step)), shown_figure(dict(held_out).get(step)))
+        for step in sorted({step for step, _ in (*thinned(train, _LISTED), *held_out)})
     ]
     header = ("Step", "Loss, training", "Loss, held out")
     described = Description(_sentence(called, train, held_out, registered), header, rows)
     last = max(steps or 0, *(step for step, _ in (*train, *held_out)), 1)
     data = [
         {"of": of, "step": step, "loss": loss}
-        for of, points in ((TRAINING, _thinned(train, _MOST)), (HELD_OUT, held_out))
+        for of, points in ((TRAINING, thinned(train, MOST_DRAWN)), (HELD_OUT, held_out))
         for step, loss in points
     ]
-    return Chart(name, "Loss", described, partial(_drawn, _thinned(train, _MOST), held_out, marked, last), data)
+    return Chart(name, "Loss", described, partial(_drawn, thinned(train, MOST_DRAWN), held_out, marked, last), data)
 
 
 def _marked(held_out: Points, registered: int | None) -> MarkedStep | None:
@@ -114,13 +114,13 @@ def _mark(marked: MarkedStep, last: int, colours: Palette) -> Sequence[Spec]:
     )
 
 
-def _points(events: Sequence[Mapping[str, Any]], kind: str) -> list[tuple[int, float]]:
-    """Steps and losses in order; of a step that was told of several times the last."""
-    found = {each["step"]: each["loss"] for each in events if each["event"] == kind and each["loss"] is not None}
+def points_of(events: Sequence[Mapping[str, Any]], kind: str, name: str = "loss") -> list[tuple[int, float]]:
+    """Steps and their figures of that name in order; of a step that was told of several times the last."""
+    found = {each["step"]: each[name] for each in events if each["event"] == kind and each.get(name) is not None}
     return sorted(found.items())
 
 
-def _thinned(points: Points, most: int) -> list[tuple[int, float]]:
+def thinned(points: Points, most: int) -> list[tuple[int, float]]:
     """At most so many of the points, evenly, with the last one."""
     every = -(-len(points) // most) or 1
     return list(points[::-1][::every][::-1])
@@ -130,12 +130,14 @@ def _sentence(called: str, train: Points, held_out: Points, registered: int | No
     if not train:
         return f"{called[:1].upper()}{called[1:]} has told of no step yet."
     (first, before), (last, now) = train[0], train[-1]
-    said = f"Loss of {called}: {_figure(before)} at step {first}, {_figure(now)} at step {last}."
+    said = f"Loss of {called}: {shown_figure(before)} at step {first}, {shown_figure(now)} at step {last}."
     if held_out:
         at, best = min(held_out, key=lambda each: each[1])
-        said += f" On what was held out it was {_figure(held_out[-1][1])} last, and best at step {at}: {_figure(best)}."
+        latest = shown_figure(held_out[-1][1])
+        said += f" On what was held out it was {latest} last, and best at step {at}: {shown_figure(best)}."
     return said if registered is None else f"{said} The model has the weights of step {registered}."
 
 
-def _figure(value: float | None) -> str:
+def shown_figure(value: float | None) -> str:
+    """A figure with four decimals; nothing where there is none."""
     return "" if value is None else f"{value:.4f}"

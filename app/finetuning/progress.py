@@ -8,7 +8,8 @@ from app.games.base import JSON
 from app.jobs import states
 
 LATELY = 20  # events over which a pace is taken
-_OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second")
+OF_LOSS = ("reward", "kl", "clip_fraction", "penalty")  # what a method's loss tells beside itself
+_OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second", "memory_mb", *OF_LOSS)
 
 
 def left(events: Sequence[Mapping[str, Any]]) -> float | None:

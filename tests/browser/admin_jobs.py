@@ -42,7 +42,8 @@ def furnish_jobs(engine: Engine, datasets: Mapping[str, int]) -> dict[str, int]:
     tell(engine, found["cancelled"], 35, STEPS, status=states.CANCELLED, ended_at=now)
     tell(engine, found["failed"], 40, STEPS, status=states.FAILED, ended_at=now, error=FAILURE)
     tell(engine, found["interrupted"], 5, STEPS, status=states.RUNNING)
-    tell(engine, found["running"], 74, STEPS, **held)
+    figures = {"reward": 0.4, "kl": 0.02, "clip_fraction": 0.3}
+    tell(engine, found["running"], 74, STEPS, figures=figures, **held)
     return found
 
 
@@ -51,12 +52,15 @@ def job_states(parlor: Stack, page: Page, made: Mapping[str, int], datasets: Map
     paths = {
         "jobs": "/admin/jobs",
         **{f"job-{name}": f"/admin/jobs/{number}" for name, number in made.items()},
+        "jobs-compare": f"/admin/jobs/compare?job={made['running']}&job={made['done']}",
         "job-new": f"/admin/jobs/new?dataset={datasets['one']}",
     }
     for name, path in paths.items():
         page.goto(parlor.url + path)
         if name in ("job-done", "job-running", "job-failed"):
             expect(page.locator("#curve figure svg")).to_be_visible()
+        if name in ("job-running", "jobs-compare"):
+            expect(page.locator("figure svg").last).to_be_visible()
         yield name
     page.get_by_label("Learning rate").fill("fast")
     page.get_by_label("Name").fill("harbour-next")

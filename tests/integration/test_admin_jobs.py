@@ -147,6 +147,37 @@ def test_a_job_is_shown_with_its_figures_its_curve_and_its_log(
     assert client.get("/admin/jobs/77").status_code == 404
 
 
+def test_what_the_loss_of_a_method_tells_is_shown_and_drawn(
+    client: FlaskClient, engine: Engine, dataset: Dataset
+) -> None:
+    job_id = make_job(engine, dataset, queued=True)
+    tell(engine, job_id, 4, 8, figures={"reward": 0.8, "kl": 0.04})
+    page = client.get(f"/admin/jobs/{job_id}").text
+    for name, text in {"reward": "0.2", "kl": "0.01", "memory_mb": "640"}.items():
+        assert f'<span data-figure="{name}">{text}</span>' in page, name
+    assert re.search('data-with="penalty" hidden', page)
+    assert "Mean reward 0.8000 at first, 0.2000 now; Distance to the reference (KL) 0.0400 at first" in page
+    spec = client.get(f"/admin/jobs/{job_id}/charts/method.json").json or {}
+    assert [len(panel["data"]["values"]) for panel in spec["concat"]] == [4, 4]
+    other = make_job(engine, dataset, "plain", queued=True)
+    assert client.get(f"/admin/jobs/{other}/charts/method.json").status_code == 404
+
+
+def test_jobs_are_compared_by_their_losses_figures_and_the_settings_in_which_they_differ(
+    client: FlaskClient, engine: Engine, dataset: Dataset
+) -> None:
+    jobs = [make_job(engine, dataset, name, queued=True, epochs=epochs) for name, epochs in (("a", 2), ("b", 5))]
+    assert client.get("/admin/jobs").text.count('name="job"') == 2
+    tell(engine, jobs[0], 10, 20)
+    page = client.get(f"/admin/jobs/compare?job={jobs[0]}&job={jobs[1]}").text
+    assert "Last losses: job 1 training 1.3000; job 1 held out 2.3000." in page
+    facts = re.sub(r"\s*(<[^>]*>\s*)+", "|", page)
+    assert "|Loss, held out, best|2.3|–|" in facts
+    assert "|epochs|–|5|" in facts  # as far as each is known: the first has told all its settings
+    for wrong in ("", f"?job={jobs[0]}", f"?job={jobs[0]}&job=77", "?job=x&job=y"):
+        assert client.get(f"/admin/jobs/compare{wrong}").status_code in (400, 404), wrong
+
+
 def test_a_done_job_shows_which_step_was_registered_and_every_field_of_its_training(
     client: FlaskClient, engine: Engine, dataset: Dataset
 ) -> None:

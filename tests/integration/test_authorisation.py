@@ -145,6 +145,8 @@ ROUTES: dict[str, Row] = {
     "GET /admin/jobs/<int:job_id>": experimenters("200"),
     "POST /admin/jobs/<int:job_id>": experimenters("303 /admin/jobs/{job_id}", form={"action": "cancel"}),
     "GET /admin/jobs/<int:job_id>/charts/loss.json": experimenters("200"),
+    "GET /admin/jobs/<int:job_id>/charts/method.json": experimenters("404"),  # its method tells a loss alone
+    "GET /admin/jobs/compare": experimenters("400"),
     "GET /admin/campaigns": experimenters("200"),
     "GET /admin/campaigns/new": experimenters("200"),
     "POST /admin/campaigns/new": experimenters("400", form={"game": "taboo", "iterations": "none at all"}),

@@ -1,14 +1,16 @@
 """Training jobs: the list, one job as it runs, its loss curve, and what can be done with it."""
 
+from collections.abc import Callable
 from typing import Any
 
-from flask import jsonify, render_template, request
+from flask import abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
+from app.analysis.training_figures import method_curves
 from app.campaigns.listing import place_of
 from app.errors import AppError, Invalid
 from app.extensions import reading
@@ -42,9 +44,21 @@ def job_page(job_id: int) -> str:
 @blueprint.get("/jobs/<int:job_id>/charts/loss.json")
 def job_chart(job_id: int) -> ResponseReturnValue:
     """The loss curve of a job as a Vega-Lite spec, in the colours of `theme`: light or dark."""
+    return _spec(job_id, chart_of)
+
+
+@blueprint.get("/jobs/<int:job_id>/charts/method.json")
+def job_method_chart(job_id: int) -> ResponseReturnValue:
+    """The same of what the loss of its method tells beside itself; 404 where it tells nothing."""
+    return _spec(job_id, method_chart_of)
+
+
+def _spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -> ResponseReturnValue:
     with reading() as session:
         row = TRAINING.get(session, job_id)
-        chart = chart_of(row, listing.events_of(session, job_id))
+        chart = draw(row, listing.events_of(session, job_id))
+    if chart is None:
+        abort(404)
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
@@ -61,6 +75,7 @@ def _page(job_id: int, refused: AppError | None = None) -> str:
             started=_last(events, "started"),
             recipe=listing.recipes_of(session, [row]).get(job_id),
             chart=chart_of(row, events),
+            method_chart=method_chart_of(row, events),
             campaign=place_of(session, job_id=job_id),
             refused=refused,
             poll=settings().TRAIN_POLL,
@@ -74,6 +89,11 @@ register_pages(TRAINING, JobPages(lazy_gettext("Training"), "jobs", "job_id", _p
 def chart_of(row: TrainingJob, events: Any) -> Chart:
     """The loss curve of a job."""
     return loss_curve(f"loss-{row.id}", f"job {row.id}", events, row.steps, row.registered_step)
+
+
+def method_chart_of(row: TrainingJob, events: Any) -> Chart | None:
+    """What the loss of a job's method tells beside itself, if it does."""
+    return method_curves(f"method-{row.id}", f"job {row.id}", events)
 
 
 def _last(events: Any, kind: str) -> JSON | None:

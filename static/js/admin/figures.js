@@ -4,7 +4,7 @@ import { language } from "../words.js";
 
 const WHOLE = new Intl.NumberFormat(language(), { maximumFractionDigits: 2 });
 const DIGITS = new Intl.NumberFormat(language(), { maximumSignificantDigits: 4, useGrouping: false });
-const EXACT = ["loss", "eval_loss", "best_loss", "lr", "gradient_norm"];
+const EXACT = ["loss", "eval_loss", "best_loss", "lr", "gradient_norm", "reward", "kl", "clip_fraction", "penalty"];
 const CENTS = new Intl.NumberFormat(language(), { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const LESS = new Intl.NumberFormat(language(), { minimumFractionDigits: 4, maximumFractionDigits: 4 });
 

@@ -42,7 +42,10 @@ async function whole() {
  * @param {HTMLElement} now
  */
 function putGrown(now) {
-  putChart(find("#curve"), find("#curve", now));
+  for (const id of ["#curve", "#method-curves"]) {
+    putChart(find(id), find(id, now));
+    find(id).hidden = find(id, now).hidden;
+  }
   const before = document.querySelector("#log pre");
   const atEnd = !before || before.scrollTop + before.clientHeight >= before.scrollHeight - 4;
   const place = before?.scrollTop ?? 0;
