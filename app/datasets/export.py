@@ -35,6 +35,7 @@ def export_pieces(
 def formats_of(row: Dataset) -> list[RowFormat]:
     """The forms that a dataset can be had in, by its kind and by the weights and rewards of its moves."""
     weights = {weight for roles in row.spec.get("weights", {}).values() for weight in roles.values()}
+    weights |= {*row.figures.get("weights", ())}  # of rows that were imported
     least = row.figures.get("rewards", {}).get("least", 0)
     return [
         form

@@ -1,6 +1,7 @@
 """What is counted while the rows of an imported file are read: what is good, what is not, and figures for its page."""
 
 import hashlib
+import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from app.games.base import JSON
 from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
 
 MOST_REFUSED = 1_000  # bad rows whose errors are kept
+_WEIGHTS = 8  # different ones, after which no others are counted
+_TOO_DEEP = Invalid(None, expected=Phrase("a row"), got=Phrase("lists within lists without end"))
 _NONE = (None, (None,))  # the origin of a row that came of no match here
 
 
@@ -41,6 +44,7 @@ class ImportTally:
         self._lengths: Counter[int] = Counter()
         self._own_moves: Counter[int] = Counter()
         self._words = self._own_words = 0
+        self._weights: set[float] = set()  # some of those of moves to learn
         self._rewards = _RewardTally()
 
     @property
@@ -57,10 +61,10 @@ class ImportTally:
             row = self._format.read(raw.value)
             self._check_kind(row)
             line = line_of(row)
-        except Invalid as error:
+        except (Invalid, RecursionError) as error:
             self.bad += 1
             if len(self.refused) < MOST_REFUSED:
-                self.refused.append(RefusedRow(raw.number, error))
+                self.refused.append(RefusedRow(raw.number, error if isinstance(error, Invalid) else _TOO_DEEP))
             return None
         self._hash.update(line)
         self.size += len(line)
@@ -86,6 +90,8 @@ class ImportTally:
         self.groups.append(_seat_of(row.get("group")))
         if self._kind != COMPARISONS:
             self._rewards.add(row)
+            if len(self._weights) <= _WEIGHTS:
+                self._weights.update(each.get("weight", 1) for each in row["messages"] if is_learnt(each))
 
     def draft(self, path: Path, source: JSON, here: set[str]) -> UnregisteredDataset:
         """The dataset; `here` are the matches of its rows that are in this database."""
@@ -95,6 +101,7 @@ class ImportTally:
             "matches": len({match for match, _ in origins if match is not None}),
             "words": [list(each) for each in sorted(self._lengths.items())],
             "own_moves": [list(each) for each in sorted(self._own_moves.items())],
+            "weights": sorted(self._weights),
         }
         if self._rewards.moves:
             figures["rewards"] = self._rewards.figures()
@@ -117,6 +124,7 @@ class _RewardTally:
 
     def __init__(self) -> None:
         self.moves = 0
+        self._least = math.inf
         self._by_role: dict[tuple[str, str], list[float]] = {}  # moves, sum of rewards, sum of weights
         self._policies: Counter[str] = Counter()
 
@@ -130,19 +138,21 @@ class _RewardTally:
             sums = self._by_role.setdefault(role, [0, 0.0, 0.0])
             sums[0] += 1
             sums[1] += each["reward"]
+            self._least = min(self._least, each["reward"])
             sums[2] += each.get("weight", 1)
         self.moves += len(rewarded)
         if rewarded and row.get("policy") is not None:
             self._policies[str(row["policy"])] += 1
 
     def figures(self) -> JSON:
-        """Moves, mean reward and mean weight by game and role, and rows by the checkpoint that played them."""
+        """Moves, the least reward, mean reward and weight by game and role, and rows by the checkpoint that played."""
         by_role = [
             [game, role, moves, rewards / moves, weights / moves]
             for (game, role), (moves, rewards, weights) in sorted(self._by_role.items())
         ]
         return {
             "moves": self.moves,
+            "least": self._least,
             "by_role": by_role,
             "policies": [list(each) for each in sorted(self._policies.items())],
         }
@@ -151,7 +161,7 @@ class _RewardTally:
 def _texts(row: JSON) -> tuple[list[str], list[str]]:
     """The texts of a row that are to be learnt, and all others."""
     if "responses" in row:
-        return row["responses"], [row["query"], *(each["content"] for each in row.get("history", ()))]
+        return row["responses"], [row["query"], *(each["content"] for each in row.get("history") or ())]
     own = [each["content"] for each in row["messages"] if is_learnt(each)]
     return own, [each["content"] for each in row["messages"] if not is_learnt(each)]
 

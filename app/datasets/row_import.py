@@ -84,7 +84,7 @@ def read_import(session: Session, home: Path, wanted: RowImport) -> ReadImport:
         return ReadImport(tally)
     if known is not None and known.sha256 == tally.sha256:
         return ReadImport(tally, known.id)  # its file had been taken away, and is there again
-    called = PurePath(wanted.file_name).name
+    called = _printable(PurePath(wanted.file_name).name)
     source = {"file": called, "format": wanted.format, "sha256": sha256, "size": size, "refused": tally.bad}
     return ReadImport(tally, draft=tally.draft(path, source, _matches_here(session, tally.groups)))
 
@@ -108,7 +108,11 @@ def default_name(file_name: str) -> str:
     stem = PurePath(file_name).name
     for ending in (".gz", ".jsonl", ".json"):
         stem = stem.removesuffix(ending)
-    return "".join(each for each in stem if each.isprintable()).strip()[:80].strip() or "import"
+    return _printable(stem).strip()[:80].strip() or "import"
+
+
+def _printable(text: str) -> str:
+    return "".join(each for each in text if each.isprintable())
 
 
 class _Refused(Exception):
@@ -152,7 +156,7 @@ def _has_file(home: Path, row: Dataset) -> bool:
 
 
 def _matches_here(session: Session, groups: Sequence[tuple[str, int] | None]) -> set[str]:
-    """Those of the matches that this database has: rows of them are found, and erased, with their match."""
+    """Those of the matches that this database has: rows of them lead to their match."""
     return {match for part in _parts(sorted({each[0] for each in groups if each})) for match in _known(session, part)}
 
 

@@ -7,10 +7,14 @@ from typing import Any
 
 from flask import Flask
 
+from app.datasets.export import formats_of
+from app.datasets.store import get_dataset
+from app.extensions import db, reading
 from tests.integration.test_cli_dataset import build, flask
 
 USER = {"role": "user", "content": "Which animal purrs?"}
-CHAT = {"messages": [USER, {"role": "assistant", "content": "Ask another.", "weight": 1}]}
+ASSISTANT = {"role": "assistant", "content": "Ask another."}
+CHAT = {"messages": [USER, {**ASSISTANT, "weight": 1}]}
 RATED = {"query": "q", "responses": ["good", "bad"], "scores": [6, 2]}
 
 
@@ -72,6 +76,23 @@ def test_bad_rows_refuse_the_file_or_are_left_out(app: Flask, home: Path, tmp_pa
     assert flask(app, "dataset", "list").stdout.startswith("No datasets yet: ")
     told = imported(app, file, "--format", "openai", "--skip-bad")
     assert (told["rows"], told["refused_rows"], told["refused"][3]["row"]) == (1, 4, 5)
+
+
+def test_rows_without_a_history_or_nested_without_end_are_no_fault_of_ours(app: Flask, tmp_path: Path) -> None:
+    rated = {"query": "q", "responses": ["a", "b"], "scores": [1, 0], "history": None}
+    deep = ['{"messages": ' + "[" * depth + "]" * depth + "}" for depth in range(800, 1000, 4)]
+    file = write(tmp_path / "rows.jsonl", rated, *deep)
+    told = imported(app, file, "--format", "parlor", "--skip-bad")
+    assert (told["kind"], told["rows"], told["refused_rows"]) == ("comparisons", 1, len(deep))
+
+
+def test_only_the_forms_that_hold_its_weights_and_rewards_are_offered(app: Flask, tmp_path: Path) -> None:
+    for number, message in enumerate(({"weight": 0.5}, {"reward": -1.0}, {"weight": 1}), 1):
+        rows = write(tmp_path / f"{number}.jsonl", {"messages": [USER, {**ASSISTANT, **message}]})
+        imported(app, rows, "--format", "parlor")
+        with app.app_context(), reading(db.engine) as session:
+            offered = [form.name for form in formats_of(get_dataset(session, number))]
+        assert ("openai" in offered) == (number == 3), message
 
 
 def test_what_cannot_be_imported_is_one_line_and_exit_code_2(app: Flask, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _preference(row: Row, _template: str) -> Iterator[JSON]:
     for response, score in zip(row["responses"], row["scores"], strict=True):
         if score < row["scores"][best]:
             yield {
-                "prompt": [*row.get("history", ()), {"role": "user", "content": row["query"]}],
+                "prompt": [*(row.get("history") or ()), {"role": "user", "content": row["query"]}],
                 "chosen": [{"role": "assistant", "content": row["responses"][best]}],
                 "rejected": [{"role": "assistant", "content": response}],
             }

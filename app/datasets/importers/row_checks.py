@@ -11,6 +11,7 @@ ROLES = ("system", "user", "assistant")
 TYPES = (SAMPLED, SUPERVISED)  # of a row whose moves have rewards, which need not be named, and of one without
 _LARGEST_REWARD = 1e20  # float32 must hold its product with a ratio
 _LARGEST = 1e300  # of any number
+_LONGEST_LABEL = 200  # characters of the name of a match, a game, a role or a checkpoint
 _TEXT = Phrase("a text that is not empty")
 
 
@@ -55,7 +56,10 @@ def is_learnt(message: Mapping[str, Any]) -> bool:
 def check_conversation(row: JSON) -> None:
     """Raises Invalid for a row that is no conversation of ours. All of its moves may have weight 0."""
     messages = read_messages(row.get("messages"))
+    for name in ("group", "game", "policy"):
+        _check_label(name, row.get(name))
     for at, message in enumerate(messages):
+        _check_label(f"messages[{at}].player_role", message.get("player_role"))
         weight, reward = message.get("weight", 1), message.get("reward", 0)
         if not is_number(weight) or weight < 0:
             raise Invalid(f"messages[{at}].weight", expected=Phrase("a number from 0 on"), got=weight)
@@ -69,6 +73,13 @@ def check_conversation(row: JSON) -> None:
         raise Invalid("type", expected=Phrase("%(types)s, or none", types=either(TYPES)), got=row["type"])
     if row.get("tokenizer") is not None:
         _check_ids(messages)
+
+
+def _check_label(name: str, value: Any) -> None:
+    """Raises Invalid for what is neither nothing nor a short name, as figures and queries of all databases hold it."""
+    if value is not None and not (isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST_LABEL):
+        expected = Phrase("at most %(most)s characters that can be printed", most=_LONGEST_LABEL)
+        raise Invalid(name, expected=expected, got=value)
 
 
 def check_learnt(row: JSON) -> None:
@@ -87,6 +98,7 @@ def _check_ids(messages: Iterable[JSON]) -> None:
 
 def check_comparison(row: JSON, highest: float | None = None) -> None:
     """Raises Invalid for a comparison that cannot be learnt from, or with scores above the `highest`."""
+    _check_label("group", row.get("group"))
     read_text("query", row.get("query"))
     responses, scores = row.get("responses"), row.get("scores")
     if not isinstance(responses, list) or not responses:

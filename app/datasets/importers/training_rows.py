@@ -165,7 +165,7 @@ FORMATS: Mapping[str, ImportFormat] = {
         ),
         ImportFormat(
             "spag-rows",
-            Phrase("Moves of Adversarial Taboo with rewards, one a row"),
+            Phrase("Moves with rewards, one a row, as SPAG has published them"),
             CONVERSATIONS,
             _example({"query": "…", "target": "…", "reward": 0.4, "weight": 1.2, "role": "attacker"}),
             read_move,

@@ -1,8 +1,9 @@
 """Datasets: the list, one of them with its figures and samples, where its rows came from, and its file."""
 
 import json
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from app.analysis.themes import Palette
 from app.datasets import store
 from app.datasets.export import export_dataset, form_of, formats_of
 from app.errors import AppError, Invalid, NotFound
-from app.extensions import reading
+from app.extensions import db, reading
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow, MatchRow
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import with_specs
+from app.web.admin.rounds_scores import in_thread
 from app.web.seats import settings
 
 PAGE = 50  # rows on a page
@@ -140,13 +142,20 @@ def dataset_export(dataset_id: int, name: str) -> Response:
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         form = form_of(row.kind, name)
-        pieces = export_dataset(settings().home, row, name)
         session.expunge(row)
+    home = settings().home
+    pieces = in_thread(db.engine, lambda _own: export_dataset(home, row, name))  # which reads all rows, to refuse first
     suffix = "jsonl" if form is None else form.suffix
-    response = Response(pieces, mimetype="application/json" if suffix == "json" else "application/jsonl")
+    response = Response(_in_turn(pieces), mimetype="application/json" if suffix == "json" else "application/jsonl")
     file = f"dataset-{row.id}-{row.sha256[:12]}-{name}.{suffix}"
     response.headers["Content-Disposition"] = f'attachment; filename="{file}"'
     return response
+
+
+def _in_turn(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        time.sleep(0)  # other greenlets play on, however fast the download is
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -109,6 +109,8 @@ def test_a_row_of_each_format_becomes_a_row_of_ours(row_format: str, raw: Any, r
         ("parlor", messages(USER, ASSISTANT, type="other"), "type: expected sample or sft, or none, got 'other'"),
         ("parlor", messages(ASSISTANT), "messages[0].role: expected system or user, got 'assistant'"),
         ("parlor", messages(USER, ASSISTANT, tokenizer="x"), "messages[1].ids: expected the tokens of the message"),
+        ("parlor", messages(USER, ASSISTANT, group="x\0:0"), "group: expected at most 200 characters that can be"),
+        ("parlor", messages(USER, {**ASSISTANT, "player_role": "a\0"}), "messages[1].player_role: expected at most"),
         ("parlor", {**RATED, "scores": [1, 10**400]}, "scores[1]: expected a number from 0 on, got 1000"),
         ("parlor", {**RATED, "history": [ASSISTANT]}, "history[0].role: expected system or user, got 'assistant'"),
     ],
