@@ -77,12 +77,14 @@ def compared_losses(name: str, jobs: Sequence[tuple[str, Events]]) -> Chart:
         ]
         colour = {"domain": labels, "range": colours.players[: len(labels)]}
         dashes = {"domain": [TRAINING, HELD_OUT], "range": [[1, 0], [6, 4]]}
-        legend = {"orient": "top"}
+        legend: Spec = {"orient": "top"}
+        stroke = {**legend, "symbolType": "stroke", "symbolSize": 300}
         return {
             "width": WIDTH,
             "height": HEIGHT,
             "data": {"values": drawn},
-            "mark": {"type": "line", "strokeWidth": 2, "point": {"filled": True, "size": 24}},
+            # What was told of once has no line yet.
+            "mark": {"type": "line", "strokeWidth": 2, "point": any(len(points) == 1 for _, _, points in found)},
             "encoding": {
                 "x": {"field": "step", "type": "quantitative", "title": "Step", "axis": {"tickMinStep": 1}},
                 "y": {
@@ -92,7 +94,7 @@ def compared_losses(name: str, jobs: Sequence[tuple[str, Events]]) -> Chart:
                     "scale": {"zero": False} if drawn else {"domain": [0, 1]},
                 },
                 "color": {"field": "job", "type": "nominal", "title": None, "scale": colour, "legend": legend},
-                "strokeDash": {"field": "of", "type": "nominal", "title": None, "scale": dashes, "legend": legend},
+                "strokeDash": {"field": "of", "type": "nominal", "title": None, "scale": dashes, "legend": stroke},
                 "tooltip": [
                     {"field": "job", "title": "Job"},
                     {"field": "of", "title": "Loss of"},
