@@ -156,7 +156,8 @@ class TokenTrainer(Trainer):
         """Looks at losses and gradients before the optimizer does. Raises Failed, naming step and rows."""
         losses = torch.isfinite(torch.stack(self.losses_of_step)).tolist()
         groups, self.rows_of_step, self.losses_of_step = self._groups(losses), [], []
-        if any_process(not (all(losses) and self._has_finite_gradients()), self.args.device):
+        finite = self._has_finite_gradients()  # asked by all processes, as it gathers what each has
+        if any_process(not (all(losses) and finite), self.args.device):
             everywhere = gathered((all(losses), groups))
             without = [those for good, those in everywhere if not good]
             what = "loss" if without else "gradient"
@@ -164,10 +165,10 @@ class TokenTrainer(Trainer):
                 dict.fromkeys(each for those in without or [those for _, those in everywhere] for each in those)
             )
             last = checkpoints_in(self._config.run_folder)
-            kept = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
+            last_good = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
             raise StepFailed(
                 f"step {self.state.global_step + 1}: expected a {what} that is a number, got NaN or infinity on"
-                f" {', '.join(groups)}; {kept}; lower learning_rate or look at these rows"
+                f" {', '.join(groups)}; {last_good}; lower learning_rate or look at these rows"
             )
 
     def _has_finite_gradients(self) -> bool:
