@@ -24,7 +24,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from training.checkpoints import unfinished, write_provenance, written
 from training.data import Collator, EpochOrder, Rows
 from training.devices import any_process, gathered, uses_gpu
-from training.errors import StepFailed, TrainingFailed, TrainingRefused
+from training.errors import StepFailed, TrainingRefused
 from training.losses.base import IGNORED, find_loss, token_losses
 from training.methods.base import Config
 from training.packing import enable_packing
@@ -186,15 +186,13 @@ class TokenTrainer(Trainer):
         return groups if len(groups) <= 8 else [*groups[:8], f"{len(groups) - 8} more"]
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """The loss over the rows kept aside, as `eval_loss`. Raises Failed if NaN."""
+        """The loss over the rows kept aside, as `eval_loss`. Raises StepFailed, in all processes, if NaN."""
         self.model_wrapped.eval()
         # An evaluation draws nothing from the generators that training draws from.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             loss, tokens = self._held_out_loss()
         if not math.isfinite(loss):
-            raise TrainingFailed(
-                f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}"
-            )
+            raise StepFailed(f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}")
         metrics = {"eval_loss": loss, "eval_tokens": float(tokens)}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
