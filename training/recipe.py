@@ -25,6 +25,7 @@ from training.devices import (
     join_processes,
     process_number,
     processes,
+    remove_notes,
     uses_gpu,
     wait_for_all,
 )
@@ -70,6 +71,8 @@ def prepare(config: Config) -> None:
                 f"output: expected a folder that can be written, got {folder}: {error.strerror}"
             ) from None
     check_devices(config)
+    if process_number() == 0:
+        remove_notes(config.run_folder)
     join_processes(config)
     if config.threads:
         torch.set_num_threads(config.threads)
