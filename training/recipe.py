@@ -203,6 +203,11 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
     then = _as_of_today(config, checkpoints.read_provenance(found[-1]))
     for name, value in provenance.items():
         if then.get(name) != value:
+            if name == "processes":
+                raise TrainingRefused(
+                    f"{run}: expected {then[name]} processes, as the run was begun with, got {value}; start as many, or"
+                    " set resume: false"
+                )
             other = (
                 next((each for each, new in value.items() if then["config"].get(each) != new), "")
                 if name == "config"
