@@ -105,7 +105,7 @@ def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, re
             row for row, each in zip(found.rows, found.sequences, strict=True) if stored_log_probs(each) is None
         }
         counts["computed_reference_rows"] += len(computed)
-        counts["stored_reference_rows"] += len(rows) - len(computed)
+        counts["stored_reference_rows"] += len(set(found.rows)) - len(computed)
         return rows_of_spans(found, rewarded).with_reference(log_probs)
 
     rendered = prepared(aside) if aside else None
