@@ -6,6 +6,7 @@ those of `python -m training`.
 """
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
@@ -105,9 +106,16 @@ def _exit_code(code: int, number: int, count: int) -> int:
 
 
 def _pass_on(number: int, _: FrameType | None) -> None:
-    """To the processes, which save and end; accelerate does so itself where it has started several."""
-    for child in psutil.Process().children():
-        child.send_signal(number)
+    """To the process, which saves and ends; accelerate does so itself where it has started several.
+
+    Ctrl-C has reached it already, and a second request would have it end at once. Raises SystemExit where none runs.
+    """
+    started = psutil.Process().children()
+    if not started:
+        raise SystemExit(INTERRUPTED)
+    for child in started if number == signal.SIGTERM else ():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.send_signal(number)
 
 
 def _port() -> int:
