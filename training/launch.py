@@ -13,10 +13,12 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from subprocess import CalledProcessError
 from types import FrameType
+from typing import Any
 
 import psutil
 import yaml
@@ -85,9 +87,7 @@ def _launch(arguments: list[str], count: int) -> int:
     except signals.SignalException:
         return INTERRUPTED
     except errors.ChildFailedError as error:
-        first, _ = error.get_first_failure()
-        killed = [number for number, failure in error.failures.items() if failure.exitcode < 0]
-        number = next(iter(killed), first)  # the others end because of it
+        number = find_cause(error.failures)
         return _exit_code(error.failures[number].exitcode, number, count)
     except CalledProcessError as error:
         return _exit_code(error.returncode, 0, count)
@@ -96,12 +96,29 @@ def _launch(arguments: list[str], count: int) -> int:
         return 2
 
 
+def find_cause(failures: Mapping[int, Any]) -> int:
+    """The number of the process that the others have ended because of.
+
+    It is the first that failed, or one that was ended by a signal within a second of it: one that loses its connection
+    to that may be seen before. Later ones were ended by the launcher, as are those that SIGTERM ended.
+    """
+    first = min(failures, key=lambda number: failures[number].timestamp)
+    latest = failures[first].timestamp + 1
+    killed = (
+        number
+        for number, failure in failures.items()
+        if failure.timestamp <= latest and failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM
+    )
+    return next(killed, first)
+
+
 def _exit_code(code: int, number: int, count: int) -> int:
     """That of a process; one that was killed could not say so itself."""
     if code >= 0:
         return code
     name = signal.Signals(-code).name
-    print(f"error: process {number} of {count} was ended by {name}, as for want of memory; {_GO_ON}", file=sys.stderr)
+    why = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
+    print(f"error: process {number} of {count} was ended by {name}{why}; {_GO_ON}", file=sys.stderr)
     return 1
 
 
