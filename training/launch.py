@@ -48,7 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
         threading.Thread(target=stop_without, args=(options.parent,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _pass_on)
-    how = {"config_file": file, "num_processes": count, "num_cpu_threads_per_process": 1, "main_process_port": _port()}
+    threads = max(1, (os.cpu_count() or 1) // count)
+    how = {
+        "config_file": file,
+        "num_processes": count,
+        "num_cpu_threads_per_process": threads,
+        "main_process_port": _port(),
+    }
     named = [word for name, value in how.items() for word in (f"--{name}", str(value))]
     return _launch([*named, "-m", "training", *training, "--launcher", str(os.getpid())], count)
 
