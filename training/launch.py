@@ -28,6 +28,7 @@ from training.errors import TrainingRefused, one_line
 
 LAUNCHERS = Path(__file__).parent / "configs" / "accelerate"
 LAUNCHED_WITH = "TRAINING_LAUNCHED_WITH"  # tells the processes what to call the launcher
+_MOST_SECONDS = "600"  # that the processes have to save after a signal
 _GO_ON = "the same command goes on from the last checkpoint"
 
 
@@ -44,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["CUDA_VISIBLE_DEVICES"] = options.devices
     on = f" on devices {options.devices}" if options.devices else ""
     os.environ[LAUNCHED_WITH] = f"{options.launcher}{on}"
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", _MOST_SECONDS)
     if options.parent is not None:
         threading.Thread(target=stop_without, args=(options.parent,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
