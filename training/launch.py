@@ -72,15 +72,20 @@ def find_launcher(name: str) -> Path:
 
 def _processes(file: Path, devices: str) -> int:
     """As many as there are devices, or as the file says. Raises Refused."""
-    if devices:
-        if not all(each.isdecimal() for each in devices.split(",")):
-            raise TrainingRefused(f"--devices: expected numbers with commas between, such as 0,1, got {devices}")
-        return len(devices.split(","))
     try:
-        given = yaml.safe_load(file.read_text(encoding="utf-8")).get("num_processes")
-    except (AttributeError, OSError, ValueError, yaml.YAMLError) as error:
+        given = int(yaml.safe_load(file.read_text(encoding="utf-8")).get("num_processes") or 0)
+    except (AttributeError, OSError, TypeError, ValueError, yaml.YAMLError) as error:
         raise TrainingRefused(f"{file}: expected a file of `accelerate config`, got {one_line(error)}") from None
-    return int(given) if given else max(1, import_module("torch").cuda.device_count())
+    if not devices:
+        return given or max(1, import_module("torch").cuda.device_count())
+    named = devices.split(",")
+    if not all(each.isdecimal() for each in named):
+        raise TrainingRefused(f"--devices: expected numbers with commas between, such as 0,1, got {devices}")
+    if given == 1 and len(named) > 1:
+        raise TrainingRefused(
+            f"--devices: expected one number, as {file.stem} starts one process, got {devices}; name another launcher"
+        )
+    return len(named)
 
 
 def _launch(arguments: list[str], count: int) -> int:

@@ -14,7 +14,7 @@ from app.config import LAUNCHERS, ROOT, load_settings
 from app.errors import Invalid
 from training.config import read_config
 from training.errors import TrainingRefused
-from training.launch import find_cause, find_launcher
+from training.launch import find_cause, find_launcher, main
 from training.methods import all_methods
 
 RECIPES = {
@@ -68,6 +68,12 @@ def test_the_settings_of_the_papers_are_configs_of_their_methods(name: str) -> N
 
 def test_no_recipe_is_left_out() -> None:
     assert {path.stem for path in (ROOT / "training/configs/recipes").iterdir()} == RECIPES.keys()
+
+
+def test_several_devices_for_one_process_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--launcher", "one-gpu", "--devices", "0,1", "sft", "--config", "none.yaml"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: --devices: expected one number, as one-gpu starts one process, got 0,1; ")
 
 
 def test_an_unknown_launcher_or_device_is_one_line(tmp_path: Path) -> None:
