@@ -22,8 +22,8 @@ from typing import TextIO
 
 from training.config import read_config
 from training.errors import (
+    RAISED_BY_ALL,
     ProcessLost,
-    StepFailed,
     TrainingFailed,
     TrainingRefused,
     is_disk_full,
@@ -115,7 +115,7 @@ def _run(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
         return INTERRUPTED
     except (TrainingRefused, TrainingFailed, MemoryError, OSError, RuntimeError) as error:
         message = message_of(error)
-        if not _is_said_by_another(error):
+        if not _is_reported_by_main(error):
             print(f"error: {message}", file=sys.stderr)
         _tell_if_possible(progress, "failed", message=message)
         return 2 if isinstance(error, TrainingRefused) else 1
@@ -127,9 +127,9 @@ def _tell_if_possible(progress: Progress, event: str, **facts: str) -> None:
         progress.tell(event, **facts)
 
 
-def _is_said_by_another(error: BaseException) -> bool:
-    """Whether the main process of several, which this is not, says the same."""
-    return _number() > 0 and isinstance(error, (TrainingRefused, StepFailed, ProcessLost))
+def _is_reported_by_main(error: BaseException) -> bool:
+    """Whether the main process of several, which this is not, reports the failure."""
+    return _number() > 0 and isinstance(error, (*RAISED_BY_ALL, ProcessLost))
 
 
 def _number() -> int:

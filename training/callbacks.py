@@ -30,7 +30,6 @@ class ProgressCallback(TrainerCallback):
         self.trainer: TokenTrainer | None = None
         self._since = time.perf_counter()
         self._tokens = 0
-        self.stopping = False
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """From now on there is a step to end before stopping."""
@@ -78,8 +77,7 @@ class ProgressCallback(TrainerCallback):
 
     def agree(self, args: TrainingArguments) -> bool:
         """Whether the training is to stop: as soon as one of its processes was asked to, all of them do."""
-        self.stopping = any_process(self._stop.asked, args.device)
-        return self.stopping
+        return any_process(self._stop.asked, args.device)
 
     def _speed(self) -> float:
         """Tokens trained on by all processes, prompts included, in a second since this was last asked.

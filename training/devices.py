@@ -13,11 +13,12 @@ import torch
 from accelerate import PartialState
 from torch import Tensor, distributed
 
-from training.errors import ProcessLost, TrainingFailed, TrainingRefused, message_of
+from training.errors import RAISED_BY_ALL, ProcessLost, TrainingFailed, TrainingRefused, message_of
 from training.methods.base import Config
 
 _AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 _OF_GPUS = ("float16", "tf32")
+_FAILED = ".failed-"  # a note of why a process failed; the port of the main process follows
 
 T = TypeVar("T")
 
@@ -107,34 +108,41 @@ def wait_for_all() -> None:
         distributed.barrier()
 
 
+def remove_notes(folder: Path) -> None:
+    """Removes from the folder of a run what earlier processes noted of their failures, before others join."""
+    for note in folder.glob(f"{_FAILED}*"):
+        note.unlink(missing_ok=True)
+
+
 @contextmanager
 def failing_together(folder: Path) -> Iterator[None]:
-    """Lets the main process say what another one has failed of, by a note in the folder of the run.
+    """Lets the main process report why another one alone has failed, by a note in the folder of the run.
 
     Raises ProcessLost where the connection to another process is gone, and whatever is raised within.
     """
-    note = folder / f".failed-{os.environ.get('MASTER_PORT')}"
+    note = folder / f"{_FAILED}{os.environ.get('MASTER_PORT')}"
     try:
         yield
     except (TrainingRefused, TrainingFailed, MemoryError, OSError, RuntimeError) as error:
         if processes() > 1 and _is_lost_connection(error):
-            raise ProcessLost(_said(note)) from None
-        if process_number() > 0:
+            raise ProcessLost(_failure_of_other(note)) from None
+        if process_number() > 0 and not isinstance(error, RAISED_BY_ALL):
             with suppress(OSError):
                 note.write_text(f"process {process_number()} of {processes()}: {message_of(error)}", encoding="utf-8")
         raise
 
 
-def _said(note: Path) -> str:
-    try:
-        text = note.read_text(encoding="utf-8")
-        note.unlink()
-        return text
-    except OSError:
-        return (
-            "expected all processes of the training to go on, got one that has ended, as for want of memory; the same"
-            " command goes on from the last checkpoint"
-        )
+def _failure_of_other(note: Path) -> str:
+    """Why another process has failed, as its note says; only the main process, which reports it, reads that."""
+    if process_number() == 0:
+        with suppress(OSError):
+            text = note.read_text(encoding="utf-8")
+            note.unlink()
+            return text
+    return (
+        "expected all processes of the training to go on, got one that has ended, perhaps because memory ran out; the"
+        " same command goes on from the last checkpoint"
+    )
 
 
 def _is_lost_connection(error: BaseException) -> bool:

@@ -29,6 +29,10 @@ class ProcessLost(TrainingFailed):
     """Another process of the training has ended, so that this one cannot go on."""
 
 
+# What all processes of a training raise alike, so that the main one reports it.
+RAISED_BY_ALL = (TrainingRefused, StepFailed)
+
+
 def message_of(error: BaseException) -> str:
     """One line for an error. Raises it again where nobody foresaw it."""
     if isinstance(error, (TrainingRefused, TrainingFailed)):

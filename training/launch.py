@@ -6,16 +6,19 @@ those of `python -m training`.
 """
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
 import socket
 import sys
 import threading
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from subprocess import CalledProcessError
 from types import FrameType
+from typing import Any
 
 import psutil
 import yaml
@@ -25,6 +28,7 @@ from training.errors import TrainingRefused, one_line
 
 LAUNCHERS = Path(__file__).parent / "configs" / "accelerate"
 LAUNCHED_WITH = "TRAINING_LAUNCHED_WITH"  # tells the processes what to call the launcher
+_MOST_SECONDS = "600"  # that the processes have to save after a signal
 _GO_ON = "the same command goes on from the last checkpoint"
 
 
@@ -41,11 +45,18 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["CUDA_VISIBLE_DEVICES"] = options.devices
     on = f" on devices {options.devices}" if options.devices else ""
     os.environ[LAUNCHED_WITH] = f"{options.launcher}{on}"
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", _MOST_SECONDS)
     if options.parent is not None:
         threading.Thread(target=stop_without, args=(options.parent,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _pass_on)
-    how = {"config_file": file, "num_processes": count, "num_cpu_threads_per_process": 1, "main_process_port": _port()}
+    threads = max(1, (os.cpu_count() or 1) // count)
+    how = {
+        "config_file": file,
+        "num_processes": count,
+        "num_cpu_threads_per_process": threads,
+        "main_process_port": _port(),
+    }
     named = [word for name, value in how.items() for word in (f"--{name}", str(value))]
     return _launch([*named, "-m", "training", *training, "--launcher", str(os.getpid())], count)
 
@@ -61,15 +72,20 @@ def find_launcher(name: str) -> Path:
 
 def _processes(file: Path, devices: str) -> int:
     """As many as there are devices, or as the file says. Raises Refused."""
-    if devices:
-        if not all(each.isdecimal() for each in devices.split(",")):
-            raise TrainingRefused(f"--devices: expected numbers with commas between, such as 0,1, got {devices}")
-        return len(devices.split(","))
     try:
-        given = yaml.safe_load(file.read_text(encoding="utf-8")).get("num_processes")
-    except (AttributeError, OSError, ValueError, yaml.YAMLError) as error:
+        given = int(yaml.safe_load(file.read_text(encoding="utf-8")).get("num_processes") or 0)
+    except (AttributeError, OSError, TypeError, ValueError, yaml.YAMLError) as error:
         raise TrainingRefused(f"{file}: expected a file of `accelerate config`, got {one_line(error)}") from None
-    return int(given) if given else max(1, import_module("torch").cuda.device_count())
+    if not devices:
+        return given or max(1, import_module("torch").cuda.device_count())
+    named = devices.split(",")
+    if not all(each.isdecimal() for each in named):
+        raise TrainingRefused(f"--devices: expected numbers with commas between, such as 0,1, got {devices}")
+    if given == 1 and len(named) > 1:
+        raise TrainingRefused(
+            f"--devices: expected one number, as {file.stem} starts one process, got {devices}; name another launcher"
+        )
+    return len(named)
 
 
 def _launch(arguments: list[str], count: int) -> int:
@@ -84,9 +100,7 @@ def _launch(arguments: list[str], count: int) -> int:
     except signals.SignalException:
         return INTERRUPTED
     except errors.ChildFailedError as error:
-        first, _ = error.get_first_failure()
-        killed = [number for number, failure in error.failures.items() if failure.exitcode < 0]
-        number = next(iter(killed), first)  # the others end because of it
+        number = find_cause(error.failures)
         return _exit_code(error.failures[number].exitcode, number, count)
     except CalledProcessError as error:
         return _exit_code(error.returncode, 0, count)
@@ -95,19 +109,43 @@ def _launch(arguments: list[str], count: int) -> int:
         return 2
 
 
+def find_cause(failures: Mapping[int, Any]) -> int:
+    """The number of the process that the others have ended because of.
+
+    It is the first that failed, or one that was ended by a signal within a second of it: one that loses its connection
+    to that may be seen before. Later ones were ended by the launcher, as are those that SIGTERM ended.
+    """
+    first = min(failures, key=lambda number: failures[number].timestamp)
+    latest = failures[first].timestamp + 1
+    killed = (
+        number
+        for number, failure in failures.items()
+        if failure.timestamp <= latest and failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM
+    )
+    return next(killed, first)
+
+
 def _exit_code(code: int, number: int, count: int) -> int:
     """That of a process; one that was killed could not say so itself."""
     if code >= 0:
         return code
     name = signal.Signals(-code).name
-    print(f"error: process {number} of {count} was ended by {name}, as for want of memory; {_GO_ON}", file=sys.stderr)
+    why = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
+    print(f"error: process {number} of {count} was ended by {name}{why}; {_GO_ON}", file=sys.stderr)
     return 1
 
 
 def _pass_on(number: int, _: FrameType | None) -> None:
-    """To the processes, which save and end; accelerate does so itself where it has started several."""
-    for child in psutil.Process().children():
-        child.send_signal(number)
+    """To the process, which saves and ends; accelerate does so itself where it has started several.
+
+    Ctrl-C has reached it already, and a second request would have it end at once. Raises SystemExit where none runs.
+    """
+    started = psutil.Process().children()
+    if not started:
+        raise SystemExit(INTERRUPTED)
+    for child in started if number == signal.SIGTERM else ():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.send_signal(number)
 
 
 def _port() -> int:

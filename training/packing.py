@@ -26,14 +26,14 @@ class Packed(NamedTuple):
     """Sequences in one row of T tokens.
 
     `segments` has the length of each run of tokens and the number of the run that it goes on from, −1 for none; a run
-    that others go on from goes on from none itself. `places` has for each sequence where its tokens stand: the
+    that others go on from goes on from none itself. `offsets` has for each sequence where its tokens stand: the
     begin of what it shares, how many tokens it shares, and the begin of its own, which come after these.
     """
 
     ids: list[int]
     position_ids: list[int]
     segments: Segments
-    places: tuple[tuple[int, int, int], ...]
+    offsets: tuple[tuple[int, int, int], ...]
 
 
 def pack(sequences: Sequence[Sequence[int]], shared: Sequence[int]) -> Packed:
@@ -44,7 +44,7 @@ def pack(sequences: Sequence[Sequence[int]], shared: Sequence[int]) -> Packed:
     ids: list[int] = []
     positions: list[int] = []
     segments: list[tuple[int, int]] = []
-    places: list[tuple[int, int, int]] = []
+    offsets: list[tuple[int, int, int]] = []
 
     def add(tokens: Sequence[int], after: int, first: int) -> int:
         ids.extend(tokens)
@@ -61,8 +61,8 @@ def pack(sequences: Sequence[Sequence[int]], shared: Sequence[int]) -> Packed:
             begin = add(sequence[:common], -1, 0)
             prefix = len(segments) - 1
         own = add(sequence[common:], prefix if common else -1, common)
-        places.append((begin, common, own) if common else (own, 0, own))
-    return Packed(ids, positions, tuple(segments), tuple(places))
+        offsets.append((begin, common, own) if common else (own, 0, own))
+    return Packed(ids, positions, tuple(segments), tuple(offsets))
 
 
 def common_beginning(sequences: Sequence[Sequence[int]], most: int) -> int:

@@ -25,6 +25,7 @@ from training.devices import (
     join_processes,
     process_number,
     processes,
+    remove_notes,
     uses_gpu,
     wait_for_all,
 )
@@ -70,6 +71,8 @@ def prepare(config: Config) -> None:
                 f"output: expected a folder that can be written, got {folder}: {error.strerror}"
             ) from None
     check_devices(config)
+    if process_number() == 0:
+        remove_notes(config.run_folder)
     join_processes(config)
     if config.threads:
         torch.set_num_threads(config.threads)
@@ -200,6 +203,11 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
     then = _as_of_today(config, checkpoints.read_provenance(found[-1]))
     for name, value in provenance.items():
         if then.get(name) != value:
+            if name == "processes":
+                raise TrainingRefused(
+                    f"{run}: expected {then[name]} processes, as the run was begun with, got {value}; start as many, or"
+                    " set resume: false"
+                )
             other = (
                 next((each for each, new in value.items() if then["config"].get(each) != new), "")
                 if name == "config"

@@ -146,7 +146,7 @@ class Renderer:
         longest = self.longest - min(most, max(1, self.longest // _ROOM))
         [text] = self._texts([messages], ask=True)
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        shorter = self._shorter([*messages, {"role": "assistant", "content": ""}])
+        shorter = self.shorter([*messages, {"role": "assistant", "content": ""}])
         fewest = len(ids)
         while len(ids) > longest:
             kept = next(shorter, None)
@@ -198,7 +198,7 @@ class Renderer:
 
     def _shortened(self, messages: Sequence[Message], fewest: int) -> tuple[list[int], list[int]]:
         """The last turn's prompt and target without as many old turns as need to go; `fewest` tokens are too many."""
-        for kept in self._shorter(messages):
+        for kept in self.shorter(messages):
             [(prompt, target)] = self._turns(kept, [len(kept) - 1])
             fewest = len(prompt) + len(target)
             if fewest <= self.longest:
@@ -210,7 +210,7 @@ class Renderer:
         )
 
     @staticmethod
-    def _shorter(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    def shorter(messages: Sequence[Message]) -> Iterator[list[Message]]:
         """The conversation without one, two, … of its oldest turns; the first message, with the rules, stays."""
         head, rest = messages[:1], messages[1:]
         for at in range(1, len(rest)):

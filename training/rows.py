@@ -9,7 +9,7 @@ from typing import Any
 
 from training import checkpoints
 from training.comparisons import Comparison, read_comparisons
-from training.data import Conversation, Rows, read_rows, read_sides, render_rows
+from training.data import Conversation, Rows, TokenRows, read_rows, read_sides, render_rows
 from training.errors import TrainingRefused
 from training.log_probs import ReferenceLogProbs
 from training.methods.base import Config, Method, Need
@@ -60,11 +60,27 @@ def _comparisons(config: StableAlignmentConfig, render: Renderer) -> TrainingRow
 def _render_comparisons(config: StableAlignmentConfig, rows: Sequence[Comparison], render: Renderer) -> SpanRows:
     """An item of each query, with the best response first. Which others are compared depends on seed and row alone."""
     items = []
+    shortened = 0
     for each in rows:
         chosen = each.chosen(config.num_comp - 1, random.Random(f"{config.seed}:{each.place.rpartition(', ')[2]}"))
-        responses = render_rows([each.conversation(*response) for response in chosen], render)
+        compared = [each.conversation(*response) for response in chosen]
+        responses = _under_one_prompt(compared, render)
+        shortened += responses.shortened
         items.append(SpanItem(responses.sequences, (REWARDED,)))
-    return SpanRows(tuple(items), tuple(each.group for each in rows), shortened=0)
+    return SpanRows(tuple(items), tuple(each.group for each in rows), shortened)
+
+
+def _under_one_prompt(compared: Sequence[Conversation], render: Renderer) -> TokenRows:
+    """The responses to a query, from which as many old turns are dropped as the longest of them leaves no room for.
+
+    They count as one conversation in `shortened`.
+    """
+    found = whole = render_rows(compared, render)
+    for messages in render.shorter(compared[0].messages):
+        if not found.shortened:
+            break
+        found = render_rows([replace(each, messages=(*messages[:-1], each.messages[-1])) for each in compared], render)
+    return replace(found, shortened=min(1, whole.shortened))
 
 
 def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
@@ -89,7 +105,7 @@ def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, re
             row for row, each in zip(found.rows, found.sequences, strict=True) if stored_log_probs(each) is None
         }
         counts["computed_reference_rows"] += len(computed)
-        counts["stored_reference_rows"] += len(rows) - len(computed)
+        counts["stored_reference_rows"] += len(set(found.rows)) - len(computed)
         return rows_of_spans(found, rewarded).with_reference(log_probs)
 
     rendered = prepared(aside) if aside else None

@@ -143,7 +143,7 @@ class SpanCollator:
         sequences = [sequence for item in items for sequence in item.sequences]
         packed = pack([each.ids for each in sequences], [count for item in items for count in _shared(item)])
         ids, owners = torch.tensor([packed.ids]), torch.full((1, len(packed.ids)), -1)
-        for each, of, (_, shared, own) in zip(sequences, _owners(sequences), packed.places, strict=True):
+        for each, of, (_, shared, own) in zip(sequences, _owners(sequences), packed.offsets, strict=True):
             owners[0, own : own + len(each.ids) - shared] = of[shared:]
         return {
             "input_ids": ids,

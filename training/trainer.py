@@ -24,7 +24,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from training.checkpoints import unfinished, write_provenance, written
 from training.data import Collator, EpochOrder, Rows
 from training.devices import any_process, gathered, uses_gpu
-from training.errors import StepFailed, TrainingFailed, TrainingRefused
+from training.errors import StepFailed, TrainingRefused
 from training.losses.base import IGNORED, find_loss, token_losses
 from training.methods.base import Config
 from training.packing import enable_packing
@@ -156,7 +156,8 @@ class TokenTrainer(Trainer):
         """Looks at losses and gradients before the optimizer does. Raises Failed, naming step and rows."""
         losses = torch.isfinite(torch.stack(self.losses_of_step)).tolist()
         groups, self.rows_of_step, self.losses_of_step = self._groups(losses), [], []
-        if any_process(not (all(losses) and self._has_finite_gradients()), self.args.device):
+        finite = self._has_finite_gradients()  # asked by all processes, as it gathers what each has
+        if any_process(not (all(losses) and finite), self.args.device):
             everywhere = gathered((all(losses), groups))
             without = [those for good, those in everywhere if not good]
             what = "loss" if without else "gradient"
@@ -164,10 +165,10 @@ class TokenTrainer(Trainer):
                 dict.fromkeys(each for those in without or [those for _, those in everywhere] for each in those)
             )
             last = checkpoints_in(self._config.run_folder)
-            kept = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
+            last_good = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
             raise StepFailed(
                 f"step {self.state.global_step + 1}: expected a {what} that is a number, got NaN or infinity on"
-                f" {', '.join(groups)}; {kept}; lower learning_rate or look at these rows"
+                f" {', '.join(groups)}; {last_good}; lower learning_rate or look at these rows"
             )
 
     def _has_finite_gradients(self) -> bool:
@@ -185,15 +186,13 @@ class TokenTrainer(Trainer):
         return groups if len(groups) <= 8 else [*groups[:8], f"{len(groups) - 8} more"]
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """The loss over the rows kept aside, as `eval_loss`. Raises Failed if NaN."""
+        """The loss over the rows kept aside, as `eval_loss`. Raises StepFailed, in all processes, if NaN."""
         self.model_wrapped.eval()
         # An evaluation draws nothing from the generators that training draws from.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             loss, tokens = self._held_out_loss()
         if not math.isfinite(loss):
-            raise TrainingFailed(
-                f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}"
-            )
+            raise StepFailed(f"step {self.state.global_step}: expected an evaluation loss that is a number, got {loss}")
         metrics = {"eval_loss": loss, "eval_tokens": float(tokens)}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)

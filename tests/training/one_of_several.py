@@ -1,7 +1,8 @@
 """What each of several processes runs: trainings by `python -m training METHOD --config FILE`, one after the other.
 
-Arguments: `METHOD FILE EVENTS [fsdp|broken]`, with `,` before the next training. With `fsdp`, each process has a part
-of the weights; with `broken`, the second process cannot go on after its first step. accelerate itself offers FSDP on
+Arguments: `METHOD FILE EVENTS [fsdp|nan|broken]`, with `,` before the next training. From `fsdp` on, each process has a
+part of the weights; with `nan`, the loss of the second process is no number; with `broken`, it cannot go on after its
+first step. accelerate itself offers FSDP on
 GPUs alone; torch's works on the CPU, too.
 """
 
@@ -36,6 +37,19 @@ def share_weights() -> None:
     AcceleratorState.__init__ = with_fsdp
 
 
+def lose_the_loss() -> None:
+    """Makes the loss of the second process, and of no other, one that is no number."""
+    check = TokenTrainer.check_step
+
+    def losing(trainer: TokenTrainer) -> None:
+        TokenTrainer.check_step = check  # type: ignore[method-assign]
+        if os.environ["RANK"] == "1":
+            trainer.losses_of_step[-1] = trainer.losses_of_step[-1] * float("nan")
+        check(trainer)
+
+    TokenTrainer.check_step = losing  # type: ignore[assignment, method-assign]
+
+
 def fail_after_a_step() -> None:
     """Makes the second process fail."""
     check = TokenTrainer.check_step
@@ -43,7 +57,7 @@ def fail_after_a_step() -> None:
     def failing(trainer: TokenTrainer) -> None:
         check(trainer)
         if os.environ["RANK"] == "1" and trainer.state.global_step == 1:
-            raise TrainingFailed("the machine is on fire")
+            raise TrainingFailed("its disk cannot be read")
 
     TokenTrainer.check_step = failing  # type: ignore[assignment, method-assign]
 
@@ -51,10 +65,10 @@ def fail_after_a_step() -> None:
 def run(method: str, config: str, events: str, *how: str) -> int:
     """One training. Returns its exit code."""
     for each in how:
-        {"fsdp": share_weights, "broken": fail_after_a_step}[each]()
+        {"fsdp": share_weights, "nan": lose_the_loss, "broken": fail_after_a_step}[each]()
     return main([method, "--config", config, "--progress", str(Path(events))])
 
 
 if __name__ == "__main__":
     trainings = " ".join(sys.argv[1:]).split(" , ")
-    sys.exit(next((code for each in trainings if (code := run(*each.split()))), 0))
+    sys.exit([run(*each.split()) for each in trainings][-1])

@@ -8,12 +8,13 @@ import yaml
 from accelerate.commands.config.config_args import ClusterConfig
 from accelerate.utils import DistributedType
 from accelerate.utils.deepspeed import HfDeepSpeedConfig
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from app.config import LAUNCHERS, ROOT, load_settings
 from app.errors import Invalid
 from training.config import read_config
 from training.errors import TrainingRefused
-from training.launch import find_launcher
+from training.launch import find_cause, find_launcher, main
 from training.methods import all_methods
 
 RECIPES = {
@@ -69,6 +70,12 @@ def test_no_recipe_is_left_out() -> None:
     assert {path.stem for path in (ROOT / "training/configs/recipes").iterdir()} == RECIPES.keys()
 
 
+def test_several_devices_for_one_process_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--launcher", "one-gpu", "--devices", "0,1", "sft", "--config", "none.yaml"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: --devices: expected one number, as one-gpu starts one process, got 0,1; ")
+
+
 def test_an_unknown_launcher_or_device_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         TrainingRefused, match="--launcher: expected a file of `accelerate config`, or one of ddp, fsdp"
@@ -81,3 +88,19 @@ def test_an_unknown_launcher_or_device_is_one_line(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(yaml.safe_dump({"distributed_type": "NO", "num_processes": 1}))
     assert load_settings({"TRAINING_LAUNCHER": str(own), "TRAINING_DEVICES": "0, 1"}).TRAINING_DEVICES == "0,1"
+
+
+@pytest.mark.parametrize(
+    ("ended", "cause"),
+    [
+        ([(1, 5), (-9, 5)], 1),  # a process that lost its connection to one that was killed
+        ([(-9, 36), (1, 5)], 1),  # one that the launcher had to kill
+        ([(-15, 5), (2, 5)], 0),
+        ([(1, 6), (-15, 6), (-11, 7)], 2),
+    ],
+)
+def test_the_process_is_blamed_that_the_others_ended_because_of(ended: list[tuple[int, int]], cause: int) -> None:
+    failures = {number: ProcessFailure(number, 1, code, error_file="") for number, (code, _) in enumerate(ended)}
+    for number, (_, second) in enumerate(ended):
+        failures[number].timestamp = second
+    assert find_cause(failures) == cause

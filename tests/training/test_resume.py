@@ -152,8 +152,12 @@ def test_another_training_is_not_gone_on_with_unless_it_begins_anew(
     assert train("sft", config_file(**(steps | {"learning_rate": 1e-3, "resume": False}))) == 0
 
 
-def test_a_run_that_was_begun_with_clip_is_gone_on_with(
-    config_file: Callable[..., Path], train: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_was_begun_with_clip_is_gone_on_with_by_as_many_processes(
+    config_file: Callable[..., Path],
+    train: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A config file and a run folder of before `clip` was renamed to `max_grad_norm`."""
     config, events = config_file(max_steps=2, clip=0.5), tmp_path / "events.jsonl"
@@ -164,6 +168,10 @@ def test_a_run_that_was_begun_with_clip_is_gone_on_with(
     provenance = json.loads(kept.read_text())
     assert provenance["config"]["max_grad_norm"] == 0.5
     provenance["config"]["clip"] = provenance["config"].pop("max_grad_norm")
+    kept.write_text(json.dumps(provenance | {"processes": 2}))
+    capsys.readouterr()
+    assert train("sft", config) == 2
+    assert "expected 2 processes, as the run was begun with, got 1; start as many" in capsys.readouterr().err
     kept.write_text(json.dumps(provenance))
     assert train("sft", config, events) == 0
     assert [each["resumed_from"] for each in events_in(events) if each["event"] == "started"] == [None, "checkpoint-2"]

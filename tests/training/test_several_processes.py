@@ -65,8 +65,11 @@ def test_two_processes_make_the_model_of_one_and_fail_together(
 
     for method in ("sft", "offline-po"):
         assert train(method, config_of(method, f"{method}-one", 8), tmp_path / f"{method}-one.jsonl") == 0
-    names = {"sft-ddp": "sft", "offline-po-ddp": "offline-po", "sft-fsdp": "sft", "sft-broken": "sft"}
-    ways = {"sft-fsdp": ("fsdp",), "sft-broken": ("broken",)}
+    names = {"sft-ddp": "sft", "offline-po-ddp": "offline-po", "sft-fsdp": "sft", "sft-nan": "sft", "sft-broken": "sft"}
+    ways = {"sft-fsdp": ("fsdp",), "sft-nan": ("nan",), "sft-broken": ("broken",)}
+    runs = {name: tmp_path / name / "model.run" for name in ("sft-nan", "sft-broken")}
+    runs["sft-broken"].mkdir(parents=True)
+    (runs["sft-broken"] / ".failed-1").write_text("of an earlier training")
     (code, printed), (other, said) = in_two_processes(
         *(
             (method, config_of(method, name, 4), tmp_path / f"{name}.jsonl", *ways.get(name, ()))
@@ -89,9 +92,15 @@ def test_two_processes_make_the_model_of_one_and_fail_together(
         for one, two in zip(model.parameters(), wanted.parameters(), strict=True):
             assert (one - two).abs().max() <= 1e-5
 
+    last = events_in(tmp_path / "sft-nan.jsonl")[-1]
+    assert last["event"] == "failed"
+    assert last["message"].startswith("step 1: expected a loss that is a number, got NaN or infinity on ")
+    assert f"error: {last['message']}" in printed.splitlines()
+    assert "NaN" not in said
+
     assert (code, other) == (1, 1)
     last = events_in(tmp_path / "sft-broken.jsonl")[-1]
-    assert (last["event"], last["message"]) == ("failed", "process 1 of 2: the machine is on fire")
+    assert (last["event"], last["message"]) == ("failed", "process 1 of 2: its disk cannot be read")
     assert printed.splitlines()[-1] == f"error: {last['message']}"
-    assert said.splitlines()[-1] == "error: the machine is on fire"
-    assert not list((tmp_path / "sft-broken" / "model.run").glob(".failed*"))
+    assert said.splitlines()[-1] == "error: its disk cannot be read"
+    assert [path for run in runs.values() for path in run.glob(".failed*")] == []

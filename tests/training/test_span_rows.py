@@ -13,7 +13,10 @@ from training.comparisons import read_comparisons
 from training.data import read_conversations
 from training.errors import TrainingRefused
 from training.methods import all_methods
+from training.methods.stable_alignment import StableAlignmentConfig
+from training.rendering import Renderer
 from training.rewards import RoleBaselines, rewarded_rows
+from training.rows import load_rows
 
 Refusal = Callable[..., str]
 ConfigFile = Callable[..., Path]
@@ -153,6 +156,29 @@ def test_what_was_said_before_a_query_is_read_and_not_learnt(tmp_path: Path) -> 
         write_rows(path, [{**rows[0], "history": wrong}])
         with pytest.raises(TrainingRefused, match="line 1: history: expected "):
             read_comparisons(path, 7)
+
+
+def test_responses_to_a_query_are_compared_under_one_prompt_when_it_is_shortened(
+    base: Path, tokenizer: Any, tmp_path: Path
+) -> None:
+    history = [{"role": ("user", "assistant")[at % 2], "content": f"[message] i want {at} books"} for at in range(8)]
+    responses = ["[message] no", " ".join(["[message] no, thanks"] * 4)]
+    rows = [
+        {"query": "books 1 hats 1 balls 1. you begin", "responses": responses, "scores": [7, 1], "history": history},
+        *comparisons_of(1),
+    ]
+    config = StableAlignmentConfig(data=write_rows(tmp_path / "rows.jsonl", rows), base=base, output=tmp_path / "model")
+    method = all_methods()["stable-alignment"]
+    whole = load_rows(method, config, None, tokenizer, Renderer(tokenizer, 128)).rows
+    longest = max(whole.lengths)
+    for dropped in range(1, 4):  # from room for the shorter response alone to room for neither
+        found = load_rows(method, config, None, tokenizer, Renderer(tokenizer, longest - 10 * dropped)).rows
+        assert found.shortened == 1
+        assert max(found.lengths) <= longest - 10 * dropped
+        prompts = {tuple(each.ids[: each.spans[0].begin]) for each in found[0][1].sequences}
+        assert len(prompts) == 1
+        assert found[1][1].sequences == whole[1][1].sequences
+    assert whole.shortened == 0
 
 
 def test_published_rows_of_one_move_are_read_as_conversations(tmp_path: Path) -> None:

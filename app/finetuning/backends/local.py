@@ -101,7 +101,7 @@ class LocalBackend:
 
     def check(self) -> None:
         """Raises NotFound where the packages are missing that a training needs; none of them is loaded."""
-        for name in ("torch", "transformers"):
+        for name in ("torch", "transformers", "accelerate", "peft", "psutil"):
             if importlib.util.find_spec(name) is None:
                 raise NotFound(
                     name,
