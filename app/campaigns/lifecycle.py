@@ -12,7 +12,8 @@ from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import Parted
 from app.campaigns.spec import CampaignSpec
 from app.errors import Conflict, Invalid, NotFound, Phrase, shown
-from app.finetuning.config import check_model_name, read_config
+from app.finetuning.backends import find_backend
+from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
 from app.registry import find_round_model
@@ -27,12 +28,7 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     """
     play, held = material
     base = find_round_model(session, spec.game, spec.base)
-    if base.kind != "local":
-        raise Invalid(
-            "base",
-            expected=Phrase("a local model, which has weights to train"),
-            got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
-        )
+    find_backend(LOCAL).check_base(base)
     read_config(spec.method, spec.training)
     _check_partner(session, spec)
     name = name or _default_name(session, spec)

@@ -62,8 +62,8 @@ def job_states(parlor: Stack, page: Page, made: Mapping[str, int], datasets: Map
         if name in ("job-running", "jobs-compare"):
             expect(page.locator("figure svg").last).to_be_visible()
         yield name
-    page.get_by_label("Learning rate").fill("fast")
-    page.get_by_label("Name").fill("harbour-next")
+    page.get_by_label("Learning rate", exact=True).fill("fast")
+    page.get_by_label("Name", exact=True).fill("harbour-next")
     page.get_by_text("Further fields").click()
     page.get_by_role("button", name="Start the training").click()
     expect(page.get_by_role("alert")).to_contain_text("Learning rate: expected a number above 0, got 'fast'")

@@ -35,9 +35,9 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
     admin.goto(f"{parlor.url}/admin/datasets/{dataset.id}")
     admin.get_by_role("link", name="Train", exact=True).click()
     admin.get_by_text("From nothing (tiny)").click()
-    expect(admin.get_by_label("Base")).to_be_hidden()
-    admin.get_by_label("Name").fill(NAME)
-    admin.get_by_label("Epochs").fill("")
+    expect(admin.get_by_label("Base", exact=True)).to_be_hidden()
+    admin.get_by_label("Name", exact=True).fill(NAME)
+    admin.locator("#epochs").fill("")
     admin.get_by_label("Batch").fill("8")
     admin.get_by_text("Further fields").click()
     own = {**{name: value for name, value in SMALL.items() if name != "batch"}, "max_steps": STEPS}

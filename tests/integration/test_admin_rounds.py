@@ -44,7 +44,7 @@ def client(app: Flask) -> FlaskClient:
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rounds that workers were told of."""
     numbers: list[int] = []
-    monkeypatch.setattr(RoundKind, "enqueue", lambda _self, _url, number, _times=None: numbers.append(number))
+    monkeypatch.setattr(RoundKind, "enqueue", lambda _self, _url, number, *_times, **_queue: numbers.append(number))
     return numbers
 
 

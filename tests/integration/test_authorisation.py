@@ -136,6 +136,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/datasets/<int:dataset_id>": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>/rows": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>.jsonl": experimenters("200"),
+    "GET /admin/datasets/<int:dataset_id>/export/<name>": experimenters("400"),  # no such form
     "GET /admin/other-jobs/<jobs>": experimenters("404"),  # every kind has pages of its own
     "GET /admin/other-jobs/<jobs>/<int:job>": experimenters("404"),
     "POST /admin/other-jobs/<jobs>/<int:job>": experimenters("404", form={"action": "cancel"}),

@@ -316,7 +316,7 @@ def test_a_models_score_stands_beside_the_bases_in_the_same_matches(engine: Engi
         ({"game": "chess"}, "expected negotiation or taboo"),
         ({"base": ""}, "base: expected the name of a model to start from, got none"),
         ({"base": "nobody"}, "expected one that plays negotiation and is usable in rounds"),
-        ({"base": "scripted"}, "base: expected a local model, which has weights to train, got scripted"),
+        ({"base": "scripted"}, "base: expected a local model, which has weights, got scripted"),
         ({"iterations": 0}, "rounds: expected a whole number from 1 to 100, got 0"),
         ({"matches": 10**9}, "matches: expected a whole number from 2 to 100000"),
         ({"filter": "best"}, "filter: expected above_avg or nonzero or all, got 'best'"),

@@ -51,7 +51,9 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
     result = flask(app, "job", "resume", str(job_id))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: job 1 stopped: dataset 1: expected its file ")
-    assert result.stderr.endswith("once that is mended, `flask training resume 1` goes on from its last checkpoint\n")
+    assert result.stderr.endswith(
+        "after that is repaired, `flask training resume 1` goes on from its last checkpoint\n"
+    )
     shown = flask(app, "job", "show", "1").stdout
     assert "status          failed\n" in shown
 
