@@ -404,7 +404,7 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
     monkeypatch.setitem(app.config, "SETTINGS", settings)
     stub.fine_tuning.statuses = ["running"] * 50 + ["succeeded"]
     job_id, stop = make_job(engine, queued=False), threading.Event()
-    run(engine, settings, job_id, stop, told=lambda _events: stop.set())
+    run(engine, settings, job_id, stop, notify=lambda _events: stop.set())
     with reading(engine) as session:
         assert TRAINING.state_of(session, TRAINING.get(session, job_id)) == states.INTERRUPTED
     said = app.test_cli_runner().invoke(args=["training", "cancel", str(job_id)])
