@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import store
 from app.errors import Invalid, Phrase
-from app.finetuning.backends import TrainedModel
+from app.finetuning.backends import Backend, TrainedModel
 from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
 from app.finetuning.openai import fields
@@ -48,17 +48,17 @@ class OpenAIBackend:
         """Raises Invalid for a row with weights other than 0 and 1."""
         vendor_row(row, 1, dataset)
 
-    def check_base(self, base: LanguageModel) -> None:
-        """Raises Invalid for a model that is not behind an API, or behind one without keys."""
+    def check_base(self, base: LanguageModel, field: str = "base") -> None:
+        """Raises Invalid, naming the field, for a model that is not behind an API, or behind one without keys."""
         if base.kind != API:
             raise Invalid(
-                "base",
+                field,
                 expected=Phrase("an API model, which OpenAI can go on from"),
                 got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
             )
         if not may_be_trained(base):
             raise Invalid(
-                "base",
+                field,
                 expected=Phrase("an API model with a key, as OpenAI's have"),
                 got=Phrase("%(name)s, whose server takes none", name=base.name),
             )
@@ -82,7 +82,7 @@ class OpenAIBackend:
         return TrainedModel(add_api_model(session, row.name, None, games, options, prompt_style=style), row.step)
 
 
-BACKEND = OpenAIBackend()
+BACKEND: Backend = OpenAIBackend()
 
 
 def may_be_trained(model: LanguageModel) -> bool:
