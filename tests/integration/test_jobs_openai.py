@@ -429,13 +429,15 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
         ({"config": {"n_epochs": "0"}}, "n_epochs: expected a whole number from 1 to 100, got '0'"),
         ({"config": {"learning_rate_multiplier": "fast"}}, "learning_rate_multiplier: expected a number above 0, got"),
         ({"config": {"suffix": "x" * 65}}, "suffix: expected 1 to 64 characters without line breaks, got 65 ch"),
-        ({"dataset": "weighted"}, "row 1 of weighted@1: expected weights of 0 or 1, which are all that OpenAI"),
+        ({"dataset": "weighted"}, "row 1 of weighted@1: weight: expected 0 or 1, the only weights that OpenAI"),
+        ({"dataset": "rewarded"}, "row 1 of rewarded@1: reward: expected none below 0 in a format whose moves all"),
     ],
 )  # fmt: skip
 def test_a_wish_that_cannot_be_is_refused_in_one_line(
     engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, wish: dict[str, Any], line: str
 ) -> None:
     write_dataset(engine, settings, "weighted", [0.5, 1])
+    write_dataset(engine, settings, "rewarded", [1, 1], reward=-0.5)
     add_base(engine, stub, "open", key_env="")
     with writing(engine) as session:
         add_local_model(session, "small", None, ["taboo"], {"path": "checkpoints/small", "sha256": "0" * 64})
@@ -446,12 +448,10 @@ def test_a_wish_that_cannot_be_is_refused_in_one_line(
     assert "\n" not in refused.value.message
 
 
-def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[float]) -> Dataset:
-    """A dataset of one row for each weight, which that row's only move has."""
-    rows = [
-        {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes", "weight": weight}]}
-        for weight in weights
-    ]
+def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[float], **more: float) -> Dataset:
+    """A dataset of one row for each weight, which that row's only move has, with what `more` there is."""
+    moves = [{"role": "assistant", "content": "Yes", "weight": weight, **more} for weight in weights]
+    rows = [{"messages": [{"role": "user", "content": "Hi"}, move]} for move in moves]
     content = "".join(json.dumps({**row, "group": f"match:{at}"}) + "\n" for at, row in enumerate(rows)).encode()
     row = Dataset(
         name=name, version=1, spec={"prompts": {}, "style": "compact", "rounds": []}, size=len(content),
@@ -469,7 +469,7 @@ def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[f
 @pytest.mark.parametrize(
     ("weights", "line"),
     [
-        ([1, 0.5], "row 2 of odd@1: expected weights of 0 or 1, which are all that OpenAI takes, got 0.5"),
+        ([1, 0.5], "row 2 of odd@1: weight: expected 0 or 1, the only weights that OpenAI accepts, got 0.5; build the"),
         ([0, 0], "dataset: expected rows in which something is learnt, got odd@1, which has none"),
     ],
 )

@@ -45,7 +45,7 @@ class OpenAIBackend:
         return fields.read_config(raw)
 
     def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
-        """Raises Invalid for a row with weights other than 0 and 1."""
+        """Raises Invalid for a row with a weight other than 0 and 1, or a negative reward."""
         vendor_row(row, 1, dataset)
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
