@@ -132,7 +132,8 @@ def test_a_worker_looks_and_lets_go_until_the_model_is_registered(
     assert (row.status, row.model_id, row.trained_tokens, row.step, row.steps) == (states.DONE, made.id, 5000, 2, 2)
     assert (made.kind, made.games, made.prompt_style) == ("api", ["negotiation"], "compact")
     assert made.options["model"] == f"ft:{REMOTE}:org::ftjob-1" == row.remote_model
-    assert [made.options[name] for name in ("price_in", "price_training", "in_flight")] == [0.15, 3, 4]
+    assert [made.options[name] for name in ("price_training", "in_flight")] == [3, 4]
+    assert made.options.get("price_in") is made.options.get("price_out") is None  # a tuned model has its own
     assert not made.offered_to_people
     with reading(engine) as session:
         assert origin_of(made, session.get_one(TrainingJob, job_id)) == "trained"

@@ -23,7 +23,7 @@ from app.queues import BATCH
 from app.registry import add_api_model
 
 API = "api"  # the kind of models that it goes on from
-_BOUND = "key_host"  # is found anew for each row
+_NOT_TAKEN_OVER = ("key_host", "price_in", "price_out")  # the first is found anew; tuned models cost more than bases
 
 
 class OpenAIBackend:
@@ -75,9 +75,12 @@ class OpenAIBackend:
         games: Sequence[str],
         style: str,
     ) -> TrainedModel:
-        """Register the tuned model with its base's options. Raises Conflict where the name was taken meanwhile."""
+        """Register the tuned model with its base's options, but for the prices of play.
+
+        Raises Conflict where the name was taken meanwhile.
+        """
         base = session.get_one(LanguageModel, row.base_id)
-        options = {name: value for name, value in base.options.items() if name != _BOUND}
+        options = {name: value for name, value in base.options.items() if name not in _NOT_TAKEN_OVER}
         options["model"] = row.remote_model
         return TrainedModel(add_api_model(session, row.name, None, games, options, prompt_style=style), row.step)
 
