@@ -64,6 +64,7 @@ class StubFineTuning:
         self.statuses: list[str] = [*USUAL]
         self.error: dict[str, Any] | None = None  # of jobs that fail
         self.steps = 2  # that a job tells of while it runs
+        self.losses: dict[int, float] = {}  # of steps whose loss is not the usual
         self.most_rows = 10_000  # of a page
         self.late: dict[str, threading.Event] = {}  # calls that are carried out, and answered when it is set
         self._scripted: dict[str, deque[Any]] = defaultdict(deque)
@@ -184,8 +185,9 @@ class StubFineTuning:
         job.body["status"] = status
         if status == "running":
             for step in range(1, self.steps + 1):
-                data = {"step": step, "total_steps": self.steps, "train_loss": 2.0 / step}
-                self._tell(job, f"Step {step}/{self.steps}: training loss={2.0 / step:.2f}", data)
+                loss = self.losses.get(step, 2.0 / step)
+                data = {"step": step, "total_steps": self.steps, "train_loss": loss}
+                self._tell(job, f"Step {step}/{self.steps}: training loss={loss:.2f}", data)
         if status == "succeeded":
             job.body |= {"fine_tuned_model": f"ft:{job.body['model']}:org::{job.body['id']}", "trained_tokens": 5000}
         if status == "failed":

@@ -164,6 +164,18 @@ def test_a_terminal_stays_until_the_job_is_over(
     assert "sft with --backend openai has these fields" in flask.invoke(args=["training", "run", "--help"]).stdout
 
 
+def test_a_loss_that_is_no_number_is_left_out(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.steps, stub.fine_tuning.losses = 3, {2: float("nan"), 3: float("inf")}
+    job_id = make_job(engine)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, row.loss, row.step) == (states.DONE, 2.0, 1)
+    assert [each["loss"] for each in events_of(engine, job_id, "step")] == [2.0]
+    assert "Step 3/3: training loss=inf" in row.log
+
+
 # ---- What is lost on the way --------------------------------------------------------
 
 

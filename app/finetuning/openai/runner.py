@@ -7,6 +7,7 @@ goes along with all that is sent, and by which the next worker finds what the ve
 anything again. So no answer that was lost makes a second job to be paid.
 """
 
+import math
 import threading
 import time
 import uuid
@@ -298,11 +299,15 @@ class _VendorRunner:
             return {each["id"] for each in listing.events_of(session, self._job_id) if "id" in each}
 
     def _tell_vendors(self, event: FineTuningJobEvent) -> None:
-        """An event of the vendor's: a step where it has the figures of one, else a line."""
+        """An event of the vendor's: a step where it has the figures of one, else a line.
+
+        A loss that is no finite number is left out: JSON, and a database that reads it, has none.
+        """
         data: Any = event.data if isinstance(event.data, dict) else {}
         step, steps, loss = (data.get(name) for name in ("step", "total_steps", "train_loss"))
         facts = {"id": event.id, "at": event.created_at}
-        if isinstance(step, int) and isinstance(steps, int) and isinstance(loss, int | float):
+        is_number = isinstance(loss, int | float) and math.isfinite(loss)
+        if isinstance(step, int) and isinstance(steps, int) and is_number:
             self._record.add(
                 self._record.following, {"event": "step", **facts, "step": step, "steps": steps, "loss": float(loss)}
             )
