@@ -425,6 +425,26 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
     assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
 
 
+@on_sqlite
+def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.statuses = ["running", "cancelled"]
+    job_id, asked = make_job(engine, queued=False), threading.Event()
+
+    def ask(events: list[Any]) -> None:
+        if events and not asked.is_set():  # the job was just created, and the look goes on
+            asked.set()
+            cancel(engine, job_id)
+
+    seldom = settings.model_copy(update={"TRAIN_POLL": 3600})
+    terminal = threading.Thread(target=run, args=(engine, seldom, job_id), kwargs={"notify": ask}, daemon=True)
+    terminal.start()
+    terminal.join(PATIENCE)
+    assert row_of(engine, job_id).status == states.CANCELLED
+    assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
+
+
 # ---- What cannot be trained ---------------------------------------------------------
 
 

@@ -363,12 +363,11 @@ class _VendorRunner:
     def _wait(self, seconds: float) -> bool:
         """Wait in a terminal until the next look, or until somebody cancels. False when it is to be left."""
         until = time.monotonic() + seconds
-        cancelling = self._is_cancelling()
         while (left := until - time.monotonic()) > 0:
+            if self._is_cancelling() and self._seen != states.CANCELLING:  # which may have come during the look
+                return True
             if self._context.stop.wait(min(TICK, left)):
                 return False
-            if self._is_cancelling() and not cancelling:
-                return True
         return not self._context.stop.is_set()
 
     def _is_cancelling(self) -> bool:
