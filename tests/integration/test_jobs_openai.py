@@ -425,6 +425,27 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
     assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
 
 
+def test_a_job_that_the_vendor_refused_to_cancel_can_be_cancelled_again(
+    client: FlaskClient, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    vendor, button = stub.fine_tuning, 'name="action" value="cancel"'
+    vendor.statuses = ["running"] * 50 + ["succeeded"]
+    vendor.answer("cancel", Reply("This key may not cancel.", status=403))
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_status)
+    cancel(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, "This key may not cancel." in (row.error or "")) == (states.FAILED, True)
+    assert button in client.get(f"/admin/jobs/{job_id}").text
+    assert cancel(engine, job_id) == states.CANCELLING
+    assert due(engine) == [(job_id, BATCH)]
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, row_of(engine, job_id).error) == (states.CANCELLED, None)
+    assert [body["status"] for body in vendor.bodies()] == ["cancelled"]
+    assert button not in client.get(f"/admin/jobs/{job_id}").text
+
+
 @on_sqlite
 def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
     engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer

@@ -30,7 +30,7 @@ from app.files import private_folder, replace_file
 from app.finetuning import lifecycle, listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import JobFiles
-from app.finetuning.job import CANCELLED, FAILED, SUCCEEDED, TRAINING
+from app.finetuning.job import CANCELLED, FAILED, OVER, SUCCEEDED, TRAINING
 from app.finetuning.openai import fields
 from app.finetuning.openai.client import FineTuningClient, VendorAway, VendorRefused
 from app.finetuning.openai.rows import vendor_rows
@@ -44,7 +44,6 @@ from app.players.api.options import ApiOptions, read_options
 MOST_FAILURES = 30  # calls in a row without an answer, after which a job is given up
 LONGEST_PAUSE = 600.0  # seconds between two of them
 GOING_ON = ("validating_files", "queued", "running")  # the vendor's words for a job that is not over
-OVER = (SUCCEEDED, FAILED, CANCELLED)
 _GONE = 404
 _CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
 
