@@ -395,9 +395,11 @@ def test_a_job_that_was_not_sent_yet_is_cancelled_at_once_and_one_whose_answer_w
 
 
 @on_sqlite
+@pytest.mark.parametrize("status", [400, 409, 500])
 def test_a_job_that_was_over_before_it_could_be_cancelled_has_its_model(
-    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, status: int
 ) -> None:
+    stub.fine_tuning.answer("cancel", *[Reply("Nothing to cancel.", status=status)] * 40)
     job_id = make_job(engine)
     look(engine, settings, job_id, lambda row: row.remote_job_id)
     [job] = stub.fine_tuning.jobs
