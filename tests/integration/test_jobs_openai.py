@@ -316,6 +316,30 @@ def test_what_is_refused_is_one_line_and_can_be_tried_again(
 
 
 @on_sqlite
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_job_that_the_vendor_does_not_know_is_the_same_job_when_it_is_resumed(
+    engine: Engine, settings: Settings, dataset: Dataset, stub: StubServer, cancelled: bool
+) -> None:
+    stub.key = KEY
+    add_base(engine, stub, organisation="org-other")
+    missing = Reply("Could not find fine tune: ftjob-1", status=404)
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_job_id)
+    stub.fine_tuning.answer("retrieve", missing)
+    if cancelled:
+        stub.fine_tuning.answer("cancel", missing)
+        cancel(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    account = "ftjob-1 is not known with the key in OPENAI_API_KEY and the organisation org-other, it may go on"
+    assert (row.status, (row.error or "").startswith(account)) == (states.FAILED, True), row.error
+    assert row.remote_status != "cancelled"
+    resume(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, len(stub.fine_tuning.jobs)) == (states.DONE, 1)
+
+
+@on_sqlite
 def test_a_key_that_is_missing_or_a_host_that_is_not_allowed_is_one_line_and_nothing_is_sent(
     engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

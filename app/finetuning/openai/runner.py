@@ -8,6 +8,7 @@ anything again. So no answer that was lost makes a second job to be paid.
 """
 
 import math
+import os
 import threading
 import time
 import uuid
@@ -44,7 +45,7 @@ from app.players.api.options import ApiOptions, read_options
 MOST_FAILURES = 30  # calls in a row without an answer, after which a job is given up
 LONGEST_PAUSE = 600.0  # seconds between two of them
 GOING_ON = ("validating_files", "queued", "running")  # the vendor's words for a job that is not over
-_GONE = 404
+_UNKNOWN = 404
 _CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
 
 T = TypeVar("T")
@@ -136,10 +137,8 @@ class _VendorRunner:
             try:
                 found = self._called(call, state.remote_id)
             except VendorRefused as refused:
-                if refused.answer_status == _GONE:
-                    self._store(remote_status=CANCELLED)  # so that the job begins anew when it is resumed
-                    if state.status == states.CANCELLING:
-                        return self._cancelled()
+                if refused.answer_status == _UNKNOWN:
+                    raise AppError(self._unknown(state.remote_id, refused)) from None
                 raise
             return self._take_in(found)
         job = None if fresh else self._find(state)
@@ -285,6 +284,15 @@ class _VendorRunner:
         said = None if error is None else (error.message or error.code)
         where = host_of(self._options.base_url)
         return self._vendor.clean(f"{where} has ended {job.id}: {said or 'it gave no reason'}")
+
+    def _unknown(self, remote_id: str, refused: VendorRefused) -> str:
+        """What to say of a job that the vendor does not know: more likely is that another account has created it."""
+        key, organisation = self._options.key_env, self._options.organisation or os.environ.get("OPENAI_ORG_ID")
+        account = f"the key in {key}" + (f" and the organisation {organisation}" if organisation else "")
+        return self._vendor.clean(
+            f"{remote_id} is not known with {account}, it may go on and be charged; resume this job with the key and"
+            f" the organisation that have created it, or begin anew with a new job ({refused})"
+        )
 
     def _delete_file(self, file_id: str) -> None:
         """What people said does not stay at the vendor longer than the training; a copy is in the job's folder."""
