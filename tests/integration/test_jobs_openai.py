@@ -205,6 +205,7 @@ def test_one_file_and_one_job_come_of_whatever_was_lost(
     assert (row.status, row.error, row.remote_failures) == (states.DONE, None, 0)
     assert (len(stub.fine_tuning.contents), len(stub.fine_tuning.jobs)) == (1, 1)
     assert models(engine) == 3
+    assert stub.fine_tuning.files == {}
 
 
 @on_sqlite
@@ -310,6 +311,7 @@ def test_what_is_refused_is_one_line_and_can_be_tried_again(
     look(engine, settings, job_id, is_over)
     row = row_of(engine, job_id)
     assert (row.status, says in (row.error or ""), "\n" in (row.error or "")) == (states.FAILED, True, False), row.error
+    assert len(stub.fine_tuning.files) == (call == "retrieve")  # a file that nobody trains on is deleted
     resume(engine, job_id)
     look(engine, settings, job_id, is_over)
     assert (row_of(engine, job_id).status, len(stub.fine_tuning.jobs)) == (states.DONE, 1)
@@ -416,6 +418,13 @@ def test_a_job_that_was_not_sent_yet_is_cancelled_at_once_and_one_whose_answer_w
     look(engine, settings, lost, is_over)
     assert row_of(engine, lost).status == states.CANCELLED
     assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
+    stub.fine_tuning.answer("create", Reply("down", status=500))
+    uploaded = make_job(engine, "uploaded")
+    look(engine, settings, uploaded, lambda row: row.remote_failures)
+    assert len(stub.fine_tuning.files) == 1
+    cancel(engine, uploaded)
+    look(engine, settings, uploaded, is_over)
+    assert (row_of(engine, uploaded).status, stub.fine_tuning.files) == (states.CANCELLED, {})
 
 
 @on_sqlite

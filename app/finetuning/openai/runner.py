@@ -46,6 +46,7 @@ MOST_FAILURES = 30  # calls in a row without an answer, after which a job is giv
 LONGEST_PAUSE = 600.0  # seconds between two of them
 GOING_ON = ("validating_files", "queued", "running")  # the vendor's words for a job that is not over
 _UNKNOWN = 404
+_MOST_DELETIONS = 5  # tries to delete a file, before a job is called over though it is still there
 _CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
 
 T = TypeVar("T")
@@ -195,6 +196,7 @@ class _VendorRunner:
                 return self._created(state, file_id)
             except VendorRefused as refused:
                 if uploaded or self._called(self._vendor.has_file, file_id):
+                    self._delete_file(file_id)
                     raise
                 self._record.say(f"the uploaded file is gone ({refused}), uploading it again")
                 file_id, uploaded = self._upload(state), True
@@ -257,7 +259,7 @@ class _VendorRunner:
                 self._tell("warning", message=f"{status} is no status that is known here; looking on")
         over = status in OVER and not (status == SUCCEEDED and not job.fine_tuned_model)
         if over and before.file_id is not None:
-            self._delete_file(before.file_id)
+            self._delete_file(before.file_id, insists=before.failures < _MOST_DELETIONS)
         self._store(
             remote_status=status,
             remote_failures=0,
@@ -294,12 +296,20 @@ class _VendorRunner:
             f" the organisation that have created it, or begin anew with a new job ({refused})"
         )
 
-    def _delete_file(self, file_id: str) -> None:
-        """What people said does not stay at the vendor longer than the training; a copy is in the job's folder."""
+    def _delete_file(self, file_id: str, *, insists: bool = False) -> None:
+        """What people said does not stay at the vendor longer than the training; a copy is in the job's folder.
+
+        Raises VendorAway where it is to be tried again.
+        """
         try:
             self._called(self._vendor.delete_file, file_id)
         except (VendorAway, VendorRefused) as error:
-            self._record.say(f"the uploaded file {file_id} could not be deleted: {error}")
+            if isinstance(error, VendorAway) and insists:
+                raise
+            if error.answer_status != _UNKNOWN:
+                self._record.say(f"the uploaded file {file_id} could not be deleted: {error}")
+                return
+        self._store(remote_file_id=None)
 
     def _known_events(self) -> set[str]:
         with reading(self._context.database) as session:
@@ -382,6 +392,9 @@ class _VendorRunner:
 
     def _cancelled(self) -> bool:
         """Nothing goes on at the vendor, and the job is to be cancelled."""
+        state = self._state()
+        if state.file_id is not None:
+            self._delete_file(state.file_id, insists=state.failures < _MOST_DELETIONS)
         self._store(remote_status=CANCELLED)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
         return True
