@@ -29,7 +29,7 @@ from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, models, row_of, run
 from tests.rounds import make_round, play
 from tests.stack import PATIENCE, running_parlor, wait_until
-from tests.stub_fine_tuning import LOST
+from tests.stub_fine_tuning import LATE, LOST
 from tests.stub_openai import GARBAGE, KEY, Reply, StubServer, negotiator, rate_limited
 from tests.tables import database, settings_of
 
@@ -206,6 +206,24 @@ def test_one_file_and_one_job_come_of_whatever_was_lost(
     assert (len(stub.fine_tuning.contents), len(stub.fine_tuning.jobs)) == (1, 1)
     assert models(engine) == 3
     assert stub.fine_tuning.files == {}
+
+
+@on_sqlite
+@pytest.mark.parametrize("seen", ["validating_files", "running"])
+def test_a_job_that_was_created_by_a_late_request_as_well_is_cancelled(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, seen: str
+) -> None:
+    vendor = stub.fine_tuning
+    vendor.answer("create", LATE)
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_status == seen)
+    vendor.statuses = ["running", "cancelled"]
+    vendor.arrive()
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, row.remote_model) == (states.DONE, f"ft:{REMOTE}:org::ftjob-1")
+    assert [body["status"] for body in vendor.bodies()] == ["succeeded", "cancelled"]
+    assert "ftjob-2 was created beside ftjob-1, cancelling it" in row.log
 
 
 @on_sqlite

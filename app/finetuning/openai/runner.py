@@ -4,7 +4,8 @@ Each look takes a second or so. A job of the workers is released after it and ta
 so that no worker is held for hours; a command in a terminal stays and waits itself. What the vendor calls things is
 stored before anything else is done. A process may be killed at any line: before the first call a token is stored, which
 goes along with all that is sent, and by which the next worker finds what the vendor has of the job before it sends
-anything again. So no answer that was lost makes a second job to be paid.
+anything again. Where a request was so late that a second job was created, each look looks for the other and cancels it.
+So no answer that was lost makes a second job to be paid.
 """
 
 import math
@@ -12,7 +13,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,19 +166,36 @@ class _VendorRunner:
     def _find(self, state: _JobState) -> FineTuningJob | None:
         """The job that an earlier worker has created, whose answer it could not store; None if there is none.
 
-        Where two were created, because one request was very late, the first one counts and the other is cancelled.
+        Where two were created, because one request was very late, the first one counts.
         """
-        token, since = str(state.token), state.created - _CLOCKS
-        found = self._called(self._vendor.find_jobs, token, state.file_id, since)
+        found = self._called(self._vendor.find_jobs, *self._marks(state))
         mine = [each for each in found if each.status != CANCELLED] or found
         if not mine:
             return None
-        for twin in mine[1:]:
-            if twin.status not in OVER:
-                self._record.say(f"{twin.id} was created twice, cancelling it")
-                self._called(self._vendor.cancel, twin.id)
-        self._store(remote_job_id=mine[0].id)
+        self._store_created(mine[0], again=True)
         return mine[0]
+
+    @staticmethod
+    def _marks(state: _JobState) -> tuple[str, str | None, float]:
+        """By what the vendor's jobs are known that were created for ours."""
+        return str(state.token), state.file_id, state.created - _CLOCKS
+
+    def _store_created(self, job: FineTuningJob, *, again: bool) -> None:
+        """Write down the vendor's id; `again`: a request before it brought no answer, and may create another job."""
+        host = host_of(self._options.base_url)
+        self._tell("created", device=host, job=job.id, file=job.training_file, again=again)
+        self._store(remote_job_id=job.id)
+
+    def _cancel_others(self, state: _JobState, ours: str) -> None:
+        """Cancel what a request has created of which nobody knew any more whether it had arrived."""
+        for other in self._called(self._vendor.find_jobs, *self._marks(state)):
+            if other.id == ours or other.status in OVER:
+                continue
+            self._record.say(f"{other.id} was created beside {ours}, cancelling it")
+            try:
+                self._called(self._vendor.cancel, other.id)
+            except VendorRefused as refused:
+                self._record.say(f"{other.id} could not be cancelled, and may be charged: {refused}")
 
     def _create(self, state: _JobState, fresh: bool) -> FineTuningJob | None:
         """Upload what is not there yet, and create the vendor's job; None if it is to be cancelled."""
@@ -193,7 +211,7 @@ class _VendorRunner:
             file_id, uploaded = self._upload(state), True
         while not self._is_cancelling():
             try:
-                return self._created(state, file_id)
+                return self._created(state, file_id, again=not fresh)
             except VendorRefused as refused:
                 if uploaded or self._called(self._vendor.has_file, file_id):
                     self._delete_file(file_id)
@@ -202,18 +220,17 @@ class _VendorRunner:
                 file_id, uploaded = self._upload(state), True
         return None
 
-    def _created(self, state: _JobState, file_id: str) -> FineTuningJob:
+    def _created(self, state: _JobState, file_id: str, *, again: bool) -> FineTuningJob:
         config = state.config
         method, suffix, seed = fields.method_of(config), config.get("suffix"), config.get("seed")
         request = (self._options.model, file_id, method, str(state.token), suffix, seed)
         call = self._start(self._vendor.create, *request)
         try:
             job = self._wait_for(call)
-            self._store(remote_job_id=job.id)
+            self._store_created(job, again=again)
         except TrainingLeaseLost:
             self._leave_to_the_other(call)
             raise
-        self._tell("created", device=host_of(self._options.base_url), job=job.id, file=file_id)
         return job
 
     def _leave_to_the_other(self, call: Future[FineTuningJob]) -> None:
@@ -250,8 +267,12 @@ class _VendorRunner:
     def _take_in(self, job: FineTuningJob) -> bool:
         """Write down how far the vendor is, and end the job with its. Whether it is over."""
         before = self._state()
-        for event in self._called(self._vendor.events, job.id, self._known_events()):
+        events = self._events()
+        for event in self._called(self._vendor.events, job.id, {each["id"] for each in events if "id" in each}):
             self._tell_vendors(event)
+        created = next((each for each in reversed(events) if each["event"] == "created"), {})
+        if created.get("again"):
+            self._cancel_others(before, job.id)
         status = self._vendor.clean(str(job.status))[:80]
         if status != before.remote_status:
             self._tell("status", message=status)
@@ -311,9 +332,9 @@ class _VendorRunner:
                 return
         self._store(remote_file_id=None)
 
-    def _known_events(self) -> set[str]:
+    def _events(self) -> Sequence[JSON]:
         with reading(self._context.database) as session:
-            return {each["id"] for each in listing.events_of(session, self._job_id) if "id" in each}
+            return listing.events_of(session, self._job_id)
 
     def _tell_vendors(self, event: FineTuningJobEvent) -> None:
         """An event of the vendor's: a step where it has the figures of one, else a line.
