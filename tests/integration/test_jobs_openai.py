@@ -464,7 +464,7 @@ def test_a_job_that_was_over_before_it_could_be_cancelled_has_its_model(
 
 @on_sqlite
 def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
-    app: Flask, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer,
+    app: Flask, client: FlaskClient, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setitem(app.config, "SETTINGS", settings)
@@ -473,6 +473,9 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
     run(engine, settings, job_id, stop, notify=lambda _events: stop.set())
     with reading(engine) as session:
         assert TRAINING.state_of(session, TRAINING.get(session, job_id)) == states.INTERRUPTED
+    page = client.get(f"/admin/jobs/{job_id}").text
+    assert "It may go on at OpenAI: Resume training lets a worker follow it." in page
+    assert "from its last checkpoint" not in page
     said = app.test_cli_runner().invoke(args=["training", "cancel", str(job_id)])
     assert said.stdout.startswith("Job 1 is cancelled at no step yet; "), said.stderr
     assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
