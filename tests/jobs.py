@@ -53,10 +53,10 @@ def run(
     settings: Settings,
     job_id: int,
     stop: threading.Event | None = None,
-    told: Callable[[list[JSON]], None] = lambda _: None,
+    notify: Callable[[list[JSON]], None] = lambda _: None,
 ) -> bool:
     """Run a job in this process, as a worker does."""
-    return run_job(TrainingContext(engine, settings, uuid.uuid4().hex, stop or threading.Event(), told), job_id)
+    return run_job(TrainingContext(engine, settings, uuid.uuid4().hex, stop or threading.Event(), notify), job_id)
 
 
 def tell(

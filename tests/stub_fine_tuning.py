@@ -13,8 +13,9 @@ import json
 import re
 import threading
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +23,7 @@ BEGAN = 2_000_000_000  # seconds since 1970, by the vendor's clock
 USUAL = ("validating_files", "queued", "running", "succeeded")
 OVER = ("succeeded", "failed", "cancelled")
 LOST = "lost"  # a call that is carried out, and whose answer never comes
+LATE = "late"  # likewise, but it is carried out when the test says `arrive()`
 _ROUTES = (
     ("POST", r"/files", "upload"),
     ("GET", r"/files", "list_files"),
@@ -64,14 +66,21 @@ class StubFineTuning:
         self.statuses: list[str] = [*USUAL]
         self.error: dict[str, Any] | None = None  # of jobs that fail
         self.steps = 2  # that a job tells of while it runs
+        self.losses: dict[int, float] = {}  # of steps whose loss is not the usual
         self.most_rows = 10_000  # of a page
         self.late: dict[str, threading.Event] = {}  # calls that are carried out, and answered when it is set
+        self._on_the_way: list[Callable[[], Any]] = []
         self._scripted: dict[str, deque[Any]] = defaultdict(deque)
         self._lock = threading.Lock()
 
     def answer(self, call: str, *answers: Any) -> None:
-        """What the next calls come to, one after the other: a Reply, LOST, or None for the usual."""
+        """What the next calls come to, one after the other: a Reply, LOST, LATE, or None for the usual."""
         self._scripted[call].extend(answers)
+
+    def arrive(self) -> None:
+        """Carry out what is late."""
+        while self._on_the_way:
+            self._on_the_way.pop(0)()
 
     def bodies(self) -> list[dict[str, Any]]:
         """The jobs as the vendor shows them, the oldest first."""
@@ -95,11 +104,15 @@ class StubFineTuning:
                 self.calls.append(name)
                 self.headers.append(headers)
                 scripted = self._scripted[name].popleft() if self._scripted[name] else None
-            if scripted is not None and scripted != LOST:
+            if scripted is not None and scripted not in (LOST, LATE):
                 return scripted, None
             query = {key: values[0] for key, values in parse_qs(url.query).items()}
+            call = partial(getattr(self, f"_{name}"), *found.groups(), headers=headers, raw=raw, query=query)
+            if scripted == LATE:
+                self._on_the_way.append(call)
+                return LOST, None
             with self._lock:
-                body = getattr(self, f"_{name}")(*found.groups(), headers=headers, raw=raw, query=query)
+                body = call()
             if (late := self.late.get(name)) is not None:
                 late.wait(60)
             return scripted, body
@@ -184,8 +197,9 @@ class StubFineTuning:
         job.body["status"] = status
         if status == "running":
             for step in range(1, self.steps + 1):
-                data = {"step": step, "total_steps": self.steps, "train_loss": 2.0 / step}
-                self._tell(job, f"Step {step}/{self.steps}: training loss={2.0 / step:.2f}", data)
+                loss = self.losses.get(step, 2.0 / step)
+                data = {"step": step, "total_steps": self.steps, "train_loss": loss}
+                self._tell(job, f"Step {step}/{self.steps}: training loss={loss:.2f}", data)
         if status == "succeeded":
             job.body |= {"fine_tuned_model": f"ft:{job.body['model']}:org::{job.body['id']}", "trained_tokens": 5000}
         if status == "failed":

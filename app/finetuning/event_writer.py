@@ -33,16 +33,16 @@ class TrainingLeaseLost(Exception):
 
 
 class TrainingEventWriter:
-    """Writes for one worker at one job. `told` is called with the new events after each transaction."""
+    """Writes for one worker at one job. `notify` is called with the new events after each transaction."""
 
     def __init__(
-        self, database: Engine, job_id: int, owner: str, lease: float, told: Callable[[list[JSON]], None]
+        self, database: Engine, job_id: int, owner: str, lease: float, notify: Callable[[list[JSON]], None]
     ) -> None:
         self._database = database
         self._job_id = job_id
         self._owner = owner
         self._lease = lease
-        self._told = told
+        self._notify = notify
         self._events: list[tuple[int, JSON]] = []
         self._renew_at = 0.0
         self._says_more = False
@@ -117,7 +117,7 @@ class TrainingEventWriter:
         events, self._events = [event for _, event in self._events], []
         self._says_more = False
         self._renew_at = time.monotonic() + self._lease / 3
-        self._told(events)
+        self._notify(events)
 
     def _newest(self) -> int:
         return max((event["step"] for _, event in self._events if event["event"] == "step"), default=0)

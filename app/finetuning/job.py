@@ -15,6 +15,7 @@ from app.registry import PERSON
 
 SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"  # a training at a vendor is over, by its words
 _UNMADE = (FAILED, CANCELLED)
+OVER = (SUCCEEDED, *_UNMADE)
 
 
 class TrainingKind(JobKind[TrainingJob]):
@@ -23,7 +24,7 @@ class TrainingKind(JobKind[TrainingJob]):
     def outside(self) -> ColumnElement[bool]:
         """Whether something was sent to a vendor that is not known to be over."""
         status = TrainingJob.remote_status
-        over = and_(status.is_not(None), status.in_((SUCCEEDED, *_UNMADE)))
+        over = and_(status.is_not(None), status.in_(OVER))
         return and_(TrainingJob.remote_token.is_not(None), ~over)
 
     def free(self, now: datetime) -> ColumnElement[bool]:
@@ -35,11 +36,22 @@ class TrainingKind(JobKind[TrainingJob]):
         return find_backend(self.get(session, number).backend).queue
 
     def cancel(self, session: Session, number: int) -> TrainingJob:
-        """As for all kinds; what goes on at a vendor is looked at, and cancelled there, at once."""
+        """As for all kinds, and one that failed; what goes on at a vendor is cancelled there at once."""
+        row = self.get(session, number)
+        session.refresh(row, with_for_update=True)
+        if row.status == states.FAILED and self.may_cancel(row):
+            row.status, row.ended_at, row.error = states.CANCELLING, None, None
+            row.enqueued_at, row.remote_failures = None, 0
+            session.flush()
         row = super().cancel(session, number)
         row.poll_at = None
         session.flush()
         return row
+
+    def may_cancel(self, row: TrainingJob) -> bool:
+        """As for all kinds, and one that failed while a vendor may be at it, as where it refused to cancel."""
+        outside = row.remote_token is not None and row.remote_status not in OVER
+        return super().may_cancel(row) or (row.status == states.FAILED and outside)
 
     def reset(self, session: Session, row: TrainingJob) -> None:
         """As for all kinds. What a vendor has ended without a model is begun anew there; else it is gone on with."""

@@ -43,14 +43,14 @@ log = structlog.get_logger()
 class TrainingContext:
     """What a worker runs jobs with. `owner` is a name that no other worker at the job has.
 
-    `stop` is set when the worker is asked to stop; `told` is called with a job's new events after each transaction.
+    `stop` is set when the worker is asked to stop; `notify` is called with a job's new events after each transaction.
     """
 
     database: Engine
     settings: Settings
     owner: str
     stop: threading.Event
-    told: Callable[[list[JSON]], None] = lambda _events: None
+    notify: Callable[[list[JSON]], None] = lambda _events: None
 
 
 class _TrainingFailed(AppError):
@@ -73,7 +73,7 @@ def run_job(context: TrainingContext, job_id: int) -> bool:
             return False
         runner = find_backend(TRAINING.get(session, job_id).backend).runner
     try:
-        record = TrainingEventWriter(context.database, job_id, context.owner, lease, context.told)
+        record = TrainingEventWriter(context.database, job_id, context.owner, lease, context.notify)
         module, _, function = runner.partition(":")
         getattr(import_module(module), function)(context, job_id, record)
     except TrainingLeaseLost:

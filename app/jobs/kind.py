@@ -93,6 +93,10 @@ class JobKind(Generic[R]):
         """How much of each job is done, by number."""
         return {row.id: self.progress(row) for row in rows}
 
+    def may_cancel(self, row: R) -> bool:
+        """Whether a job can be cancelled."""
+        return row.status in states.OPEN
+
     def may_resume(self, _row: R, state: str) -> bool:
         """Whether a job in that state, one of `states_of`, can be resumed."""
         return state in states.STOPPED

@@ -1,7 +1,7 @@
 """What the status of a job may be.
 
 waiting → running → done
-                  → failed → (resumed) → waiting
+                  → failed → (resumed) → waiting, or → cancelling where a vendor may still train
                   → cancelling → cancelled → (resumed) → waiting
 """
 

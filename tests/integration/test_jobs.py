@@ -253,7 +253,7 @@ def test_a_model_is_made_and_registered_once_and_without_training_again_if_that_
 
     with monkeypatch.context() as patch:
         patch.setattr(local, "add_local_model", killed)
-        assert run(engine, settings, job_id, told=told.append)
+        assert run(engine, settings, job_id, notify=told.append)
     row = row_of(engine, job_id)
     assert (row.status, row.error, row.model_id) == (states.FAILED, "RuntimeError: killed", None)
     assert models(engine) == 1
@@ -307,7 +307,7 @@ def test_a_cancelled_training_ends_before_its_last_step_and_goes_on_from_its_che
                 assert TRAINING.cancel(session, job_id).status == states.CANCELLING
             cancelled.append(job_id)
 
-    run(engine, settings, job_id, told=cancel)
+    run(engine, settings, job_id, notify=cancel)
     row = row_of(engine, job_id)
     assert (row.status, row.error, row.lease_owner) == (states.CANCELLED, None, None)
     assert 0 < row.step < 160
@@ -343,7 +343,7 @@ def test_the_processes_of_a_launcher_end_with_it_go_on_and_are_cancelled_togethe
             with writing(engine) as session:
                 TRAINING.cancel(session, job_id)
 
-    run(engine, settings, job_id, told=harm)
+    run(engine, settings, job_id, notify=harm)
     row = row_of(engine, job_id)
     assert (row.status, row.error) == (states.CANCELLED, None)
     assert row.device == "2 × cpu (1 threads), DDP (ddp on devices 0,1)"

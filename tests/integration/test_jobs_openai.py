@@ -29,7 +29,7 @@ from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, models, row_of, run
 from tests.rounds import make_round, play
 from tests.stack import PATIENCE, running_parlor, wait_until
-from tests.stub_fine_tuning import LOST
+from tests.stub_fine_tuning import LATE, LOST
 from tests.stub_openai import GARBAGE, KEY, Reply, StubServer, negotiator, rate_limited
 from tests.tables import database, settings_of
 
@@ -132,7 +132,8 @@ def test_a_worker_looks_and_lets_go_until_the_model_is_registered(
     assert (row.status, row.model_id, row.trained_tokens, row.step, row.steps) == (states.DONE, made.id, 5000, 2, 2)
     assert (made.kind, made.games, made.prompt_style) == ("api", ["negotiation"], "compact")
     assert made.options["model"] == f"ft:{REMOTE}:org::ftjob-1" == row.remote_model
-    assert [made.options[name] for name in ("price_in", "price_training", "in_flight")] == [0.15, 3, 4]
+    assert [made.options[name] for name in ("price_training", "in_flight")] == [3, 4]
+    assert made.options.get("price_in") is made.options.get("price_out") is None  # a tuned model has its own
     assert not made.offered_to_people
     with reading(engine) as session:
         assert origin_of(made, session.get_one(TrainingJob, job_id)) == "trained"
@@ -161,6 +162,18 @@ def test_a_terminal_stays_until_the_job_is_over(
     assert (told["backend"], told["remote_job"], told["trained_tokens"]) == ("openai", "ftjob-1", 5000)
     assert (told["cost"], told["config"], told["checkpoint"]) == (0.015, {"n_epochs": "auto"}, None)
     assert "sft with --backend openai has these fields" in flask.invoke(args=["training", "run", "--help"]).stdout
+
+
+def test_a_loss_that_is_no_number_is_left_out(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.steps, stub.fine_tuning.losses = 3, {2: float("nan"), 3: float("inf")}
+    job_id = make_job(engine)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, row.loss, row.step) == (states.DONE, 2.0, 1)
+    assert [each["loss"] for each in events_of(engine, job_id, "step")] == [2.0]
+    assert "Step 3/3: training loss=inf" in row.log
 
 
 # ---- What is lost on the way --------------------------------------------------------
@@ -192,6 +205,25 @@ def test_one_file_and_one_job_come_of_whatever_was_lost(
     assert (row.status, row.error, row.remote_failures) == (states.DONE, None, 0)
     assert (len(stub.fine_tuning.contents), len(stub.fine_tuning.jobs)) == (1, 1)
     assert models(engine) == 3
+    assert stub.fine_tuning.files == {}
+
+
+@on_sqlite
+@pytest.mark.parametrize("seen", ["validating_files", "running"])
+def test_a_job_that_was_created_by_a_late_request_as_well_is_cancelled(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, seen: str
+) -> None:
+    vendor = stub.fine_tuning
+    vendor.answer("create", LATE)
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_status == seen)
+    vendor.statuses = ["running", "cancelled"]
+    vendor.arrive()
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, row.remote_model) == (states.DONE, f"ft:{REMOTE}:org::ftjob-1")
+    assert [body["status"] for body in vendor.bodies()] == ["succeeded", "cancelled"]
+    assert "ftjob-2 was created beside ftjob-1, cancelling it" in row.log
 
 
 @on_sqlite
@@ -297,6 +329,31 @@ def test_what_is_refused_is_one_line_and_can_be_tried_again(
     look(engine, settings, job_id, is_over)
     row = row_of(engine, job_id)
     assert (row.status, says in (row.error or ""), "\n" in (row.error or "")) == (states.FAILED, True, False), row.error
+    assert len(stub.fine_tuning.files) == (call == "retrieve")  # a file that nobody trains on is deleted
+    resume(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, len(stub.fine_tuning.jobs)) == (states.DONE, 1)
+
+
+@on_sqlite
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_job_that_the_vendor_does_not_know_is_the_same_job_when_it_is_resumed(
+    engine: Engine, settings: Settings, dataset: Dataset, stub: StubServer, cancelled: bool
+) -> None:
+    stub.key = KEY
+    add_base(engine, stub, organisation="org-other")
+    missing = Reply("Could not find fine tune: ftjob-1", status=404)
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_job_id)
+    stub.fine_tuning.answer("retrieve", missing)
+    if cancelled:
+        stub.fine_tuning.answer("cancel", missing)
+        cancel(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    account = "ftjob-1 is not known with the key in OPENAI_API_KEY and the organisation org-other, it may go on"
+    assert (row.status, (row.error or "").startswith(account)) == (states.FAILED, True), row.error
+    assert row.remote_status != "cancelled"
     resume(engine, job_id)
     look(engine, settings, job_id, is_over)
     assert (row_of(engine, job_id).status, len(stub.fine_tuning.jobs)) == (states.DONE, 1)
@@ -379,12 +436,21 @@ def test_a_job_that_was_not_sent_yet_is_cancelled_at_once_and_one_whose_answer_w
     look(engine, settings, lost, is_over)
     assert row_of(engine, lost).status == states.CANCELLED
     assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
+    stub.fine_tuning.answer("create", Reply("down", status=500))
+    uploaded = make_job(engine, "uploaded")
+    look(engine, settings, uploaded, lambda row: row.remote_failures)
+    assert len(stub.fine_tuning.files) == 1
+    cancel(engine, uploaded)
+    look(engine, settings, uploaded, is_over)
+    assert (row_of(engine, uploaded).status, stub.fine_tuning.files) == (states.CANCELLED, {})
 
 
 @on_sqlite
+@pytest.mark.parametrize("status", [400, 409, 500])
 def test_a_job_that_was_over_before_it_could_be_cancelled_has_its_model(
-    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, status: int
 ) -> None:
+    stub.fine_tuning.answer("cancel", *[Reply("Nothing to cancel.", status=status)] * 40)
     job_id = make_job(engine)
     look(engine, settings, job_id, lambda row: row.remote_job_id)
     [job] = stub.fine_tuning.jobs
@@ -398,17 +464,61 @@ def test_a_job_that_was_over_before_it_could_be_cancelled_has_its_model(
 
 @on_sqlite
 def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
-    app: Flask, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer,
+    app: Flask, client: FlaskClient, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setitem(app.config, "SETTINGS", settings)
     stub.fine_tuning.statuses = ["running"] * 50 + ["succeeded"]
     job_id, stop = make_job(engine, queued=False), threading.Event()
-    run(engine, settings, job_id, stop, told=lambda _events: stop.set())
+    run(engine, settings, job_id, stop, notify=lambda _events: stop.set())
     with reading(engine) as session:
         assert TRAINING.state_of(session, TRAINING.get(session, job_id)) == states.INTERRUPTED
+    page = client.get(f"/admin/jobs/{job_id}").text
+    assert "It may go on at OpenAI: Resume training lets a worker follow it." in page
+    assert "from its last checkpoint" not in page
     said = app.test_cli_runner().invoke(args=["training", "cancel", str(job_id)])
     assert said.stdout.startswith("Job 1 is cancelled at no step yet; "), said.stderr
+    assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
+
+
+def test_a_job_that_the_vendor_refused_to_cancel_can_be_cancelled_again(
+    client: FlaskClient, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    vendor, button = stub.fine_tuning, 'name="action" value="cancel"'
+    vendor.statuses = ["running"] * 50 + ["succeeded"]
+    vendor.answer("cancel", Reply("This key may not cancel.", status=403))
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_status)
+    cancel(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.status, "This key may not cancel." in (row.error or "")) == (states.FAILED, True)
+    assert button in client.get(f"/admin/jobs/{job_id}").text
+    assert cancel(engine, job_id) == states.CANCELLING
+    assert due(engine) == [(job_id, BATCH)]
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, row_of(engine, job_id).error) == (states.CANCELLED, None)
+    assert [body["status"] for body in vendor.bodies()] == ["cancelled"]
+    assert button not in client.get(f"/admin/jobs/{job_id}").text
+
+
+@on_sqlite
+def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.statuses = ["running", "cancelled"]
+    job_id, asked = make_job(engine, queued=False), threading.Event()
+
+    def ask(events: list[Any]) -> None:
+        if events and not asked.is_set():  # the job was just created, and the look goes on
+            asked.set()
+            cancel(engine, job_id)
+
+    seldom = settings.model_copy(update={"TRAIN_POLL": 3600})
+    terminal = threading.Thread(target=run, args=(engine, seldom, job_id), kwargs={"notify": ask}, daemon=True)
+    terminal.start()
+    terminal.join(PATIENCE)
+    assert row_of(engine, job_id).status == states.CANCELLED
     assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
 
 
@@ -429,13 +539,15 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
         ({"config": {"n_epochs": "0"}}, "n_epochs: expected a whole number from 1 to 100, got '0'"),
         ({"config": {"learning_rate_multiplier": "fast"}}, "learning_rate_multiplier: expected a number above 0, got"),
         ({"config": {"suffix": "x" * 65}}, "suffix: expected 1 to 64 characters without line breaks, got 65 ch"),
-        ({"dataset": "weighted"}, "row 1 of weighted@1: expected weights of 0 or 1, which are all that OpenAI"),
+        ({"dataset": "weighted"}, "row 1 of weighted@1: weight: expected 0 or 1, the only weights that OpenAI"),
+        ({"dataset": "rewarded"}, "row 1 of rewarded@1: reward: expected none below 0 in a format whose moves all"),
     ],
 )  # fmt: skip
 def test_a_wish_that_cannot_be_is_refused_in_one_line(
     engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer, wish: dict[str, Any], line: str
 ) -> None:
     write_dataset(engine, settings, "weighted", [0.5, 1])
+    write_dataset(engine, settings, "rewarded", [1, 1], reward=-0.5)
     add_base(engine, stub, "open", key_env="")
     with writing(engine) as session:
         add_local_model(session, "small", None, ["taboo"], {"path": "checkpoints/small", "sha256": "0" * 64})
@@ -446,12 +558,10 @@ def test_a_wish_that_cannot_be_is_refused_in_one_line(
     assert "\n" not in refused.value.message
 
 
-def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[float]) -> Dataset:
-    """A dataset of one row for each weight, which that row's only move has."""
-    rows = [
-        {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes", "weight": weight}]}
-        for weight in weights
-    ]
+def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[float], **more: float) -> Dataset:
+    """A dataset of one row for each weight, which that row's only move has, with what `more` there is."""
+    moves = [{"role": "assistant", "content": "Yes", "weight": weight, **more} for weight in weights]
+    rows = [{"messages": [{"role": "user", "content": "Hi"}, move]} for move in moves]
     content = "".join(json.dumps({**row, "group": f"match:{at}"}) + "\n" for at, row in enumerate(rows)).encode()
     row = Dataset(
         name=name, version=1, spec={"prompts": {}, "style": "compact", "rounds": []}, size=len(content),
@@ -469,7 +579,7 @@ def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[f
 @pytest.mark.parametrize(
     ("weights", "line"),
     [
-        ([1, 0.5], "row 2 of odd@1: expected weights of 0 or 1, which are all that OpenAI takes, got 0.5"),
+        ([1, 0.5], "row 2 of odd@1: weight: expected 0 or 1, the only weights that OpenAI accepts, got 0.5; build the"),
         ([0, 0], "dataset: expected rows in which something is learnt, got odd@1, which has none"),
     ],
 )

@@ -17,7 +17,6 @@ from training.methods.base import COMPARISONS, CONVERSATIONS, SAMPLED, SUPERVISE
 
 PARLOR = "parlor"
 SPAG_ROWS = "spag-rows"
-_VENDOR_KEYS = ("role", "content")  # of a message, beside its weight
 
 Row = Mapping[str, Any]
 
@@ -86,25 +85,36 @@ def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
         yield found | ({"role": move["player_role"]} if "player_role" in move else {})
 
 
-def _openai(row: Row, _template: str) -> Iterator[JSON]:
-    """A chat with the vendor's fields alone, which knows no rewards, and learns a move or does not."""
+def openai_row(row: Row) -> JSON | None:
+    """A chat as OpenAI reads it: role and text of each message, and weights of 0 or 1. None if nothing in it is learnt.
+
+    Raises Invalid for other weights, and for a move with a negative reward: OpenAI knows no rewards.
+    """
     messages = []
     for message in row["messages"]:
-        found = {name: message[name] for name in _VENDOR_KEYS}
-        if message["role"] == "assistant" and "weight" in message:
+        found = _plain(message)
+        if message["role"] == "assistant" and message.get("weight") is not None:
             weight = message["weight"]
             if weight not in (0, 1):
                 raise Invalid(
-                    "weight",
+                    "dataset",
                     expected=Phrase("0 or 1, the only weights that OpenAI accepts"),
                     got=weight,
                     remedy=Phrase("build the dataset with `--no-role-weights`, or choose another format"),
+                    subject=Verbatim("weight"),
                 )
-            _refuse_negative(message)
             found["weight"] = int(weight)
+        if message["role"] == "assistant":
+            _refuse_negative(message)
         messages.append(found)
-    if next(_moves(row), None) is not None:
-        yield {"messages": messages}
+    learnt = any(each["role"] == "assistant" and each.get("weight", 1) for each in messages)
+    return {"messages": messages} if learnt else None
+
+
+def _openai(row: Row, _template: str) -> Iterator[JSON]:
+    found = openai_row(row)
+    if found is not None:
+        yield found
 
 
 def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
@@ -129,12 +139,14 @@ def _preference(row: Row, _template: str) -> Iterator[JSON]:
 
 def _refuse_negative(move: Mapping[str, Any]) -> None:
     """Raises Invalid for a move that is to become less likely, in a form that can only be imitated."""
-    if move.get("weight", 1) and move.get("reward", 0) < 0:
+    weight = move.get("weight")
+    if (weight is None or weight) and move.get("reward", 0) < 0:
         raise Invalid(
-            "reward",
+            "dataset",
             expected=Phrase("none below 0 in a format whose moves all become more likely"),
             got=Verbatim(f"{move['reward']:.4g}"),
             remedy=Phrase("build the dataset with `--positive-only`, or choose another format"),
+            subject=Verbatim("reward"),
         )
 
 

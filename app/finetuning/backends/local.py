@@ -23,7 +23,7 @@ from app.config import ROOT
 from app.datasets import store
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
 from app.files import replace_file
-from app.finetuning.backends import GRACE, TrainedModel
+from app.finetuning.backends import GRACE, ProcessBackend, TrainedModel
 from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, Fields, find_method, read_config
 from app.finetuning.files import JobFiles
 from app.games.base import JSON
@@ -168,7 +168,7 @@ class LocalBackend:
         return TrainedModel(model, made.get("step"))
 
 
-BACKEND = LocalBackend()
+BACKEND: ProcessBackend = LocalBackend()
 
 
 def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import store
 from app.errors import Invalid, Phrase
-from app.finetuning.backends import TrainedModel
+from app.finetuning.backends import Backend, TrainedModel
 from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
 from app.finetuning.openai import fields
@@ -23,7 +23,7 @@ from app.queues import BATCH
 from app.registry import add_api_model
 
 API = "api"  # the kind of models that it goes on from
-_BOUND = "key_host"  # is found anew for each row
+_NOT_TAKEN_OVER = ("key_host", "price_in", "price_out")  # the first is found anew; tuned models cost more than bases
 
 
 class OpenAIBackend:
@@ -45,20 +45,20 @@ class OpenAIBackend:
         return fields.read_config(raw)
 
     def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
-        """Raises Invalid for a row with weights other than 0 and 1."""
+        """Raises Invalid for a row with a weight other than 0 and 1, or a negative reward."""
         vendor_row(row, 1, dataset)
 
-    def check_base(self, base: LanguageModel) -> None:
-        """Raises Invalid for a model that is not behind an API, or behind one without keys."""
+    def check_base(self, base: LanguageModel, field: str = "base") -> None:
+        """Raises Invalid, naming the field, for a model that is not behind an API, or behind one without keys."""
         if base.kind != API:
             raise Invalid(
-                "base",
+                field,
                 expected=Phrase("an API model, which OpenAI can go on from"),
                 got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
             )
         if not may_be_trained(base):
             raise Invalid(
-                "base",
+                field,
                 expected=Phrase("an API model with a key, as OpenAI's have"),
                 got=Phrase("%(name)s, whose server takes none", name=base.name),
             )
@@ -75,14 +75,17 @@ class OpenAIBackend:
         games: Sequence[str],
         style: str,
     ) -> TrainedModel:
-        """Register the tuned model with its base's options. Raises Conflict where the name was taken meanwhile."""
+        """Register the tuned model with its base's options, but for the prices of play.
+
+        Raises Conflict where the name was taken meanwhile.
+        """
         base = session.get_one(LanguageModel, row.base_id)
-        options = {name: value for name, value in base.options.items() if name != _BOUND}
+        options = {name: value for name, value in base.options.items() if name not in _NOT_TAKEN_OVER}
         options["model"] = row.remote_model
         return TrainedModel(add_api_model(session, row.name, None, games, options, prompt_style=style), row.step)
 
 
-BACKEND = OpenAIBackend()
+BACKEND: Backend = OpenAIBackend()
 
 
 def may_be_trained(model: LanguageModel) -> bool:

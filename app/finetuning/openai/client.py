@@ -18,6 +18,7 @@ from openai.types import FileObject
 from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
 
 from app.errors import AppError
+from app.finetuning.job import OVER
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_address, check_host, host_of
 from app.players.api.client import CONNECT_SECONDS, DENIED_CODES, MOST_ANSWER, ordered_pause, proxy_of
@@ -32,6 +33,7 @@ _PAGE = 100  # jobs, files or events in an answer
 _MOST_LISTED = 10_000  # of them that are looked through
 _LONGEST_LINE = 400  # characters
 _TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
+_NOTHING_TO_CANCEL = (400, 409)  # or it is being cancelled just now
 _SENT = {
     "host", "authorization", "accept", "accept-encoding", "connection", "content-type", "content-length",
     "transfer-encoding", "user-agent", "openai-organization", "openai-project",
@@ -51,12 +53,13 @@ class VendorRefused(AppError):
 class VendorAway(AppError):
     """No answer came, or one that says later: whether the call was carried out is not known.
 
-    `wait`: the seconds that the vendor asks to wait, if it does.
+    `wait`: the seconds that the vendor asks to wait, if it does; `answer_status`: that of its answer, if there was one.
     """
 
-    def __init__(self, text: str, wait: float | None = None) -> None:
+    def __init__(self, text: str, wait: float | None = None, status: int | None = None) -> None:
         super().__init__(text)
         self.wait = wait
+        self.answer_status = status
 
 
 class FineTuningClient:
@@ -148,13 +151,17 @@ class FineTuningClient:
         return self._called(lambda: self._sdk.fine_tuning.jobs.retrieve(job_id), FineTuningJob)
 
     def cancel(self, job_id: str) -> FineTuningJob:
-        """Ask the vendor to cancel a job; the job as it is then, which may be over in another way."""
+        """Ask the vendor to cancel a job; the job as it is then, which may be over in another way.
+
+        A job that is over is no error, whatever the vendor has answered.
+        """
         try:
             return self._called(lambda: self._sdk.fine_tuning.jobs.cancel(job_id), FineTuningJob)
-        except VendorRefused as refused:
-            if refused.answer_status not in (400, 409):
-                raise
-            return self.retrieve(job_id)  # nothing is left to cancel
+        except (VendorRefused, VendorAway) as failed:
+            job = self.retrieve(job_id)
+            if job.status in OVER or failed.answer_status in _NOTHING_TO_CANCEL:
+                return job
+            raise
 
     def events(self, job_id: str, seen: Collection[str]) -> list[FineTuningJobEvent]:
         """The events of a job that are not among those seen, the oldest first."""
@@ -203,7 +210,7 @@ class FineTuningClient:
         said = body.get("message") or error.response.text
         line = self._line(f"expected an answer, got HTTP {status}: {said}")
         again = (status in _TRY_AGAIN or status >= 500) and error.code not in DENIED_CODES
-        return VendorAway(line, ordered_pause(headers, time.time())) if again else VendorRefused(line, status)
+        return VendorAway(line, ordered_pause(headers, time.time()), status) if again else VendorRefused(line, status)
 
     def _line(self, text: str) -> str:
         """One line of printable characters, short and without the key."""

@@ -4,13 +4,16 @@ Each look takes a second or so. A job of the workers is released after it and ta
 so that no worker is held for hours; a command in a terminal stays and waits itself. What the vendor calls things is
 stored before anything else is done. A process may be killed at any line: before the first call a token is stored, which
 goes along with all that is sent, and by which the next worker finds what the vendor has of the job before it sends
-anything again. So no answer that was lost makes a second job to be paid.
+anything again. Where a request was so late that a second job was created, each look looks for the other and cancels it.
+So no answer that was lost makes a second job to be paid.
 """
 
+import math
+import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +32,7 @@ from app.files import private_folder, replace_file
 from app.finetuning import lifecycle, listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import JobFiles
-from app.finetuning.job import CANCELLED, FAILED, SUCCEEDED, TRAINING
+from app.finetuning.job import CANCELLED, FAILED, OVER, SUCCEEDED, TRAINING
 from app.finetuning.openai import fields
 from app.finetuning.openai.client import FineTuningClient, VendorAway, VendorRefused
 from app.finetuning.openai.rows import vendor_rows
@@ -43,8 +46,8 @@ from app.players.api.options import ApiOptions, read_options
 MOST_FAILURES = 30  # calls in a row without an answer, after which a job is given up
 LONGEST_PAUSE = 600.0  # seconds between two of them
 GOING_ON = ("validating_files", "queued", "running")  # the vendor's words for a job that is not over
-OVER = (SUCCEEDED, FAILED, CANCELLED)
-_GONE = 404
+_UNKNOWN = 404
+_MOST_DELETIONS = 5  # tries to delete a file, before a job is called over though it is still there
 _CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
 
 T = TypeVar("T")
@@ -136,10 +139,8 @@ class _VendorRunner:
             try:
                 found = self._called(call, state.remote_id)
             except VendorRefused as refused:
-                if refused.answer_status == _GONE:
-                    self._store(remote_status=CANCELLED)  # so that the job begins anew when it is resumed
-                    if state.status == states.CANCELLING:
-                        return self._cancelled()
+                if refused.answer_status == _UNKNOWN:
+                    raise AppError(self._unknown(state.remote_id, refused)) from None
                 raise
             return self._take_in(found)
         job = None if fresh else self._find(state)
@@ -165,19 +166,36 @@ class _VendorRunner:
     def _find(self, state: _JobState) -> FineTuningJob | None:
         """The job that an earlier worker has created, whose answer it could not store; None if there is none.
 
-        Where two were created, because one request was very late, the first one counts and the other is cancelled.
+        Where two were created, because one request was very late, the first one counts.
         """
-        token, since = str(state.token), state.created - _CLOCKS
-        found = self._called(self._vendor.find_jobs, token, state.file_id, since)
+        found = self._called(self._vendor.find_jobs, *self._marks(state))
         mine = [each for each in found if each.status != CANCELLED] or found
         if not mine:
             return None
-        for twin in mine[1:]:
-            if twin.status not in OVER:
-                self._record.say(f"{twin.id} was created twice, cancelling it")
-                self._called(self._vendor.cancel, twin.id)
-        self._store(remote_job_id=mine[0].id)
+        self._store_created(mine[0], again=True)
         return mine[0]
+
+    @staticmethod
+    def _marks(state: _JobState) -> tuple[str, str | None, float]:
+        """By what the vendor's jobs are known that were created for ours."""
+        return str(state.token), state.file_id, state.created - _CLOCKS
+
+    def _store_created(self, job: FineTuningJob, *, again: bool) -> None:
+        """Write down the vendor's id; `again`: a request before it brought no answer, and may create another job."""
+        host = host_of(self._options.base_url)
+        self._tell("created", device=host, job=job.id, file=job.training_file, again=again)
+        self._store(remote_job_id=job.id)
+
+    def _cancel_others(self, state: _JobState, ours: str) -> None:
+        """Cancel what a request has created of which nobody knew any more whether it had arrived."""
+        for other in self._called(self._vendor.find_jobs, *self._marks(state)):
+            if other.id == ours or other.status in OVER:
+                continue
+            self._record.say(f"{other.id} was created beside {ours}, cancelling it")
+            try:
+                self._called(self._vendor.cancel, other.id)
+            except VendorRefused as refused:
+                self._record.say(f"{other.id} could not be cancelled, and may be charged: {refused}")
 
     def _create(self, state: _JobState, fresh: bool) -> FineTuningJob | None:
         """Upload what is not there yet, and create the vendor's job; None if it is to be cancelled."""
@@ -193,26 +211,26 @@ class _VendorRunner:
             file_id, uploaded = self._upload(state), True
         while not self._is_cancelling():
             try:
-                return self._created(state, file_id)
+                return self._created(state, file_id, again=not fresh)
             except VendorRefused as refused:
                 if uploaded or self._called(self._vendor.has_file, file_id):
+                    self._delete_file(file_id)
                     raise
                 self._record.say(f"the uploaded file is gone ({refused}), uploading it again")
                 file_id, uploaded = self._upload(state), True
         return None
 
-    def _created(self, state: _JobState, file_id: str) -> FineTuningJob:
+    def _created(self, state: _JobState, file_id: str, *, again: bool) -> FineTuningJob:
         config = state.config
         method, suffix, seed = fields.method_of(config), config.get("suffix"), config.get("seed")
         request = (self._options.model, file_id, method, str(state.token), suffix, seed)
         call = self._start(self._vendor.create, *request)
         try:
             job = self._wait_for(call)
-            self._store(remote_job_id=job.id)
+            self._store_created(job, again=again)
         except TrainingLeaseLost:
             self._leave_to_the_other(call)
             raise
-        self._tell("created", device=host_of(self._options.base_url), job=job.id, file=file_id)
         return job
 
     def _leave_to_the_other(self, call: Future[FineTuningJob]) -> None:
@@ -249,8 +267,12 @@ class _VendorRunner:
     def _take_in(self, job: FineTuningJob) -> bool:
         """Write down how far the vendor is, and end the job with its. Whether it is over."""
         before = self._state()
-        for event in self._called(self._vendor.events, job.id, self._known_events()):
+        events = self._events()
+        for event in self._called(self._vendor.events, job.id, {each["id"] for each in events if "id" in each}):
             self._tell_vendors(event)
+        created = next((each for each in reversed(events) if each["event"] == "created"), {})
+        if created.get("again"):
+            self._cancel_others(before, job.id)
         status = self._vendor.clean(str(job.status))[:80]
         if status != before.remote_status:
             self._tell("status", message=status)
@@ -258,7 +280,7 @@ class _VendorRunner:
                 self._tell("warning", message=f"{status} is no status that is known here; looking on")
         over = status in OVER and not (status == SUCCEEDED and not job.fine_tuned_model)
         if over and before.file_id is not None:
-            self._delete_file(before.file_id)
+            self._delete_file(before.file_id, insists=before.failures < _MOST_DELETIONS)
         self._store(
             remote_status=status,
             remote_failures=0,
@@ -286,23 +308,44 @@ class _VendorRunner:
         where = host_of(self._options.base_url)
         return self._vendor.clean(f"{where} has ended {job.id}: {said or 'it gave no reason'}")
 
-    def _delete_file(self, file_id: str) -> None:
-        """What people said does not stay at the vendor longer than the training; a copy is in the job's folder."""
+    def _unknown(self, remote_id: str, refused: VendorRefused) -> str:
+        """What to say of a job that the vendor does not know: more likely is that another account has created it."""
+        key, organisation = self._options.key_env, self._options.organisation or os.environ.get("OPENAI_ORG_ID")
+        account = f"the key in {key}" + (f" and the organisation {organisation}" if organisation else "")
+        return self._vendor.clean(
+            f"{remote_id} is not known with {account}, it may go on and be charged; resume this job with the key and"
+            f" the organisation that have created it, or begin anew with a new job ({refused})"
+        )
+
+    def _delete_file(self, file_id: str, *, insists: bool = False) -> None:
+        """What people said does not stay at the vendor longer than the training; a copy is in the job's folder.
+
+        Raises VendorAway where it is to be tried again.
+        """
         try:
             self._called(self._vendor.delete_file, file_id)
         except (VendorAway, VendorRefused) as error:
-            self._record.say(f"the uploaded file {file_id} could not be deleted: {error}")
+            if isinstance(error, VendorAway) and insists:
+                raise
+            if error.answer_status != _UNKNOWN:
+                self._record.say(f"the uploaded file {file_id} could not be deleted: {error}")
+                return
+        self._store(remote_file_id=None)
 
-    def _known_events(self) -> set[str]:
+    def _events(self) -> Sequence[JSON]:
         with reading(self._context.database) as session:
-            return {each["id"] for each in listing.events_of(session, self._job_id) if "id" in each}
+            return listing.events_of(session, self._job_id)
 
     def _tell_vendors(self, event: FineTuningJobEvent) -> None:
-        """An event of the vendor's: a step where it has the figures of one, else a line."""
+        """An event of the vendor's: a step where it has the figures of one, else a line.
+
+        A loss that is no finite number is left out: JSON, and a database that reads it, has none.
+        """
         data: Any = event.data if isinstance(event.data, dict) else {}
         step, steps, loss = (data.get(name) for name in ("step", "total_steps", "train_loss"))
         facts = {"id": event.id, "at": event.created_at}
-        if isinstance(step, int) and isinstance(steps, int) and isinstance(loss, int | float):
+        is_number = isinstance(loss, int | float) and math.isfinite(loss)
+        if isinstance(step, int) and isinstance(steps, int) and is_number:
             self._record.add(
                 self._record.following, {"event": "step", **facts, "step": step, "steps": steps, "loss": float(loss)}
             )
@@ -358,12 +401,11 @@ class _VendorRunner:
     def _wait(self, seconds: float) -> bool:
         """Wait in a terminal until the next look, or until somebody cancels. False when it is to be left."""
         until = time.monotonic() + seconds
-        cancelling = self._is_cancelling()
         while (left := until - time.monotonic()) > 0:
+            if self._is_cancelling() and self._seen != states.CANCELLING:  # which may have come during the look
+                return True
             if self._context.stop.wait(min(TICK, left)):
                 return False
-            if self._is_cancelling() and not cancelling:
-                return True
         return not self._context.stop.is_set()
 
     def _is_cancelling(self) -> bool:
@@ -371,6 +413,9 @@ class _VendorRunner:
 
     def _cancelled(self) -> bool:
         """Nothing goes on at the vendor, and the job is to be cancelled."""
+        state = self._state()
+        if state.file_id is not None:
+            self._delete_file(state.file_id, insists=state.failures < _MOST_DELETIONS)
         self._store(remote_status=CANCELLED)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
         return True

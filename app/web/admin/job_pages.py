@@ -82,7 +82,7 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
     return {
         "act": job_address(kind, row.id),
         "live": row.status in states.LIVE,
-        "can_cancel": row.status in states.OPEN,
+        "can_cancel": kind.may_cancel(row),
         "can_resume": kind.may_resume(row, state),
     }
 
