@@ -37,7 +37,7 @@ WRONG = [
         "Zeile 1: word: erwartet: ein englisches",
     ),
     ("rounds", TABOO, {"rule": "kind"}, "rule", "erwartet: strict oder released, erhalten: 'kind'"),
-    ("campaigns", CAMPAIGN, {}, "base", "ein lokales Modell, dessen Gewichte trainiert werden können"),
+    ("campaigns", CAMPAIGN, {}, "base", "ein lokales Modell, das Gewichte hat"),
     ("campaigns", CAMPAIGN, {"iterations": "0"}, "iterations", "erwartet: eine ganze Zahl von 1 bis 100"),
     ("campaigns", CAMPAIGN, {"epochs": "many"}, "epochs", "erwartet: eine Zahl über 0, erhalten: 'many'"),
     ("jobs", JOB, {"dataset": "mine"}, "dataset", "Datensatz: erwartet: Nummer, Name oder Name@Version eines"),
