@@ -1,7 +1,6 @@
 """What is counted while the rows of an imported file are read: what is good, what is not, and figures for its page."""
 
 import hashlib
-import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from app.datasets.importers.row_checks import is_learnt
 from app.datasets.importers.training_rows import ImportFormat, kind_of, line_of
+from app.datasets.reward_tally import RewardTally
 from app.datasets.row_files import RawRow
 from app.datasets.store import UnregisteredDataset
 from app.errors import Invalid, Phrase, Verbatim
@@ -45,7 +45,7 @@ class ImportTally:
         self._own_moves: Counter[int] = Counter()
         self._words = self._own_words = 0
         self._weights: set[float] = set()  # some of those of moves to learn
-        self._rewards = _RewardTally()
+        self._rewards = RewardTally()
 
     @property
     def sha256(self) -> str:
@@ -89,7 +89,7 @@ class ImportTally:
         self._own_moves[len(own)] += 1
         self.groups.append(_seat_of(row.get("group")))
         if self._kind != COMPARISONS:
-            self._rewards.add(row)
+            _count_rewards(self._rewards, row)
             if len(self._weights) <= _WEIGHTS:
                 self._weights.update(each.get("weight", 1) for each in row["messages"] if is_learnt(each))
 
@@ -119,43 +119,16 @@ class ImportTally:
         )
 
 
-class _RewardTally:
-    """The rewards of the moves to learn, by game and role as far as rows say it."""
-
-    def __init__(self) -> None:
-        self.moves = 0
-        self._least = math.inf
-        self._by_role: dict[tuple[str, str], list[float]] = {}  # moves, sum of rewards, sum of weights
-        self._policies: Counter[str] = Counter()
-
-    def add(self, row: JSON) -> None:
-        """Count a row; one that is learnt as it is has no rewards."""
-        if row.get("type") == SUPERVISED:
-            return
-        rewarded = [each for each in row["messages"] if is_learnt(each) and each.get("reward") is not None]
-        for each in rewarded:
-            role = str(row.get("game", "")), str(each.get("player_role", ""))
-            sums = self._by_role.setdefault(role, [0, 0.0, 0.0])
-            sums[0] += 1
-            sums[1] += each["reward"]
-            self._least = min(self._least, each["reward"])
-            sums[2] += each.get("weight", 1)
-        self.moves += len(rewarded)
-        if rewarded and row.get("policy") is not None:
-            self._policies[str(row["policy"])] += 1
-
-    def figures(self) -> JSON:
-        """Moves, the least reward, mean reward and weight by game and role, and rows by the checkpoint that played."""
-        by_role = [
-            [game, role, moves, rewards / moves, weights / moves]
-            for (game, role), (moves, rewards, weights) in sorted(self._by_role.items())
-        ]
-        return {
-            "moves": self.moves,
-            "least": self._least,
-            "by_role": by_role,
-            "policies": [list(each) for each in sorted(self._policies.items())],
-        }
+def _count_rewards(rewards: RewardTally, row: JSON) -> None:
+    """Count the moves of a row that have a reward; a row that is learnt as it is has none."""
+    if row.get("type") == SUPERVISED:
+        return
+    rewarded = [each for each in row["messages"] if is_learnt(each) and each.get("reward") is not None]
+    for each in rewarded:
+        game, role = str(row.get("game", "")), str(each.get("player_role", ""))
+        rewards.add(game, role, each["reward"], each.get("weight", 1))
+    if rewarded and row.get("policy") is not None:
+        rewards.add_policy(str(row["policy"]))
 
 
 def _texts(row: JSON) -> tuple[list[str], list[str]]:

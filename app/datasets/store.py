@@ -6,7 +6,6 @@ A file is written beside its place and renamed when it is whole; whoever finds i
 import contextlib
 import hashlib
 import json
-import math
 import os
 import secrets
 from collections import Counter
@@ -19,6 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
+from app.datasets.reward_tally import RewardTally
 from app.datasets.spec import DatasetSpec
 from app.errors import Invalid, NotFound, Phrase, Verbatim
 from app.files import private_folder
@@ -115,36 +115,6 @@ def write_file(home: Path, fill: Callable[[Path], str]) -> Path:
     return path
 
 
-class RewardTally:
-    """The rewards of moves to be learned, counted while rows are written."""
-
-    def __init__(self) -> None:
-        self.weights: dict[str, dict[str, float]] = {}  # by game and role
-        self._rewards: dict[tuple[str, str], list[float]] = {}
-        self._policies: Counter[str] = Counter()
-
-    def add(self, row: TrainingRow) -> None:
-        """Count a row; one without a move to be learned changes nothing."""
-        if row.rewards:
-            self.weights.setdefault(row.game, {})[row.role] = row.weight
-            self._rewards.setdefault((row.game, row.role), []).extend(row.rewards)
-            if row.policy is not None:
-                self._policies[row.policy] += 1
-
-    def figures(self) -> JSON:
-        """Moves, the least reward, moves with mean reward and weight by game and role, and rows by who played them."""
-        by_role = [
-            [game, role, len(rewards), math.fsum(rewards) / len(rewards), self.weights[game][role]]
-            for (game, role), rewards in sorted(self._rewards.items())
-        ]
-        return {
-            "moves": sum(map(len, self._rewards.values())),
-            "least": min(map(min, self._rewards.values()), default=0),
-            "by_role": by_role,
-            "policies": [list(each) for each in sorted(self._policies.items())],
-        }
-
-
 class _Tally:
     """What there is to count while rows are written."""
 
@@ -175,7 +145,10 @@ class _Tally:
             self._lengths[cut.words] += 1
             self._own_moves[cut.own_moves] += 1
             self._rounds[cut.round_id] += 1
-            self.rewards.add(cut)
+            for reward in cut.rewards:
+                self.rewards.add(cut.game, cut.role, reward, cut.weight)
+            if cut.rewards and cut.policy is not None:
+                self.rewards.add_policy(cut.policy)
         for _, score in {(cut.seat, cut.score) for cut in cuts}:
             self._kept[score] += 1
 
