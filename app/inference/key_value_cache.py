@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from transformers import Cache
 
+from app.inference.blocks import zeros
+
 _COLUMNS = 64  # storage grows by so many
 
 
@@ -95,7 +97,8 @@ class KeyValueCache(Cache):
         """A copy of the first columns of a row that holds something: (layers, 2, heads, length, width)."""
         if not self._storage:
             raise ValueError("expected a row that holds something, got an empty one")
-        return torch.stack([layer[:, row, :, :length] for layer in self._storage])
+        layers = [layer[:, row, :, :length] for layer in self._storage]
+        return torch.stack(layers, out=zeros((len(layers), *layers[0].shape), layers[0]))
 
     def put(self, row: int, held: Tensor) -> None:
         """Write what `get` gave into a row."""
@@ -135,5 +138,4 @@ class KeyValueCache(Cache):
         return [self._layer(like) for _ in range(self._layers)]
 
     def _layer(self, like: Tensor) -> Tensor:
-        shape = 2, self._rows, like.shape[0], self._columns + 1, like.shape[2]
-        return torch.zeros(shape, dtype=like.dtype, device=like.device)
+        return zeros((2, self._rows, like.shape[0], self._columns + 1, like.shape[2]), like)

@@ -36,8 +36,6 @@ from training.rendering import Renderer, control_tokens, ids_hash
 _SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
 _FEW_THREADS = 4
 _SHARE = 0.8  # of a GPU's free memory for keys and values
-_MMAP_THRESHOLD = -3  # glibc's M_MMAP_THRESHOLD
-_LARGE = 256 << 10  # bytes
 _ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
 
 
@@ -50,7 +48,6 @@ class ModelRunner:
         Raises Unusable for a checkpoint or a device that cannot be used.
         """
         disable_progress_bar()
-        _map_large_blocks()
         self.device, dtype = _place(checkpoint)
         try:
             model, self._tokenizer = checkpoints.load(checkpoint.folder, checkpoint.sha256, dtype)
@@ -193,16 +190,6 @@ def _bytes_in_rows(model: Any) -> int | str:
     if not apart <= _ALIKE[model.dtype]:
         return f"beside another sequence its logits are {apart:.2g} of the largest apart from those alone"
     return rows.bytes_a_token
-
-
-def _map_large_blocks() -> None:
-    """Have the C library ask the system for each large block by itself, and return it as soon as it is freed.
-
-    Keys and values are kept in blocks of all sizes; glibc's heap would come to hold a third as much again between them.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
 def _give_memory_back() -> None:

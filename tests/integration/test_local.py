@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from app.failures import BUSY, DENIED, REFUSED
 from app.inference import runner as models
 from app.inference import scheduler as engines
 from app.inference.batch import Batch
+from app.inference.blocks import zeros
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
 from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, OutOfMemory, Sampling
@@ -516,6 +518,11 @@ def test_a_dataset_has_the_tokens_that_were_drawn_and_a_trainer_learns_just_thes
         [marked] = render_rows([Conversation("", "", tuple(row["messages"]), row["tokenizer"])], renderer).sequences
         learnt = [token for token, is_learnt in zip(marked.ids, marked.learnt, strict=True) if is_learnt]
         assert learnt == [token for ids in drawn for token in ids]
+    told = rows_of(home, cut(engine, home, rounds=[number], filter="all", style="full", wordings=4))
+    assert {row["wording"] for row in told} <= {"full-1", "full-1-2", "full-1-3", "full-1-4"}
+    for row in told:  # these prompts are not those under which it drew
+        assert not {"tokenizer", "policy", "dtype"} & row.keys()
+        assert all(message.keys() == {"role", "content"} for message in row["messages"])
 
 
 def test_training_takes_the_log_probabilities_of_play_for_those_of_the_reference(
@@ -600,3 +607,19 @@ def test_a_person_plays_a_local_model_in_a_worker(stack: Callable[..., Stack], h
     [told] = [found for found in checks.workers(settings_of(running), True) if found.subject == "local model"]
     assert told.state == OK
     assert re.search(r"turns@\S+, \S+/checkpoints/small: [2-9] answers", told.detail)  # a refused one is among them
+
+
+def test_every_second_block_that_is_freed_goes_back_to_the_system():
+    """As conversations end in any order; in a heap the others would keep the holes between them."""
+    like = torch.zeros(1)
+    torch.empty(32 << 20, dtype=torch.uint8)  # freed at once; from then on glibc's heap has all that is smaller
+    blocks = [zeros((1 << 18,), like).fill_(1) for _ in range(128)]  # 1 MiB each
+    before = resident()
+    del blocks[::2]
+    assert before - resident() >= 60 << 20
+    assert all(bool((block == 1).all()) for block in blocks)
+
+
+def resident() -> int:
+    """The bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
