@@ -34,6 +34,7 @@ from training.log_probs import span_log_probs
 from training.losses.base import IGNORED, find_span_loss, step_mean
 from training.methods.offline_po import OfflinePoConfig
 from training.methods.stable_alignment import StableAlignmentConfig
+from training.onednn import is_onednn_faster, use_onednn
 from training.packing import enable_packing, on_device
 from training.rendering import MarkedTokens
 from training.span_data import KINDS, REWARDED, SpanCollator, SpanItem, span_batch
@@ -116,7 +117,7 @@ def _tokens(count: int, rng: random.Random) -> list[int]:
 
 
 class Bench:
-    """A model, its reference, and how both are called."""
+    """A model and its reference, as they are for the plain recipes and as ours compute them."""
 
     def __init__(self, size: str, device: str) -> None:
         width, inner, layers, heads, groups = SIZES[size]
@@ -133,37 +134,47 @@ class Bench:
         for weights in self.reference.parameters():
             weights.requires_grad_(False)
             weights.add_(0.002 * torch.randn_like(weights))
-        self.plain = deepcopy(self.model)
+        self.plain, self.plain_reference = deepcopy(self.model), deepcopy(self.reference)
         for each in (self.model, self.reference):
             if not enable_packing(each):
                 raise BenchError("expected a model whose sequences can be packed, got another one")
+        self.model_by_onednn, self.reference_by_onednn = deepcopy(self.model), deepcopy(self.reference)
+        for each in (self.model_by_onednn, self.reference_by_onednn):
+            use_onednn(each)
+
+    def forget_gradients(self) -> None:
+        """Free the gradients of all models."""
+        for each in (self.model, self.plain, self.model_by_onednn):
+            each.zero_grad()
 
     def autocast(self, half: bool) -> AbstractContextManager[Any]:
         """The precision of a side."""
         return torch.autocast(self.device.type, torch.bfloat16) if half else nullcontext()
 
-    def reference_of(self, items: Sequence[SpanItem], half: bool) -> list[SpanItem]:
+    def reference_of(self, items: Sequence[SpanItem], half: bool = False, onednn: bool = False) -> list[SpanItem]:
         """The items with ℓ_ref of each span, as `training.log_probs` computes them."""
+        model = self.reference_by_onednn if onednn else self.reference
         found = []
         with torch.inference_mode(), self.autocast(half):
             for at, item in enumerate(items):
                 batch = on_device(SpanCollator(0, packed=True)([(at, item)]), self.device)
-                found.append(replace(item, reference=tuple(span_log_probs(self.reference, batch, True).tolist())))
+                found.append(replace(item, reference=tuple(span_log_probs(model, batch, True).tolist())))
         return found
 
     def step(
         self, items: Sequence[SpanItem], method: str, config: Any, *, at_once: int, positions: bool = True,
-        packed: bool = True, half: bool = False,
+        packed: bool = True, half: bool = False, onednn: bool = False,
     ) -> float:  # fmt: skip
         """An optimizer step as our trainer makes it, in micro-batches of so many items."""
-        self.model.zero_grad()
+        model = self.model_by_onednn if onednn else self.model
+        model.zero_grad()
         collate, loss = SpanCollator(0, packed), find_span_loss(method)
         totals = torch.tensor([sum(len(each.kinds) for each in items)] * KINDS, device=self.device)
         whole = 0.0
         for begin in range(0, len(items), at_once):
             batch = on_device(collate(list(enumerate(items[begin : begin + at_once]))), self.device)
             with self.autocast(half):
-                values = loss(span_batch(batch, span_log_probs(self.model, batch, positions)), config).values
+                values = loss(span_batch(batch, span_log_probs(model, batch, positions)), config).values
                 part = step_mean(values, batch["kinds"], totals)
             part.backward()
             whole += part.item()
@@ -196,7 +207,7 @@ class Bench:
                 reference = torch.tensor([item.reference[0] for item in chosen], device=self.device)
             else:
                 with torch.no_grad():
-                    reference = self.plain_log_probs(self.reference, sequences)
+                    reference = self.plain_log_probs(self.plain_reference, sequences)
             drift = self.plain_log_probs(self.plain, sequences) - reference
             rewards = torch.tensor([float(each.spans[0].reward or 0) for each in sequences], device=self.device)
             advantage, ratio = rewards - config.kl * drift, drift.exp()
@@ -224,14 +235,19 @@ def sides_of_offline_po(bench: Bench, count: int) -> list[Side]:
     """From the plain recipe to all tricks, each side with those of the sides before it."""
     rng, config = random.Random(1), OfflinePoConfig(**FOLDERS)
     bare = matches(count, rng)
-    known = bench.reference_of(bare, half=False)
+    known = bench.reference_of(bare)
     rows, rows_known = moves_of(bare, random.Random(2)), moves_of(known, random.Random(2))
 
     def ours(items: Sequence[SpanItem], **how: Any) -> Callable[[], float]:
         return lambda: bench.step(items, "offline_po", config, **how)
 
-    def with_reference(half: bool) -> float:
-        return bench.step(bench.reference_of(bare, half), "offline_po", config, at_once=AT_ONCE, half=half)
+    def with_reference(**how: bool) -> Callable[[], float]:
+        return lambda: bench.step(bench.reference_of(bare, **how), "offline_po", config, at_once=AT_ONCE, **how)
+
+    by_onednn = [
+        Side("+ products by oneDNN", ours(known, at_once=AT_ONCE, onednn=True)),
+        Side("  the same with its reference pass", with_reference(onednn=True)),
+    ]
 
     return [
         Side("plain recipe", lambda: bench.plain_offline_po(rows, config)),
@@ -239,9 +255,10 @@ def sides_of_offline_po(bench: Bench, count: int) -> list[Side]:
         Side("+ head on targets", ours(rows_known, at_once=PLAIN_BATCH, packed=False)),
         Side("+ packed (published arrays)", ours(rows_known, at_once=MOVES)),
         Side("+ a match in one forward pass", ours(known, at_once=AT_ONCE)),
-        Side("  the same with its reference pass", lambda: with_reference(half=False)),
+        Side("  the same with its reference pass", with_reference()),
+        *(by_onednn if is_onednn_faster() else ()),
         Side("+ bfloat16", ours(known, at_once=AT_ONCE, half=True)),
-        Side("  the same with its reference pass", lambda: with_reference(half=True)),
+        Side("  the same with its reference pass", with_reference(half=True)),
     ]
 
 
@@ -254,26 +271,32 @@ def sides_of_stable_alignment(bench: Bench, count: int) -> list[Side]:
         for item in items
     ]
 
-    def ours(of: Sequence[SpanItem], half: bool = False) -> Callable[[], float]:
-        return lambda: bench.step(of, "stable_alignment", config, at_once=AT_ONCE, half=half)
+    def ours(of: Sequence[SpanItem], **how: bool) -> Callable[[], float]:
+        return lambda: bench.step(of, "stable_alignment", config, at_once=AT_ONCE, **how)
 
     return [
         Side("plain recipe", lambda: bench.plain_stable_alignment(items, config)),
         Side("+ head on targets, packed", ours(apart)),
         Side("+ query shared", ours(items)),
+        *([Side("+ products by oneDNN", ours(items, onednn=True))] if is_onednn_faster() else ()),
         Side("+ bfloat16", ours(items, half=True)),
     ]
+
+
+WORKLOADS = {"offline-po": sides_of_offline_po, "stable-alignment": sides_of_stable_alignment}
 
 
 def _with_first_token(marked: MarkedTokens, token: int) -> MarkedTokens:
     return MarkedTokens([token, *marked.ids[1:]], marked.spans)
 
 
-def measured(sides: Sequence[Side], device: torch.device, repeats: int) -> list[Figures]:
-    """The sides take turns so many times."""
+def measured(bench: Bench, sides: Sequence[Side], repeats: int) -> list[Figures]:
+    """The sides take turns so many times. Each begins without gradients, which count to its memory."""
+    device = bench.device
     found = [Figures() for _ in sides]
     for _ in range(repeats):
         for side, figures in zip(sides, found, strict=True):
+            bench.forget_gradients()
             before = _memory_before(device)
             wall, cpu = time.perf_counter(), time.process_time()
             figures.loss = side.step()
@@ -341,6 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.training", description=__doc__.partition("\n")[0])
     parser.add_argument("--size", choices=SIZES, default="25m", help="weights of the model [25m]")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="[cpu]")
+    parser.add_argument("--workload", action="append", choices=WORKLOADS, help="measure this one alone [both]")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU [2]")
     parser.add_argument("--repeats", type=int, default=3, help="how often the sides take turns [3]")
     parser.add_argument("--matches", type=int, default=4, help="in an optimizer step; and as many queries [4]")
@@ -353,12 +377,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     count, repeats = (2, 1) if asked.quick else (asked.matches, asked.repeats)
     bench = Bench(asked.size, asked.device)
     print(f"{bench.model.num_parameters():,} weights, {asked.device}, {asked.threads} threads, {count} matches a step")
-    workloads = {
-        "offline-po": sides_of_offline_po(bench, count),
-        "stable-alignment": sides_of_stable_alignment(bench, count),
-    }
-    for title, sides in workloads.items():
-        found = measured(sides, bench.device, repeats)
+    for title in asked.workload or WORKLOADS:
+        sides = WORKLOADS[title](bench, count)
+        found = measured(bench, sides, repeats)
         print("", table(title, sides, found), sep="\n", flush=True)
         if asked.device == "cuda" and title == "offline-po":
             tokens = count * (RULES + MOVES * MOVE + (MOVES - 1) * REPLY)

@@ -1,7 +1,4 @@
-"""Where a training computes and in which precision: one GPU, the CPU, or a part of several processes.
-
-Source: the environment variables are those of torchrun and `accelerate launch`.
-"""
+"""Where a training computes and in which precision: one GPU, the CPU, or a part of several processes."""
 
 import os
 from collections.abc import Iterator
@@ -15,22 +12,13 @@ from torch import Tensor, distributed
 
 from training.errors import RAISED_BY_ALL, ProcessLost, TrainingFailed, TrainingRefused, message_of
 from training.methods.base import Config
+from training.processes import process_number, processes
 
 _AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 _OF_GPUS = ("float16", "tf32")
 _FAILED = ".failed-"  # a note of why a process failed; the port of the main process follows
 
 T = TypeVar("T")
-
-
-def processes() -> int:
-    """How many processes train together; 1 where nothing has started several."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def process_number() -> int:
-    """The number of this process, from 0 on; 0 is the main one, which writes and tells."""
-    return int(os.environ.get("RANK", "0"))
 
 
 def uses_gpu(config: Config) -> bool:

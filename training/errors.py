@@ -39,6 +39,8 @@ def message_of(error: BaseException) -> str:
         return str(error)
     if is_disk_full(error):
         return f"the disk is full ({one_line(error)}); make room and start again"
+    if isinstance(error, ImportError):
+        return _not_loaded(error)
     if isinstance(error, MemoryError) or "memory" in str(error):
         return (
             f"out of memory ({one_line(error)}); lower batch and raise accumulation by as much, lower max_length, or"
@@ -47,6 +49,16 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, OSError):
         return one_line(error)
     raise error
+
+
+def _not_loaded(error: ImportError) -> str:
+    """Why a library could not be loaded: there is no room for it, or it is not there."""
+    if "failed to map segment" in str(error):
+        return f"out of memory ({one_line(error)}); there is not even room for the libraries: end other processes"
+    return (
+        f"expected the packages of a training to be installed, got {one_line(error)};"
+        " pip install -c constraints.txt -e '.[training]'"
+    )
 
 
 def shown(value: object, most: int = 60) -> str:

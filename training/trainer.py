@@ -27,6 +27,7 @@ from training.devices import any_process, gathered, uses_gpu
 from training.errors import StepFailed, TrainingRefused
 from training.losses.base import IGNORED, find_loss, token_losses
 from training.methods.base import Config
+from training.onednn import use_onednn
 from training.packing import enable_packing
 
 PREFIX = "checkpoint-"
@@ -98,6 +99,7 @@ class TokenTrainer(Trainer):
         self.losses_of_step: list[Tensor] = []
         self.tokens_seen = 0
         self.counts = True  # whether the micro-batch that is in its forward pass does
+        use_onednn(model)
         packed, padding = config.packing and enable_packing(model), tokenizer.pad_token_id or 0
         self._collator_of_evaluation = self._collator(padding, packed and self._evaluates_packed)
         super().__init__(
@@ -112,6 +114,11 @@ class TokenTrainer(Trainer):
         )
         self.remove_callback(PrinterCallback)
         self.add_callback(_GradientCheck(self.check_step))
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """The schedule; its last step is never part of the warm-up, as a single one would then learn nothing."""
+        self.args.warmup_steps = min(self.args.get_warmup_steps(num_training_steps), num_training_steps - 1)
+        return super().create_scheduler(num_training_steps, optimizer)
 
     def _get_train_sampler(self, *_: Any) -> EpochOrder:
         at_once = self.args.train_batch_size * self.args.world_size

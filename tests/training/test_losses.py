@@ -10,6 +10,7 @@ from torch.nn import functional
 from tests.training.conftest import rows_of, write_rows
 from training.data import Collator, read_conversations, render_rows
 from training.errors import TrainingRefused
+from training.losses import base
 from training.losses.base import IGNORED, find_loss
 from training.rendering import Renderer
 
@@ -27,6 +28,51 @@ def test_weights_of_1_give_the_mean_over_tokens_bit_by_bit() -> None:
     assert torch.equal(found, expected)
     gradients = [torch.autograd.grad(each, logits, retain_graph=True)[0] for each in (found, expected)]
     assert torch.equal(*gradients)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_losses_that_overwrite_the_logits_are_the_same_and_need_no_memory_for_gradients(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "_PART_ON_CPU", 3 * 50)  # parts of three rows and one of two
+    torch.manual_seed(0)
+    given = (30 * torch.randn(2, 4, 50)).to(dtype)
+    wanted, upstream = torch.randint(50, (2, 4)), torch.randn(2, 4)
+    wanted[0, 2] = IGNORED
+    found, places = [], []
+    for losses_of in (base.losses_of, base.losses_overwriting):
+        leaf = given.clone().requires_grad_()
+        logits = leaf * 1
+        logits.register_hook(lambda gradient, logits=logits: places.append((gradient.data_ptr(), logits.data_ptr())))
+        losses = losses_of(logits, wanted)
+        losses.backward(upstream)
+        assert torch.equal(leaf.detach(), given)
+        found.append((losses, leaf.grad.float()))
+    assert (found[0][0] - found[1][0]).abs().max() <= 1e-5
+    assert (found[0][1] - found[1][1]).abs().max() <= (1e-6 if dtype == torch.float32 else 1e-2)
+    assert found[1][0][0, 2] == 0
+    assert [one == other for one, other in places] == [False, True]
+
+
+def test_logits_that_lie_apart_in_memory_get_their_gradients() -> None:
+    torch.manual_seed(0)
+    wanted, leaf = torch.randint(9, (2, 3)), torch.randn(9, 3, 2, requires_grad=True)
+    gradients = []
+    for losses_of in (base.losses_of, base.losses_overwriting):
+        [gradient] = torch.autograd.grad(losses_of((leaf * 1).transpose(0, 2), wanted).square().sum(), leaf)
+        gradients.append(gradient)
+    assert torch.allclose(*gradients, atol=1e-6)
+
+
+def test_logits_of_others_and_those_without_gradients_are_not_overwritten() -> None:
+    torch.manual_seed(0)
+    wanted = torch.randint(9, (1, 3))
+    for learnt in (False, True):
+        logits = torch.randn(1, 3, 9, requires_grad=learnt)
+        before = logits.detach().clone()
+        expected, found = base.losses_of(logits, wanted), base.losses_overwriting(logits, wanted)
+        assert torch.equal(logits.detach(), before)
+        assert torch.allclose(found, expected)
 
 
 def test_a_message_of_weight_3_counts_as_three_of_weight_1(tokenizer: Any, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 IGNORED = -100  # the label of a token that is not to be learnt
+_PART_ON_CPU, _PART_ON_GPU = 2**18, 2**24  # logits whose losses are computed at once
 LARGEST_LOG_RATIO = 20.0  # e^20 = 5e8; beyond it a ratio of probabilities would overflow, and its gradient with it
 
 Loss = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
@@ -80,6 +81,46 @@ def losses_of(logits: Tensor, wanted: Tensor) -> Tensor:
         logits.float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORED, reduction="none"
     )
     return flat.view(wanted.shape)
+
+
+def losses_overwriting(logits: Tensor, wanted: Tensor) -> Tensor:
+    """What `losses_of` gives, for logits that nobody else reads: their gradient is made in the place where they are.
+
+    So memory holds one tensor of their size instead of three. Only one backward pass is possible. Logits that were not
+    computed from other tensors (leaves) stay as they are. Shapes: logits (B, P, V), wanted (B, P) → (B, P), float32.
+    """
+    together = logits.contiguous()
+    own = together.clone() if together.is_leaf and together.requires_grad else together
+    losses: Tensor = _OverwritingLosses.apply(own, wanted)
+    return losses
+
+
+class _OverwritingLosses(torch.autograd.Function):
+    """Cross-entropy in parts of a few rows, small enough for a processor's cache."""
+
+    @staticmethod
+    def forward(context: Any, logits: Tensor, wanted: Tensor) -> Tensor:
+        """The losses. Where gradients are computed, the softmax minus 1 at the wanted token overwrites the logits."""
+        overwrites = context.needs_input_grad[0]
+        rows, columns = logits.detach().flatten(0, -2), wanted.flatten().clamp(min=0)[:, None]
+        losses = torch.empty(len(rows), dtype=torch.float32, device=rows.device)
+        size = max(1, (_PART_ON_CPU if rows.device.type == "cpu" else _PART_ON_GPU) // rows.shape[1])
+        for part, column, loss in zip(rows.split(size), columns.split(size), losses.split(size), strict=True):
+            shifted = part.float() - part.amax(dim=1, keepdim=True)
+            of_wanted = shifted.gather(1, column)
+            total = shifted.exp_().sum(dim=1, keepdim=True)
+            loss.copy_((total.log() - of_wanted)[:, 0])
+            if overwrites:
+                part.copy_(shifted.div_(total).scatter_add_(1, column, torch.full_like(total, -1)))
+        learnt = wanted.ne(IGNORED)
+        context.save_for_backward(logits, learnt)
+        return losses.view(wanted.shape).masked_fill(~learnt, 0)
+
+    @staticmethod
+    def backward(context: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        """The gradient of the logits, in their place."""
+        logits, learnt = context.saved_tensors
+        return logits.detach().mul_((upstream * learnt)[..., None]), None
 
 
 def span_means(losses: Tensor, owners: Tensor, count: int) -> Tensor:
