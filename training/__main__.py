@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -32,11 +31,10 @@ from training.errors import (
     shown,
 )
 from training.methods import all_methods
+from training.processes import INTERRUPTED, process_number, stop_without
 from training.progress import Progress, StopRequest
 
 CHECK = "check"
-INTERRUPTED = 130  # the exit code of a training that somebody stopped
-PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is still there
 # Nothing is ever asked of a server, and the libraries keep their warnings to themselves: stdout is for progress.
 _QUIET = {
     "HF_HUB_OFFLINE": "1",
@@ -72,8 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.launcher is not None:
         threading.Thread(target=stop_without, args=(options.launcher, signal.SIGKILL), daemon=True).start()
     try:
-        events = options.progress if _number() == 0 else Path(os.devnull)
-        with _stream(events) as stream:
+        events = options.progress if process_number() == 0 else Path(os.devnull)
+        with event_stream(events) as stream:
             return _run(options.method, options.config, Progress(stream), stop)
     except TrainingRefused as error:
         print(f"error: {error}", file=sys.stderr)
@@ -81,16 +79,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _check(folder: Path) -> int:
-    _prepare_libraries()
+    prepare_libraries()
     try:
         print(json.dumps(import_module("training.check").facts(folder)))
         return 0
-    except (TrainingRefused, MemoryError, OSError, RuntimeError) as error:
+    except (TrainingRefused, ImportError, MemoryError, OSError, RuntimeError) as error:
         print(f"error: {error if isinstance(error, TrainingRefused) else one_line(error)}", file=sys.stderr)
         return 2
 
 
-def _prepare_libraries() -> None:
+def prepare_libraries() -> None:
     """Set what the libraries read when they are loaded."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -104,16 +102,16 @@ def _run(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
     try:
         chosen = all_methods()[method]
         config = read_config(chosen.config, path)
-        _prepare_libraries()
+        prepare_libraries()
         # torch takes seconds to load: a config that cannot be used is refused before.
         import_module("training.recipe").run(chosen, config, progress, stop)
         return 0
     except KeyboardInterrupt:
-        if _number() == 0:
+        if process_number() == 0:
             print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         _tell_if_possible(progress, "interrupted")
         return INTERRUPTED
-    except (TrainingRefused, TrainingFailed, MemoryError, OSError, RuntimeError) as error:
+    except (TrainingRefused, TrainingFailed, ImportError, MemoryError, OSError, RuntimeError) as error:
         message = message_of(error)
         if not _is_reported_by_main(error):
             print(f"error: {message}", file=sys.stderr)
@@ -129,19 +127,7 @@ def _tell_if_possible(progress: Progress, event: str, **facts: str) -> None:
 
 def _is_reported_by_main(error: BaseException) -> bool:
     """Whether the main process of several, which this is not, reports the failure."""
-    return _number() > 0 and isinstance(error, (*RAISED_BY_ALL, ProcessLost))
-
-
-def _number() -> int:
-    """That of this process among those that a launcher has started; the one with 0 tells."""
-    return int(os.environ.get("RANK", "0"))
-
-
-def stop_without(parent: int, by: int = signal.SIGTERM) -> None:
-    """Nobody is left who could stop this: it does so by itself, with a checkpoint. Works wherever processes do."""
-    while os.getppid() == parent:
-        time.sleep(PARENT_EVERY)
-    os.kill(os.getpid(), by)
+    return process_number() > 0 and isinstance(error, (*RAISED_BY_ALL, ProcessLost))
 
 
 def _leave_to_the_main_thread(failure: threading.ExceptHookArgs) -> None:
@@ -151,7 +137,8 @@ def _leave_to_the_main_thread(failure: threading.ExceptHookArgs) -> None:
 
 
 @contextlib.contextmanager
-def _stream(path: Path | None) -> Iterator[TextIO]:
+def event_stream(path: Path | None) -> Iterator[TextIO]:
+    """The file that events are added to; stdout without one. Raises TrainingRefused where it cannot be written."""
     if path is None:
         yield sys.stdout
         return

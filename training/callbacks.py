@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from training.devices import any_process, processes
+from training.devices import any_process
+from training.processes import processes
 from training.progress import Progress, StopRequest
 from training.trainer import PREFIX, TokenTrainer
 

@@ -51,7 +51,8 @@ def read_comparisons(path: Path, scale: float) -> list[Comparison]:
     found = [_comparison(place, raw, scale) for place, raw in read_objects(path)]
     if all(len(set(each.scores)) == 1 for each in found):
         raise TrainingRefused(
-            f"{path}: expected a query with a response that is rated better than another, got none; train with sft"
+            f"{path}: expected a query with a response that is rated better than another, got none; rate responses"
+            " apart, or train with sft on the best ones, as conversations"
         )
     return found
 

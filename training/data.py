@@ -61,6 +61,11 @@ class Conversation:
     dtype: Any = None
 
     @property
+    def names_group(self) -> bool:
+        """Whether its group is named by the row, and not by the place where it stands."""
+        return self.group != _line_of(self.place)
+
+    @property
     def is_learnt(self) -> bool:
         """Whether a move has another weight than 0."""
         return any(each["role"] == "assistant" and each.get("weight", 1) for each in self.messages)
@@ -210,7 +215,11 @@ def _are_log_probs(values: Any, ids: Any) -> bool:
 
 def group_of(place: str, raw: Mapping[str, Any]) -> str:
     """The group that a row names, or its line."""
-    return str(raw.get("group", place.rpartition(", ")[2]))
+    return str(raw.get("group", _line_of(place)))
+
+
+def _line_of(place: str) -> str:
+    return place.rpartition(", ")[2]
 
 
 def _of_one_move(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,6 +279,12 @@ def read_sides(config: Config, read: Callable[[Path], list[G]]) -> tuple[list[G]
     if config.eval_data is not None:
         return rows, read(config.eval_data)
     return split(rows, config.eval_share, config.seed)
+
+
+def without_matches_of(rows: Sequence[Conversation], aside: Sequence[Grouped]) -> list[Conversation]:
+    """The rows but for those that name a group of a match that is kept aside: they hold the same words."""
+    matches = {_match(each.group) for each in aside}
+    return [each for each in rows if not (each.names_group and _match(each.group) in matches)]
 
 
 def _match(group: str) -> str:

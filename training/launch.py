@@ -23,11 +23,10 @@ from typing import Any
 import psutil
 import yaml
 
-from training.__main__ import INTERRUPTED, stop_without
 from training.errors import TrainingRefused, one_line
+from training.processes import INTERRUPTED, LAUNCHED_WITH, stop_without
 
 LAUNCHERS = Path(__file__).parent / "configs" / "accelerate"
-LAUNCHED_WITH = "TRAINING_LAUNCHED_WITH"  # tells the processes what to call the launcher
 _MOST_SECONDS = "600"  # that the processes have to save after a signal
 _GO_ON = "the same command goes on from the last checkpoint"
 

@@ -12,11 +12,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from training.devices import any_process, autocast, own_device, process_number, processes, summed
+from training.devices import any_process, autocast, own_device, summed
 from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
-from training.losses.base import IGNORED, losses_of, span_means
+from training.losses.base import IGNORED, losses_overwriting, span_means
 from training.methods.base import Config
+from training.onednn import use_onednn
 from training.packing import enable_packing, model_inputs, on_device, takes_positions
+from training.processes import process_number, processes
 from training.rendering import MarkedTokens
 from training.span_data import SpanCollator, SpanItem, learnt_spans, stored_log_probs
 
@@ -32,7 +34,7 @@ def span_log_probs(model: Any, batch: Mapping[str, Any], positions: bool) -> Ten
     kept = {"logits_to_keep": before} if positions else {}
     logits = model(**model_inputs(batch), use_cache=False, **kept)["logits"]
     logits = logits if positions else logits[:, before]
-    losses = losses_of(logits, batch["labels"][:, before + 1])
+    losses = losses_overwriting(logits, batch["labels"][:, before + 1])
     return span_means(losses, batch["owners"][:, before + 1], len(batch["items"]))
 
 
@@ -86,6 +88,7 @@ class ReferenceLogProbs:
         model = self._load(max(len(each.ids) for each in sequences))
         device = own_device(self._config)
         model.to(device).eval()
+        use_onednn(model)
         collator = SpanCollator(self._padding, self._config.packing and enable_packing(model))
         positions = takes_positions(model)
         order = sorted(range(len(sequences)), key=lambda at: len(sequences[at].ids))

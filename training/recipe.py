@@ -5,6 +5,7 @@ import random
 import shutil
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 from transformers import AutoModelForCausalLM, EarlyStoppingCallback, TrainerCallback
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
-from transformers.integrations.integration_utils import TensorBoardCallback
+from transformers.integrations.integration_utils import TensorBoardCallback, WandbCallback
 from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
@@ -23,14 +24,13 @@ from training.devices import (
     check_devices,
     failing_together,
     join_processes,
-    process_number,
-    processes,
     remove_notes,
     uses_gpu,
     wait_for_all,
 )
 from training.errors import TrainingRefused
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
+from training.processes import LAUNCHED_WITH, process_number, processes
 from training.progress import Progress, StopRequest
 from training.rendering import Renderer
 from training.rows import load_rows
@@ -43,7 +43,7 @@ _NOT_RECORDED = {
     "reference_sha256", "gradient_checkpointing",
 }  # fmt: skip
 _NO_SETTINGS = {
-    "data", "eval_data", "chat_template", "base", "base_sha256", "output", "run", "resume", "reference",
+    "data", "eval_data", "sft_data", "chat_template", "base", "base_sha256", "output", "run", "resume", "reference",
     "reference_sha256", "reference_cache",
 }  # fmt: skip
 
@@ -54,6 +54,7 @@ _CAME_LATER = {
     "lora_alpha",
     "lora_dropout",
     "lora_targets",
+    "sft_data",
 }  # than runs of 0.1
 
 
@@ -134,7 +135,7 @@ def train(
     rows, aside = found.rows, found.aside
     provenance = _provenance(config, method.name, {**base, **found.provenance}, rows)
     last = _last_checkpoint(config, provenance)
-    provenance |= found.reference_counts  # follow from what was compared, and older runs have none
+    provenance |= found.counts  # follow from what was compared, and older runs have none
     follower = ProgressCallback(progress, stop)
     weights = model.num_parameters()
     if config.uses_adapters:
@@ -154,7 +155,7 @@ def train(
     counts = {"rows": found.read, "sequences": sequences, "eval_rows": found.read_aside, "targets": rows.targets}
     progress.tell(
         "started", method=method.name, device=_device(trainer), parameters=weights, **counts,
-        **found.reference_counts, trained=sum(each.numel() for each in model.parameters() if each.requires_grad),
+        **found.counts, trained=sum(each.numel() for each in model.parameters() if each.requires_grad),
         shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
         processes=processes(),
         config={**_settings(config), "threads": torch.get_num_threads(), "max_length": render.longest},
@@ -233,9 +234,19 @@ def _callbacks(config: Config, follower: ProgressCallback, last: Path | None) ->
     callbacks: list[TrainerCallback] = [follower]
     if process_number() == 0:
         callbacks.append(TensorBoardCallback(SummaryWriter(str(logs), purge_step=begun)))
+        if _is_wandb_set_up():
+            os.environ.setdefault("WANDB_DIR", str(config.run_folder))
+            os.environ.setdefault("WANDB_NAME", config.output.name)
+            callbacks.append(WandbCallback())
     if config.patience:
         callbacks.append(EarlyStoppingCallback(config.patience))
     return callbacks
+
+
+def _is_wandb_set_up() -> bool:
+    """Whether Weights & Biases is installed, and somebody has said by its variables that it is to be used."""
+    wanted = any(os.environ.get(name) for name in ("WANDB_API_KEY", "WANDB_PROJECT", "WANDB_MODE"))
+    return wanted and os.environ.get("WANDB_MODE") != "disabled" and find_spec("wandb") is not None
 
 
 def _device(trainer: TokenTrainer) -> str:
@@ -246,7 +257,7 @@ def _device(trainer: TokenTrainer) -> str:
         name = f"{torch.cuda.get_device_name(device)}{f' ({device})' if alone else ''}"
     else:
         name = f"{device.type} ({torch.get_num_threads()} threads)"
-    launcher = os.environ.get("TRAINING_LAUNCHED_WITH")  # set by training.launch
+    launcher = os.environ.get(LAUNCHED_WITH)
     by = f" ({launcher})" if launcher else ""
     return f"{name}{by}" if alone else f"{processes()} × {name}, {trainer.sharing}{by}"
 

@@ -33,7 +33,7 @@ class RoleBaselines:
         game = str(row.game)
         messages = list(row.messages)
         for number, each in enumerate(row.messages):
-            if not _is_move(each):
+            if not is_move(each):
                 continue
             role = each.get("player_role")
             if not isinstance(role, str):
@@ -64,7 +64,7 @@ def rewarded_rows(rows: Iterable[Conversation], baselines: RoleBaselines | None 
             found.append(replace(row, messages=tuple(bare)))
             continue
         for number, each in enumerate(row.messages, 1):
-            if _is_move(each) and not _is_number(each.get("reward")):
+            if is_move(each) and not _is_number(each.get("reward")):
                 raise TrainingRefused(
                     f"{row.place}, message {number}: reward: expected a number, got {shown(each.get('reward'))};"
                     f' a row that is to be learnt as it is has "type": "{SUPERVISED}"'
@@ -83,7 +83,8 @@ def check_policy(rows: Iterable[Conversation], reference_sha256: str) -> None:
             )
 
 
-def _is_move(message: Mapping[str, Any]) -> bool:
+def is_move(message: Mapping[str, Any]) -> bool:
+    """Whether a message is the assistant's and to be learnt."""
     return message["role"] == "assistant" and bool(message.get("weight", 1))
 
 

@@ -9,15 +9,27 @@ from typing import Any
 
 from training import checkpoints
 from training.comparisons import Comparison, read_comparisons
-from training.data import Conversation, Rows, TokenRows, read_rows, read_sides, render_rows
+from training.data import (
+    Conversation,
+    Grouped,
+    Rows,
+    TokenRows,
+    file_hash,
+    read_conversations,
+    read_rows,
+    read_sides,
+    render_rows,
+    without_matches_of,
+)
 from training.errors import TrainingRefused
 from training.log_probs import ReferenceLogProbs
-from training.methods.base import Config, Method, Need
+from training.methods.base import SUPERVISED, Config, Method, Need
 from training.methods.offline_po import OfflinePoConfig
 from training.methods.reference import WithReference
 from training.methods.stable_alignment import StableAlignmentConfig
+from training.methods.supervised import WithSupervisedRows
 from training.rendering import Renderer
-from training.rewards import RoleBaselines, check_policy, rewarded_rows
+from training.rewards import RoleBaselines, check_policy, is_move, rewarded_rows
 from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans, stored_log_probs
 
 
@@ -25,8 +37,10 @@ from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans, stor
 class TrainingRows:
     """Rows to train on and, if any, to evaluate on, and how many were read of both.
 
-    `provenance` is what the checkpoint says of them beside the hash of their file. `reference_counts`, of a method with
-    a reference model, says of how many of all rows ℓ_ref was stored in play, and of how many it was computed.
+    `provenance` is what the checkpoint says of them beside the hash of their file. `counts` are for it, too, and for
+    the progress: `stored_reference_rows` and `computed_reference_rows`, of a method with a reference model, say of how
+    many of all rows ℓ_ref was stored in play, and of how many it was computed; `sft_rows`, how many of the rows to
+    train on are those of `sft_data`, and `sft_rows_left_out`, how many are not, as their matches were kept aside.
     """
 
     rows: Rows
@@ -34,7 +48,7 @@ class TrainingRows:
     read: int
     read_aside: int
     provenance: Mapping[str, str] = field(default_factory=dict)
-    reference_counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def load_rows(method: Method, config: Config, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
@@ -53,8 +67,27 @@ def load_rows(method: Method, config: Config, model: Any, tokenizer: Any, render
 
 def _comparisons(config: StableAlignmentConfig, render: Renderer) -> TrainingRows:
     train, aside = read_sides(config, partial(read_comparisons, scale=config.rating_scale))
+    supervised = _read_supervised(config, aside)
     rendered = _render_comparisons(config, aside, render) if aside else None
-    return TrainingRows(_render_comparisons(config, train, render), rendered, len(train), len(aside))
+    rows = _joined(_render_comparisons(config, train, render), _render_responses(supervised.rows, render))
+    read = len(train) + len(supervised.rows)
+    return TrainingRows(rows, rendered, read, len(aside), supervised.provenance, supervised.counts)
+
+
+def _joined(rows: SpanRows, others: SpanRows) -> SpanRows:
+    return SpanRows((*rows.items, *others.items), (*rows.groups, *others.groups), rows.shortened + others.shortened)
+
+
+def _render_responses(rows: Sequence[Conversation], render: Renderer) -> SpanRows:
+    """An item of each move that is to be learnt, as of a query with one response."""
+    moves = [
+        replace(row, messages=(*({**before, "weight": 0} for before in row.messages[:at]), each))
+        for row in rows
+        for at, each in enumerate(row.messages)
+        if is_move(each)
+    ]
+    found = render_rows(moves, render)
+    return SpanRows(tuple(SpanItem((each,), (REWARDED,)) for each in found.sequences), found.groups, found.shortened)
 
 
 def _render_comparisons(config: StableAlignmentConfig, rows: Sequence[Comparison], render: Renderer) -> SpanRows:
@@ -97,20 +130,56 @@ def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, re
     known_as = f"{identity} {render.tokenizer_hash}"
     log_probs = ReferenceLogProbs(config, config.cache_folder, known_as, load, tokenizer.pad_token_id or 0)
 
+    supervised = _read_supervised(config, aside)
+    train = [*train, *supervised.rows]
+
     counts = Counter(stored_reference_rows=0, computed_reference_rows=0)
 
     def prepared(rows: Sequence[Conversation]) -> SpanRows:
         found = render_rows([_usable(row, identity, config.precision) for row in rows], render)
+        spans = rows_of_spans(found, rewarded)
+        compared = {row for row, item in zip(found.rows, spans.items, strict=True) if item.is_compared}
         computed = {
-            row for row, each in zip(found.rows, found.sequences, strict=True) if stored_log_probs(each) is None
+            row
+            for row, each in zip(found.rows, found.sequences, strict=True)
+            if row in compared and stored_log_probs(each) is None
         }
         counts["computed_reference_rows"] += len(computed)
-        counts["stored_reference_rows"] += len(set(found.rows)) - len(computed)
-        return rows_of_spans(found, rewarded).with_reference(log_probs)
+        counts["stored_reference_rows"] += len(compared) - len(computed)
+        return spans.with_reference(log_probs)
 
     rendered = prepared(aside) if aside else None
-    provenance = {"reference_sha256": identity}
-    return TrainingRows(prepared(train), rendered, len(train), len(aside), provenance, counts)
+    provenance = {"reference_sha256": identity, **supervised.provenance}
+    rows = prepared(train)
+    return TrainingRows(rows, rendered, len(train), len(aside), provenance, {**counts, **supervised.counts})
+
+
+@dataclass(frozen=True, slots=True)
+class _SupervisedRows:
+    """What is mixed in from `sft_data`; without that file nothing."""
+
+    rows: Sequence[Conversation] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def _read_supervised(config: Config, aside: Sequence[Grouped]) -> _SupervisedRows:
+    """The rows of `sft_data`, but for those of matches that are kept aside: that are the same with and without them.
+
+    Raises Refused, also where no row is left.
+    """
+    if not isinstance(config, WithSupervisedRows) or config.sft_data is None:
+        return _SupervisedRows()
+    found = read_conversations(config.sft_data)
+    kept = without_matches_of(found, aside)
+    if not kept:
+        raise TrainingRefused(
+            f"{config.sft_data}: expected a row of a match that is not kept aside, got {len(found)} of such as are;"
+            " lower eval_share, or leave sft_data out"
+        )
+    rows = rewarded_rows(replace(each, type=SUPERVISED) for each in kept)
+    counts = {"sft_rows": len(kept), "sft_rows_left_out": len(found) - len(kept)}
+    return _SupervisedRows(rows, {"sft_data_sha256": file_hash(config.sft_data)}, counts)
 
 
 def _usable(row: Conversation, reference_sha256: str, precision: str) -> Conversation:

@@ -45,6 +45,11 @@ class SpanItem:
     kinds: tuple[int, ...]
     reference: tuple[float, ...] = ()
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether a value of the item is not that of a supervised span."""
+        return REWARDED in self.kinds
+
 
 @dataclass(frozen=True, slots=True)
 class SpanRows:
@@ -81,9 +86,18 @@ class SpanRows:
         return torch.bincount(torch.tensor([kind for item in self.items for kind in item.kinds]), minlength=KINDS)
 
     def with_reference(self, log_probs: Callable[[Sequence[MarkedTokens]], Sequence[tuple[float, ...]]]) -> "SpanRows":
-        """The same rows with ℓ_ref of each span, which `log_probs` finds for the sequences in their order."""
-        found = iter(log_probs(self.sequences))
-        items = (replace(item, reference=tuple(x for _ in item.sequences for x in next(found))) for item in self.items)
+        """The same rows with ℓ_ref of each span, which `log_probs` finds for the sequences in their order.
+
+        It is 0 in items without a span that is compared: nothing is asked for these.
+        """
+        compared = [sequence for item in self.items if item.is_compared for sequence in item.sequences]
+        found = iter(log_probs(compared))
+        items = (
+            replace(item, reference=tuple(x for _ in item.sequences for x in next(found)))
+            if item.is_compared
+            else replace(item, reference=(0.0,) * len(item.kinds))
+            for item in self.items
+        )
         return replace(self, items=tuple(items))
 
 

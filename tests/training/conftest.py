@@ -12,8 +12,11 @@ import pytest
 import torch
 
 from training.__main__ import main
+from training.errors import TrainingFailed
+from training.log_probs import ReferenceLogProbs
 from training.methods.tiny import TinyConfig
 from training.tiny import make_model, make_tokenizer, words_of
+from training.trainer import TokenTrainer
 
 Row = dict[str, Any]
 
@@ -109,6 +112,38 @@ def refusal(train: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> Ca
         return line
 
     return refused
+
+
+@pytest.fixture
+def killed_and_resumed(
+    config_file: Callable[..., Path], train: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """Trains `undisturbed`, and `killed` after its seventh step and gone on with: both make the same bytes.
+
+    The log-probabilities of a reference are not computed again. Events lie in files of the two names.
+    """
+
+    def compare(method: str, **fields: Any) -> None:
+        assert train(method, config_file("undisturbed", **fields), tmp_path / "undisturbed.jsonl") == 0
+        config, events = config_file("killed", **fields), tmp_path / "killed.jsonl"
+        check = TokenTrainer.check_step
+
+        def killed(trainer: TokenTrainer) -> None:
+            check(trainer)
+            if trainer.state.global_step == 7:
+                raise TrainingFailed("killed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(TokenTrainer, "check_step", killed)
+            assert train(method, config, events) == 1
+        with monkeypatch.context() as patch:
+            patch.setattr(ReferenceLogProbs, "_computed", lambda *_: pytest.fail("the reference was computed again"))
+            assert train(method, config, events) == 0
+        one, other = (tmp_path / name / "model" for name in ("undisturbed", "killed"))
+        for name in ("model.safetensors", "parlor.json"):
+            assert (one / name).read_bytes() == (other / name).read_bytes()
+
+    return compare
 
 
 def events_in(path: Path) -> list[dict[str, Any]]:

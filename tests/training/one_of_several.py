@@ -1,9 +1,9 @@
 """What each of several processes runs: trainings by `python -m training METHOD --config FILE`, one after the other.
 
-Arguments: `METHOD FILE EVENTS [fsdp|nan|broken]`, with `,` before the next training. From `fsdp` on, each process has a
-part of the weights; with `nan`, the loss of the second process is no number; with `broken`, it cannot go on after its
-first step. accelerate itself offers FSDP on
-GPUs alone; torch's works on the CPU, too.
+Arguments: `METHOD FILE EVENTS [fsdp] [killed|nan|broken]`, with `,` before the next training. From `fsdp` on, each
+process has a part of the weights; with `killed`, all end after their fourth step; with `nan`, the loss of the second
+process is no number; with `broken`, it cannot go on after its first step. accelerate itself offers FSDP on GPUs alone;
+torch's works on the CPU, too.
 """
 
 import os
@@ -16,7 +16,7 @@ from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedType
 
 from training.__main__ import main
-from training.errors import TrainingFailed
+from training.errors import StepFailed, TrainingFailed
 from training.launch import find_launcher
 from training.trainer import TokenTrainer
 
@@ -50,6 +50,19 @@ def lose_the_loss() -> None:
     TokenTrainer.check_step = losing  # type: ignore[assignment, method-assign]
 
 
+def end_after_four_steps() -> None:
+    """Makes all processes fail, once."""
+    check = TokenTrainer.check_step
+
+    def ending(trainer: TokenTrainer) -> None:
+        check(trainer)
+        if trainer.state.global_step == 4:
+            TokenTrainer.check_step = check  # type: ignore[method-assign]
+            raise StepFailed("killed")
+
+    TokenTrainer.check_step = ending  # type: ignore[assignment, method-assign]
+
+
 def fail_after_a_step() -> None:
     """Makes the second process fail."""
     check = TokenTrainer.check_step
@@ -65,7 +78,13 @@ def fail_after_a_step() -> None:
 def run(method: str, config: str, events: str, *how: str) -> int:
     """One training. Returns its exit code."""
     for each in how:
-        {"fsdp": share_weights, "nan": lose_the_loss, "broken": fail_after_a_step}[each]()
+        ways = {
+            "fsdp": share_weights,
+            "killed": end_after_four_steps,
+            "nan": lose_the_loss,
+            "broken": fail_after_a_step,
+        }
+        ways[each]()
     return main([method, "--config", config, "--progress", str(Path(events))])
 
 

@@ -5,6 +5,8 @@ import json
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -181,6 +183,21 @@ def test_a_disk_too_full_for_logs_and_events_is_one_line_too(
     assert "the disk is full" in line
 
 
+def test_want_of_room_for_the_libraries_is_one_line_too(config_file: ConfigFile, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        ["/bin/bash", "-c", 'ulimit -v 300000; exec "$@"', "bash", sys.executable, "-m", "training", "sft", "--config",
+         str(config_file())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    [line] = ended.stderr.splitlines()
+    assert (ended.returncode, line.startswith("error: out of memory (")) == (1, True)
+    [failed] = map(json.loads, ended.stdout.splitlines())
+    assert failed["event"] == "failed"
+    assert not (tmp_path / "config" / "model").exists()
+
+
 def test_rows_too_long_are_counted(config_file: ConfigFile, train: Train, tmp_path: Path) -> None:
     assert train("sft", config_file(max_length=40, max_steps=1), tmp_path / "events.jsonl") == 0
     begun, *_, ended = events_in(tmp_path / "events.jsonl")
@@ -188,6 +205,13 @@ def test_rows_too_long_are_counted(config_file: ConfigFile, train: Train, tmp_pa
     assert begun["sequences"] > begun["rows"] == 48
     made = json.loads((Path(ended["output"]) / "parlor.json").read_text())
     assert made["shortened"] == begun["shortened"]
+
+
+def test_a_training_of_one_step_has_its_learning_rate(config_file: ConfigFile, train: Train, tmp_path: Path) -> None:
+    config = config_file(max_steps=1, learning_rate=0.01, batch=2)
+    assert train("sft", config, tmp_path / "events.jsonl") == 0
+    [step] = [each for each in events_in(tmp_path / "events.jsonl") if each["event"] == "step"]
+    assert step["lr"] == 0.01
 
 
 def test_a_data_file_without_rows_is_refused(

@@ -10,7 +10,6 @@ import torch
 
 from tests.training.conftest import events_in
 from training import checkpoints
-from training.errors import TrainingFailed
 from training.trainer import TokenTrainer
 
 FIELDS = {"lora_rank": 4, "learning_rate": 0.01, "warmup": 0, "epochs": 3, "save_every": 3}
@@ -19,31 +18,11 @@ ConfigFile = Callable[..., Path]
 
 
 def test_adapters_are_merged_into_a_checkpoint_like_any_other(
-    base: Path,
-    data_of: dict[str, Path],
-    config_file: ConfigFile,
-    train: Train,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    base: Path, data_of: dict[str, Path], killed_and_resumed: Callable[..., None], tmp_path: Path
 ) -> None:
     """A training that is killed and gone on with makes the same weights as one that nobody disturbed."""
-    method, fields = "sft-kl", {**FIELDS, "data": str(data_of["sft-kl"]), "eval_share": 0.2}
-    assert train(method, config_file("undisturbed", **fields), tmp_path / "undisturbed.jsonl") == 0
-    config, events = config_file("killed", **fields), tmp_path / "killed.jsonl"
-    check = TokenTrainer.check_step
-
-    def killed(trainer: TokenTrainer) -> None:
-        check(trainer)
-        if trainer.state.global_step == 7:
-            raise TrainingFailed("killed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TokenTrainer, "check_step", killed)
-        assert train(method, config, events) == 1
-    assert train(method, config, events) == 0
-    one, other = (tmp_path / name / "model" for name in ("undisturbed", "killed"))
-    for name in ("model.safetensors", "parlor.json"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
+    killed_and_resumed("sft-kl", **FIELDS, data=str(data_of["sft-kl"]), eval_share=0.2)
+    one, events = tmp_path / "undisturbed" / "model", tmp_path / "killed.jsonl"
     assert {path.name for path in one.iterdir()} >= {path.name for path in base.iterdir()} - {"parlor.json"}
 
     begun, *_, ended = events_in(events)

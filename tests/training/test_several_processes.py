@@ -60,37 +60,50 @@ def test_two_processes_make_the_model_of_one_and_fail_together(
         lines = [json.loads(line) for line in whole.read_text().splitlines()]
         rows[method] = write_rows(tmp_path / f"{method}.jsonl", lines[:46])
 
-    def config_of(method: str, name: str, batch: int) -> Path:
-        return config_file(name, data=str(rows[method]), base=str(same), batch=batch, **FIELDS)
+    def config_of(name: str, batch: int) -> Path:
+        method = "offline-po" if name.startswith("offline-po") else "sft"
+        lora = {"lora_rank": 4} if "lora" in name else {}
+        return config_file(name, data=str(rows[method]), base=str(same), batch=batch, **lora, **FIELDS)
 
-    for method in ("sft", "offline-po"):
-        assert train(method, config_of(method, f"{method}-one", 8), tmp_path / f"{method}-one.jsonl") == 0
-    names = {"sft-ddp": "sft", "offline-po-ddp": "offline-po", "sft-fsdp": "sft", "sft-nan": "sft", "sft-broken": "sft"}
-    ways = {"sft-fsdp": ("fsdp",), "sft-nan": ("nan",), "sft-broken": ("broken",)}
+    for name in ("sft-one", "offline-po-one", "lora-one"):
+        method = "offline-po" if name == "offline-po-one" else "sft"
+        assert train(method, config_of(name, 8), tmp_path / f"{name}.jsonl") == 0
+    # Trainings that are killed are gone on with by the same command; from the first with FSDP on, all are with it.
+    ways = (
+        ("sft-ddp", ""), ("offline-po-ddp", "killed"), ("offline-po-ddp", ""), ("sft-fsdp", "fsdp killed"),
+        ("sft-fsdp", ""), ("lora-fsdp", "killed"), ("lora-fsdp", ""), ("sft-nan", "nan"), ("sft-broken", "broken"),
+    )  # fmt: skip
     runs = {name: tmp_path / name / "model.run" for name in ("sft-nan", "sft-broken")}
     runs["sft-broken"].mkdir(parents=True)
     (runs["sft-broken"] / ".failed-1").write_text("of an earlier training")
     (code, printed), (other, said) = in_two_processes(
         *(
-            (method, config_of(method, name, 4), tmp_path / f"{name}.jsonl", *ways.get(name, ()))
-            for name, method in names.items()
+            ("offline-po" if name == "offline-po-ddp" else "sft", config_of(name, 4), tmp_path / f"{name}.jsonl", way)
+            for name, way in ways
         )
     )
 
-    for name in ("sft-ddp", "offline-po-ddp", "sft-fsdp"):
-        events, alone = (events_in(tmp_path / f"{each}.jsonl") for each in (name, f"{names[name]}-one"))
-        begun = events[0]
-        assert (begun["processes"], begun["rows"]) == (2, 36)
-        assert begun["device"].startswith("2 × cpu (1 threads), " + name.rpartition("-")[2].upper())
-        assert [each["event"] for each in events] == [each["event"] for each in alone]
+    for name in ("sft-ddp", "offline-po-ddp", "sft-fsdp", "lora-fsdp"):
+        how = name.rpartition("-")[2].upper()
+        one = f"{name.removesuffix(f'-{how.lower()}')}-one"
+        events, alone = (events_in(tmp_path / f"{each}.jsonl") for each in (name, one))
+        begun = [each for each in events if each["event"] == "started"]
+        assert [each["resumed_from"] for each in begun] == [None, "checkpoint-3"][: 1 + ((name, "") != ways[0])]
+        for each in begun:
+            assert (each["processes"], each["rows"]) == (2, 36)
+            assert each["device"].startswith(f"2 × cpu (1 threads), {how}")
+        told, wanted = (
+            {(each["event"], each["step"]): each for each in told if "loss" in each} for told in (events, alone)
+        )
+        assert told.keys() == wanted.keys()
         for figure in ("loss", "gradient_norm", "kl", "reward", "clip_fraction"):
-            found, wanted = ([each.get(figure) for each in told if "loss" in each] for told in (events, alone))
-            assert found == pytest.approx(wanted, abs=1e-5), (name, figure)
-        folders = [tmp_path / each / "model" for each in (name, f"{names[name]}-one")]
+            found, expected = ([each.get(figure) for each in those.values()] for those in (told, wanted))
+            assert found == pytest.approx(expected, abs=1e-5), (name, figure)
+        folders = [tmp_path / each / "model" for each in (name, one)]
         assert {path.name for path in folders[0].iterdir()} == {path.name for path in folders[1].iterdir()}
-        (model, _), (wanted, _) = (checkpoints.load(folder) for folder in folders)
-        for one, two in zip(model.parameters(), wanted.parameters(), strict=True):
-            assert (one - two).abs().max() <= 1e-5
+        models = [checkpoints.load(folder)[0] for folder in folders]
+        for own, others in zip(*(model.parameters() for model in models), strict=True):
+            assert (own - others).abs().max() <= 1e-5
 
     last = events_in(tmp_path / "sft-nan.jsonl")[-1]
     assert last["event"] == "failed"

@@ -98,3 +98,12 @@ def test_words_that_are_too_rare_are_left_out_and_none_at_all_is_refused(data: P
     assert "thanks" in words_of(rows, 10, 1000)
     with pytest.raises(TrainingRefused, match="min_count: expected words that occur 9999 times in the rows, got none"):
         words_of(rows, 9999, 1000)
+
+
+def test_weights_and_biases_gets_the_curves_where_somebody_has_set_it_up(
+    config_file: Callable[..., Path], train: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb", reason="Weights & Biases, which Parlor can do without, is not installed")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    assert train("tiny", config_file(**SMALL, max_steps=2)) == 0
+    assert list((tmp_path / "config" / "model.run" / "wandb").glob("offline-run-*/*.wandb"))

@@ -15,6 +15,7 @@ The JSON Schema feeds the form, the command line, the table in docs/training.md 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -144,7 +145,11 @@ class Config(BaseModel):
         default="cosine", title="Schedule", description="How the learning rate goes down after the warm-up."
     )
     warmup: float = Field(
-        default=0.03, ge=0, lt=1, title="Warm-up", description="Share of the steps in which the learning rate goes up."
+        default=0.03,
+        ge=0,
+        lt=1,
+        title="Warm-up",
+        description="Share of the steps in which the learning rate goes up; the last step is none of them.",
     )
     weight_decay: float = Field(
         default=0.0, ge=0, allow_inf_nan=False, title="Weight decay", description="Weight decay of AdamW."
@@ -322,6 +327,7 @@ class Need(StrEnum):
 
 CONVERSATIONS, COMPARISONS = "conversations", "comparisons"  # kinds of datasets
 SUPERVISED = "sft"  # the type of a row that is learnt as it is, among rows with rewards
+SUPERVISED_DATA = "sft_data"  # the field of a file of such rows
 SAMPLED = "sample"  # the type of a row with rewards, which need not be named
 
 
@@ -370,13 +376,17 @@ class Method:
     @property
     def fields(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON Schema of each field."""
-        found: Mapping[str, Mapping[str, Any]] = self.config.model_json_schema()["properties"]
-        return found
+        return fields_of(self.config)
 
     @property
     def job_fields(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON Schema of each field that a training job may be given."""
         return {name: schema for name, schema in self.fields.items() if schema.get("given_by") != "job"}
+
+    @property
+    def mixes_supervised_rows(self) -> bool:
+        """Whether it takes a second file, of rows that are learnt as they are."""
+        return SUPERVISED_DATA in self.config.model_fields
 
     @property
     def rows(self) -> RowSchema:
@@ -395,6 +405,13 @@ class Method:
         except ValidationError as error:
             return first_fault(self.config, error)
         return None
+
+
+@cache
+def fields_of(config: type[BaseModel]) -> Mapping[str, Mapping[str, Any]]:
+    """The JSON Schema of each field, made once: one page asks for those of each method hundreds of times."""
+    found: Mapping[str, Mapping[str, Any]] = config.model_json_schema()["properties"]
+    return found
 
 
 def needs(config: type[Config]) -> Mapping[str, Sequence[str]]:

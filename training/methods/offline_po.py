@@ -10,10 +10,11 @@ from pydantic import Field
 
 from training.methods.base import LearningRate, Method, Need
 from training.methods.reference import KlWeight, WithReference
+from training.methods.supervised import WithSupervisedRows
 
 
-class OfflinePoConfig(WithReference):
-    """The fields of a method with a reference model, and those of the loss and of its advantages."""
+class OfflinePoConfig(WithReference, WithSupervisedRows):
+    """The fields of a method with a reference model and supervised rows, and those of the loss and its advantages."""
 
     learning_rate: LearningRate = 2e-6
     kl: KlWeight = 0.2
@@ -29,7 +30,7 @@ class OfflinePoConfig(WithReference):
         ge=0,
         allow_inf_nan=False,
         title="Weight of supervised rows",
-        description="Weight of the loss of rows of type `sft` (α).",
+        description="Weight of the loss of supervised rows: those of `sft_data`, and of type `sft` (α).",
     )
     advantage: Literal["reward", "role"] = Field(
         default="reward",

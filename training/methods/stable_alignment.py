@@ -5,11 +5,12 @@ Source: arXiv 2305.16960. The defaults are the published recipe; docs/training.m
 
 from pydantic import Field
 
-from training.methods.base import Epochs, FromCheckpoint, LearningRate, Method, Need, Packing, Switch
+from training.methods.base import Epochs, LearningRate, Method, Need, Packing, Switch
+from training.methods.supervised import WithSupervisedRows
 
 
-class StableAlignmentConfig(FromCheckpoint):
-    """The fields of every method that goes on from a checkpoint, and those of the loss."""
+class StableAlignmentConfig(WithSupervisedRows):
+    """The fields of a method with supervised rows, and those of the loss."""
 
     epochs: Epochs = 7.0
     learning_rate: LearningRate = 2e-5

@@ -1,0 +1,29 @@
+"""The processes of a training: which of several this one is, and that it ends with whoever started it. Loads no torch.
+
+Source: the environment variables are those of torchrun and `accelerate launch`.
+"""
+
+import os
+import signal
+import time
+
+INTERRUPTED = 130  # the exit code of a training that somebody stopped
+LAUNCHED_WITH = "TRAINING_LAUNCHED_WITH"  # tells the processes what to call their launcher
+_PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is still there
+
+
+def processes() -> int:
+    """How many processes train together; 1 where nothing has started several."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def process_number() -> int:
+    """The number of this process, from 0 on; 0 is the main one, which writes and tells."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def stop_without(parent: int, by: int = signal.SIGTERM) -> None:
+    """Nobody is left who could stop this: it does so by itself, with a checkpoint. Works wherever processes do."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_EVERY)
+    os.kill(os.getpid(), by)
