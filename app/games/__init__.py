@@ -1,20 +1,36 @@
-"""The games, by name."""
+"""The games, by name: each package in here is one, and names its `Game` as `GAME`."""
 
+import pkgutil
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from app.errors import NotFound, either
 from app.games.base import Game
 from app.games.metrics import COMMON, GameMetrics
-from app.games.negotiation.rules import NEGOTIATION
-from app.games.taboo.rules import TABOO
 
-GAMES: dict[str, Game[Any]] = {game.name: game for game in (NEGOTIATION, TABOO)}
+
+def _found() -> dict[str, Game[Any]]:
+    """The `GAME` of each package, by its name. Raises ValueError for one that is not named as its package is."""
+    packages = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.ispkg)
+    games: dict[str, Game[Any]] = {name: import_module(f"{__name__}.{name}").GAME for name in packages}
+    for name, game in games.items():
+        if game.name != name:
+            raise ValueError(f"app/games/{name}: expected a game of that name, got {game.name}")
+    return games
+
+
+GAMES = _found()
 
 
 def titles() -> dict[str, str]:
     """What people call the games, by name."""
     return {name: game.title for name, game in GAMES.items()}
+
+
+def roles_of_seat(*seats: int) -> list[str]:
+    """The roles that these seats have, of all games, each once."""
+    return list(dict.fromkeys(game.roles[seat] for game in GAMES.values() for seat in seats))
 
 
 def find_game(name: str) -> Game[Any]:

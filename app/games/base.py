@@ -9,6 +9,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from app.games.config import GameConfig, fields_of
@@ -118,7 +119,7 @@ class Game(ABC, Generic[S]):
     list_field: ClassVar[str | None] = None  # of the config, shown in lists of matches in place of the joint score
     most_tokens: ClassVar[int] = 256  # of a move, where a model's row does not say
     typical: ClassVar[TypicalCalls] = TypicalCalls(4, 3400, 150, 1.0)
-    sampling: ClassVar[Mapping[str, float]] = {}  # that of its paper, with which the forms begin
+    sampling: ClassVar[Mapping[str, float]] = {}  # that of its paper in rounds to train on
 
     @property
     def fields(self) -> Mapping[str, Schema]:
@@ -147,6 +148,13 @@ class Game(ABC, Generic[S]):
     def typical_calls(self, config: Mapping[str, Any]) -> TypicalCalls:  # noqa: ARG002  in most games any config is alike
         """What a match with that config takes of a model of which nothing is known."""
         return self.typical
+
+    @abstractmethod
+    def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:
+        """The least and the most that a seat's utility can be under a config, exact, as studies pay by it.
+
+        Raises Invalid for what is no config.
+        """
 
     @abstractmethod
     def initial(self, config: Any, rng: random.Random) -> S:

@@ -6,7 +6,7 @@ rounds and campaigns, and stands for a part of a match's config.
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -32,6 +32,13 @@ class MaterialKind(ABC):
     @abstractmethod
     def config_of(self, piece: Any) -> dict[str, Any]:
         """The part of a config that a piece stands for."""
+
+    def piece_of(self, config: Mapping[str, Any]) -> Any:
+        """The piece that stands in the config of a match; None where there is none.
+
+        A kind of several fields says how they make a piece.
+        """
+        return config.get(self.fields[0]) if len(self.fields) == 1 else None
 
     def draw_all(self, rng: random.Random) -> Sequence[Any]:  # noqa: ARG002  a list needs none
         """As many different pieces as there are without a file, or nearly so."""

@@ -197,8 +197,15 @@ class GameMetrics:
         """What pages show of them."""
         for each in (*self.of_matches, *self.of_models):
             yield each.heading
+            yield each.unit
             if each.note:
                 yield each.note
+            if each.histogram:
+                yield from (each.histogram.title, each.histogram.x, each.histogram.mean)
+            for line in each.lines:
+                yield from (line.panel.title, line.label)
+            if each.references:
+                yield from (text for _, text in each.references(0))
 
 
 def _rank(metric: Metric) -> tuple[bool, int]:

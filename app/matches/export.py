@@ -12,6 +12,7 @@ from sqlalchemy import Row, Select, func, select
 from sqlalchemy.orm import Session
 
 from app.csv_tables import ROWS_AT_ONCE, Column
+from app.games import roles_of_seat
 from app.matches.events import RESERVED
 from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, ExportTable, player_of
 from app.matches.filter import EVERYTHING, MatchFilter, conditions
@@ -51,7 +52,7 @@ MOVES = ExportTable(
         Column("ply", "integer", "The move's number in its match, both seats counted.", "from 0",
                attrgetter("ply")),
         Column("seat", "integer", "The seat that moved.", "0 | 1", attrgetter("seat")),
-        Column("role", "text", "The role of that seat.", "negotiator | attacker | defender", attrgetter("role")),
+        Column("role", "text", "The role of that seat.", " | ".join(roles_of_seat(0, 1)), attrgetter("role")),
         Column("player", "text", "Who sat in that seat.", PLAYERS,
                lambda row: player_of(row.seat_kind, row.model)),
         Column("kind", "text", "What the move was taken for.", "message | proposal | declaration",
@@ -103,7 +104,7 @@ EVENTS = ExportTable(
                attrgetter("kind")),
         Column("seat", "integer", "The seat that the event is about.", "0 | 1 | empty for the match as a whole",
                attrgetter("seat")),
-        Column("role", "text", "The role of that seat.", "negotiator | attacker | defender | empty without a seat",
+        Column("role", "text", "The role of that seat.", " | ".join([*roles_of_seat(0, 1), "empty without a seat"]),
                attrgetter("role")),
         Column("player", "text", "Who sat in that seat.", f"{PLAYERS}; empty without a seat",
                lambda row: player_of(row.seat_kind, row.model)),

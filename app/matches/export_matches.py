@@ -9,6 +9,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import aliased
 
 from app.csv_tables import Column
+from app.games import roles_of_seat
 from app.games.negotiation.claims import CLAIMS_VERSION
 from app.games.negotiation.rules import NEGOTIATION
 from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
@@ -163,12 +164,12 @@ MATCHES = ExportTable(
         Column("status", "text", "Whether the match is over.", "waiting | playing | over", attrgetter("status")),
         Column("reason", "text", "How the match ended.", f"{_REASONS}; empty until it is over", attrgetter("reason")),
         Column("winner", "integer", "The seat that won.", "0 | 1 | empty for none", attrgetter("winner")),
-        Column("role_0", "text", "The role of seat 0.", "negotiator | attacker", attrgetter("role_0")),
+        Column("role_0", "text", "The role of seat 0.", " | ".join(roles_of_seat(0)), attrgetter("role_0")),
         Column("player_0", "text", "Who sat in seat 0.", PLAYERS,
                lambda row: player_of(row.kind_0, row.model_0)),
         Column("utility_0", "number", f"What seat 0 got: {_UTILITY}.", "7; empty until it is over",
                attrgetter("utility_0")),
-        Column("role_1", "text", "The role of seat 1.", "negotiator | defender", attrgetter("role_1")),
+        Column("role_1", "text", "The role of seat 1.", " | ".join(roles_of_seat(1)), attrgetter("role_1")),
         Column("player_1", "text", "Who sat in seat 1.", PLAYERS,
                lambda row: player_of(row.kind_1, row.model_1)),
         Column("utility_1", "number", f"What seat 1 got: {_UTILITY}.", "6; empty until it is over",

@@ -10,9 +10,7 @@ from app.games import GAMES
 
 FOLDERS = ("app", "workers", "training", "templates", "static/js")
 # Each lists what the games have registered, by name.
-REGISTRIES = {
-    "app/games/__init__.py", "app/matches/terminal/lines.py", "app/players/scripted/__init__.py",
-}  # fmt: skip
+REGISTRIES = {"app/matches/terminal/lines.py"}
 # Published formats of one game, the commands for them, and columns of tables that only one game fills.
 OF_ONE_GAME = {
     "app/cli/export_formats.py", "app/cli/imports.py", "app/cli/judge.py", "app/datasets/dialogue_lines.py",

@@ -1,0 +1,5 @@
+"""Deal or No Deal."""
+
+from app.games.negotiation.rules import NEGOTIATION
+
+GAME = NEGOTIATION

@@ -1,7 +1,7 @@
 """Contexts as what the matches of a round are played on."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.games.material import MaterialKind
@@ -30,6 +30,10 @@ class Contexts(MaterialKind):
     def config_of(self, piece: Any) -> dict[str, Any]:
         counts, *values = piece
         return {"counts": counts, "values": values}
+
+    def piece_of(self, config: Mapping[str, Any]) -> Any:
+        counts, values = config.get("counts"), config.get("values")
+        return None if counts is None or values is None else [counts, *values]
 
     def draw_all(self, rng: random.Random) -> Sequence[Any]:
         return pieces_of(dict.fromkeys(generate_context(rng) for _ in range(_DRAWS)))

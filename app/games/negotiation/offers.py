@@ -38,7 +38,7 @@ class OfferHistory:
     agreed: Counts | None = None  # the last split that both have voiced, until somebody takes it back
     own_messages: int = 0
     last: Utterance = field(default_factory=Utterance)  # the partner's last message
-    idle: bool = False  # whether that told nothing about books, hats and balls
+    idle: bool = False  # whether that says nothing about books, hats and balls
     greeted: bool = False  # whether it held a greeting
     excess: int | None = None  # the thing of which it asked for more than there is
     pressed: int = 0  # the partner's messages since my first offer that were not idle and not impossible
@@ -208,8 +208,8 @@ def _listen(text: str, counts: Counts) -> tuple[Utterance, bool]:
 
 
 def _is_idle(reading: Utterance) -> bool:
-    told = reading.answer is not None or reading.high or reading.low or reading.values
-    return not (told or reading.names_a_split or reading.share != _NOTHING)
+    is_about_split = reading.answer is not None or reading.high or reading.low or reading.values
+    return not (is_about_split or reading.names_a_split or reading.share != _NOTHING)
 
 
 def _within(share: Share, demand: Counts) -> bool:

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
@@ -18,7 +19,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from app.errors import Invalid, Phrase
 from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Violation, transcript
 from app.games.config import GameConfig
-from app.games.negotiation.contexts import ITEMS, Context, Counts, context_of, generate_context, three
+from app.games.negotiation.contexts import ITEMS, POINTS, Context, Counts, context_of, generate_context, three
 from app.games.negotiation.material import Contexts
 from app.games.negotiation.metrics import METRICS
 from app.games.negotiation.outcomes import DEAL, MOVE_LIMIT, NO_DEAL
@@ -216,6 +217,12 @@ class Negotiation(Game[State]):
             secret={"values": _by_item(state.context.values[seat])},
             may=may,
         )
+
+    def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:
+        """A seat's items are worth 10 to it, and so are they to its partner."""
+        lam = self.config(config).lam
+        partners = POINTS * Decimal(lam.numerator) / lam.denominator
+        return min(Decimal(0), partners), POINTS + max(Decimal(0), partners)
 
     def outcome(self, state: State) -> Outcome | None:
         if self.to_move(state) is not None:

@@ -1,0 +1,5 @@
+"""Adversarial Taboo."""
+
+from app.games.taboo.rules import TABOO
+
+GAME = TABOO

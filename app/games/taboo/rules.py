@@ -7,6 +7,7 @@ the default, strict judge departs from the published rule.
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -136,6 +137,10 @@ class Taboo(Game[State]):
             secret={"word": state.word} if seat == ATTACKER else {},
             may=may,
         )
+
+    def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:  # noqa: ARG002  always the same
+        """Who loses has -1, who wins 1."""
+        return Decimal(-1), Decimal(1)
 
     def outcome(self, state: State) -> Outcome | None:
         reason = _reason(state)

@@ -102,7 +102,7 @@ def test_later_lines_of_a_text_cannot_pass_for_somebody_elses() -> None:
 @pytest.mark.parametrize("name", list(GAMES))
 @pytest.mark.parametrize("reason", ["deal", "attacker wins", "resigned", "aborted", "timeout", "something new"])
 def test_every_ending_is_told_with_both_scores(name: str, reason: str) -> None:
-    config = {"word": "cat"} if name == "taboo" else SPLIT
+    config = {"taboo": {"word": "cat"}, "negotiation": SPLIT}.get(name, {})
     lines = terminal.ending_lines(view_of(name, 1, **config), Ended(reason, None, (7, 6.5)), "a reason")
     assert lines[-1] == "Your score: 6.5. Your partner’s: 7."
     assert lines[-2] == "What went wrong: a reason"
