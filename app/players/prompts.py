@@ -7,6 +7,9 @@ prefix of those of the seat's next turn, and whatever a server or a trainer has 
 The words lie in data/prompts/GAME/STYLE-NUMBER.txt, or STYLE-NUMBER.ROLE.txt where roles need their own. Such a file
 has sections under `=== name ===` lines and `$placeholders` of `string.Template`: every fact and secret of the view
 by its name (`$limit`, `$counts_book`). Once a match was played with it a file never changes: the log names it.
+
+A template may have wordings, TEMPLATE-NUMBER.txt from 2 on, which state the same in other words. Nobody is prompted
+with them at play: they are for rows of datasets that are told anew.
 """
 
 import re
@@ -45,6 +48,11 @@ def default_prompt(game: str, style: str = USUAL_STYLE) -> JSON:
     if style not in styles:
         raise NotFound(None, expected=either(styles), got=style, subject=f"prompt style of {game}")
     return {"style": style, "template": styles[style][-1]}
+
+
+def wordings(game: str, prompt: JSON) -> list[JSON]:
+    """The prompts that state what a game's prompt does: itself, then the other wordings of its template."""
+    return [{**prompt, "template": name} for name in _wordings(game, _template_of(game, prompt))]
 
 
 def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[Message]:
@@ -118,7 +126,8 @@ def _objective(lam: float) -> str:
 
 def _template_of(game: str, prompt: JSON) -> str:
     style, template = prompt.get("style"), prompt.get("template")
-    if template not in templates(game).get(str(style), ()):
+    known_ones = templates(game).get(str(style), ())
+    if template not in known_ones and not any(template in _wordings(game, name) for name in known_ones):
         known = ", ".join(name for names in templates(game).values() for name in names)
         raise Invalid(
             None,
@@ -143,6 +152,14 @@ def _templates(game: str) -> Mapping[str, tuple[str, ...]]:
             subject=f"prompts of {game}",
         )
     return MappingProxyType({style: tuple(sorted(names, key=names.__getitem__)) for style, names in found.items()})
+
+
+@lru_cache
+def _wordings(game: str, template: str) -> tuple[str, ...]:
+    """A template and the names of its other wordings, by their numbers. The files of all roles have the same ones."""
+    name = re.compile(rf"{re.escape(template)}-(?P<number>[0-9]+)(\.[a-z]+)?\.txt")
+    found = {int(file["number"]) for path in (FOLDER / game).iterdir() if (file := name.fullmatch(path.name))}
+    return template, *(f"{template}-{number}" for number in sorted(found))
 
 
 @lru_cache

@@ -130,7 +130,7 @@ def _variable(raw: object) -> str:
     return str(raw)
 
 
-def _can_be_kept(raw: object) -> bool:
+def _can_be_stored(raw: object) -> bool:
     """Whether every database and every server takes it for JSON."""
     try:
         text = json.dumps(raw, allow_nan=False, ensure_ascii=False)
@@ -150,7 +150,7 @@ def _extra(raw: object) -> JSON:
     own = sorted(_OWN_FIELDS & set(raw))
     if own:
         raise Invalid("extra", expected=Phrase("fields that have no option of their own"), got=Verbatim(", ".join(own)))
-    if not _can_be_kept(raw):
+    if not _can_be_stored(raw):
         raise Invalid(
             "extra",
             expected=Phrase(

@@ -1,7 +1,15 @@
-"""The scripted baselines, by the name of their game."""
+"""The scripted baselines, by the name of their game: each package in here has those of one, as `SCRIPTED_GAME`."""
+
+import pkgutil
+from importlib import import_module
 
 from app.players.scripted.base import ScriptedGame
-from app.players.scripted.negotiation import SCRIPTED_NEGOTIATION
-from app.players.scripted.taboo import SCRIPTED_TABOO
 
-SCRIPTED: dict[str, ScriptedGame] = {each.game: each for each in (SCRIPTED_NEGOTIATION, SCRIPTED_TABOO)}
+
+def _found() -> dict[str, ScriptedGame]:
+    packages = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.ispkg)
+    games: list[ScriptedGame] = [import_module(f"{__name__}.{name}").SCRIPTED_GAME for name in packages]
+    return {each.game: each for each in games}
+
+
+SCRIPTED = _found()

@@ -22,10 +22,19 @@ from app.players import prompts
 RELEASED = {
     "negotiation/compact-1.txt": "b20048093e8347f75f2a34172a90484d878ff4822d9e05745a162a79de1b3c4f",
     "negotiation/full-1.txt": "78669daf3262c4806cb6c14a32e7ad0a9f3f428ad835e7a16e936495e13d3945",
+    "negotiation/full-1-2.txt": "378cf8bd0d7efa0948fb33e126487517f5ff51c7050abf54e18b9efb6617884f",
+    "negotiation/full-1-3.txt": "374420a8d3c14d2e3316be602abce6f22a1790896ccfc4d8b30617ef3e3130fe",
+    "negotiation/full-1-4.txt": "ba46e6a8faded4afe3a499a145379bf9a74dacb71bf5e412152e831075ccfd7a",
     "taboo/compact-1.attacker.txt": "914d1af98ec8deb30ca6b193e337121f37b16c96afc9a2d84eca3582be5cec2b",
     "taboo/compact-1.defender.txt": "d9371b3cac295465274927f42e8ba059cf8e079c7f7a86c6fcf4bfd8ef855eef",
     "taboo/full-1.attacker.txt": "c0b3d7ab4476faa199fdb1ee99f1b412da6688faf5efe250b741ab2b441a0a18",
     "taboo/full-1.defender.txt": "a829c539bf32b6c8b191000564558c1823c9875a86683cf576725157ca8aa7bf",
+    "taboo/full-1-2.attacker.txt": "097e11ddb7170dfb493e5d0228e924028ffb63afce7929f4508ee60c957e22ea",
+    "taboo/full-1-2.defender.txt": "bd7da5e05086bb91435510014c4a868f71e7f91ca7d79444bb5495280d2d2808",
+    "taboo/full-1-3.attacker.txt": "e2a68d1c7ac552f574d34015036e0e8d6aea6d1dc8f4699885cb2305043e8ee2",
+    "taboo/full-1-3.defender.txt": "1d7c3302f1ef0a74f1827477cc2da9e188f552bbcdf86d052244f316df1f13ac",
+    "taboo/full-1-4.attacker.txt": "072467ce8e09bd8347f054647861f83649d87a6570f5075c975a96701d631078",
+    "taboo/full-1-4.defender.txt": "2e01c27032b1979edaa30d6bd0522c2723147e02aaeebdc954ac65519d3d4085",
 }
 UNHURRIED = settings(deadline=None)  # the first text of taboo loads the library of inflections
 CONTEXT = {"counts": [3, 2, 1], "values": [[1, 2, 3], [2, 0, 4]]}
@@ -299,6 +308,89 @@ def test_a_released_template_never_changes() -> None:
         for path in prompts.FOLDER.glob("*/*.txt")
     }
     assert found == RELEASED
+
+
+# ---- Other wordings --------------------------------------------------------------
+
+
+def in_wordings(view: View) -> list[tuple[str, View, dict]]:
+    """A view with each of the wordings in which it can be told."""
+    return [
+        (prompt["template"], view, prompt) for prompt in prompts.wordings(view.game, prompts.default_prompt(view.game))
+    ]
+
+
+# Of each wording: how many items its example of a negotiation is about, with values for these, and its secret word.
+EXAMPLES = {
+    "full-1": ([2, 1, 3], [0, 7, 1], "igloo"),
+    "full-1-2": ([1, 2, 2], [4, 1, 2], "walrus"),
+    "full-1-3": ([3, 1, 1], [1, 4, 3], "accordion"),
+    "full-1-4": ([2, 2, 1], [2, 1, 4], "hammock"),
+}
+ALL_WORDINGS = pytest.mark.parametrize(
+    ("view", "prompt"),
+    [
+        pytest.param(view, prompt, id=f"{view.game}-{view.role}-{name}")
+        for each in (
+            negotiation_view(limit=17),
+            view_of("taboo", max_turns=4),
+            view_of("taboo", ("Hello",), max_turns=4),
+        )
+        for name, view, prompt in in_wordings(each)
+    ],
+)
+
+
+def test_the_rules_of_each_game_have_four_wordings_of_which_the_first_is_played() -> None:
+    for game in ("negotiation", "taboo"):
+        prompt = prompts.default_prompt(game)
+        found = prompts.wordings(game, prompt)
+        assert [each["template"] for each in found] == ["full-1", "full-1-2", "full-1-3", "full-1-4"]
+        assert found[0] == prompt
+        assert prompts.wordings(game, {"style": "compact", "template": "compact-1"}) == [
+            {"style": "compact", "template": "compact-1"}
+        ]
+
+
+@ALL_WORDINGS
+def test_each_wording_has_all_sections_with_the_same_facts(view: View, prompt: dict) -> None:
+    def facts(template: str) -> dict[str, list[str]]:
+        sections = prompts._sections(view.game, template, view.role)
+        return {name: sorted(set(re.findall(r"\$\w+", text))) for name, text in sections.items()}
+
+    assert facts(prompt["template"]) == facts("full-1")
+
+
+@ALL_WORDINGS
+def test_each_wording_states_what_the_rules_turn_on(view: View, prompt: dict) -> None:
+    told = prompts.rules(view, prompt)
+    assert "$" not in told
+    assert "fifth bad attempt in one turn" in told
+    forms = {
+        "negotiation": ("[message] ", "[propose] (x books, y hats, z balls)", "[END]", "17 moves", "exactly 10 points"),
+        "taboo": ("I know the word! It is `...`!", "4 turns", "possessive", "plain text", "-1"),
+    }
+    for form in forms[view.game]:
+        assert form.lower() in told.lower()
+
+
+@ALL_WORDINGS
+def test_the_example_of_each_wording_ends_as_it_claims(view: View, prompt: dict) -> None:
+    told = prompts.rules(view, prompt)
+    counts, values, word = EXAMPLES[prompt["template"]]
+    if view.game == "negotiation":
+        moves = re.findall(r"^[^\[\n]+: (\[.+)$", told, re.MULTILINE)
+        *_, state = states_of("negotiation", {"counts": counts, "values": [values] * 2, "first": 0}, 0, moves)
+        outcome, ends = NEGOTIATION.outcome(state), "deal"
+    else:
+        assert f'"{word}"' in told
+        assert word not in target_words()
+        moves = re.findall(r"^(?:[Aa]ttacker|[Dd]efender|player [AB]): (.+)$", told, re.MULTILINE)
+        *_, state = states_of("taboo", {"word": word}, 0, moves)
+        outcome, ends = TABOO.outcome(state), f"{view.role} wins"
+    assert outcome is not None
+    assert outcome.reason == ends
+    assert state.ply == len(moves)
 
 
 def test_an_unknown_game_or_style_is_named() -> None:

@@ -6,7 +6,7 @@ from app.games.negotiation.rules import NEGOTIATION
 from app.players.scripted.base import ScriptedGame
 from app.players.scripted.negotiation import careless, casual_phrases, negotiator
 
-SCRIPTED_NEGOTIATION = ScriptedGame(
+SCRIPTED_GAME = ScriptedGame(
     game=NEGOTIATION.name,
     choosers={"negotiator": negotiator.choose},
     manners={

@@ -18,7 +18,7 @@ def words_with_clues() -> Sequence[str]:
     return [word for word in target_words() if word in clues.table()]
 
 
-SCRIPTED_TABOO = ScriptedGame(
+SCRIPTED_GAME = ScriptedGame(
     game=TABOO.name,
     choosers={_ATTACKER: seats.attack, _DEFENDER: seats.defend},
     manners={"casual": {_ATTACKER: partial(seats.attack, lures=casual_lures.lures)}},
