@@ -4,10 +4,12 @@ from alembic import context
 from flask import current_app
 
 from app.extensions import db
+from app.models.types import UtcDateTime
 
 
 def run() -> None:
     options = current_app.extensions["migrate"].configure_args
+    options = {"render_item": rendered, "process_revision_directives": number, **options}
     with db.engine.connect() as connection:
         if connection.dialect.name == "sqlite":
             # SQLite changes a table by making it anew, and dropping the old one would take along, by ON DELETE CASCADE,
@@ -17,6 +19,17 @@ def run() -> None:
         with context.begin_transaction():
             context.run_migrations()
         connection.invalidate()  # its foreign keys are off
+
+
+def rendered(kind, value, _context):
+    """What `flask db migrate` writes of a type of the app's own: a migration imports nothing of the app."""
+    return "sa.DateTime()" if kind == "type" and isinstance(value, UtcDateTime) else False
+
+
+def number(migration, _revision, directives):
+    """A new migration has the number after the last one's."""
+    for each in directives:
+        each.rev_id = f"{int(migration.script.get_current_head() or 0) + 1:04}"
 
 
 run()

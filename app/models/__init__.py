@@ -1,6 +1,7 @@
 """Tables, without behaviour: one file a subject. Importing this package knows them all, as migrations need."""
 
-from app.models.campaign import Campaign, CampaignEvaluation, CampaignIteration
+from app.models.benchmark import BenchmarkAnswer, BenchmarkJob, BenchmarkResult
+from app.models.campaign import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow
@@ -21,8 +22,9 @@ from app.models.training import TrainingEvent, TrainingJob
 from app.models.user import LoginLink, User, UserSession
 
 __all__ = [
-    "Arm", "Campaign", "CampaignEvaluation", "CampaignIteration", "Consent", "Dataset", "DatasetRow", "Enrolment",
-    "EventRow", "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource", "ModelRequest",
-    "Participant", "RecruitmentIdentity", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Study",
-    "StudyVersion", "TrainingEvent", "TrainingJob", "User", "UserSession",
+    "Arm", "BenchmarkAnswer", "BenchmarkJob", "BenchmarkResult", "Campaign", "CampaignEvaluation", "CampaignIteration",
+    "CampaignRound", "Consent", "Dataset", "DatasetRow", "Enrolment", "EventRow", "GenerationRow", "LanguageModel",
+    "Lease", "LoginLink", "MatchRow", "MatchSource", "ModelRequest", "Participant", "RecruitmentIdentity",
+    "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Study", "StudyVersion", "TrainingEvent", "TrainingJob",
+    "User", "UserSession",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ class CampaignIteration(Model):
 
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True)
+    # With itself, or the teacher's; none where the iteration learns from a dataset that was there before.
     round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"), index=True)
     dataset_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
     job_id: Mapped[int | None] = mapped_column(ForeignKey("training_job.id"), index=True)
@@ -40,8 +41,19 @@ class CampaignIteration(Model):
     figures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # of the evaluation, once it is over
 
 
+class CampaignRound(Model):
+    """A round of an iteration's model with a partner that it learns in the matches with, beside the one with itself."""
+
+    __tablename__ = "campaign_round"
+
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
+    iteration: Mapped[int] = mapped_column(primary_key=True)
+    partner: Mapped[str] = mapped_column(String(80), primary_key=True)  # its name in the registry
+    round_id: Mapped[int] = mapped_column(ForeignKey("round.id"), index=True)
+
+
 class CampaignEvaluation(Model):
-    """A further evaluation of an iteration's model: at another temperature, or against a player that it never met.
+    """A further evaluation of an iteration's model: at another temperature, or against a fixed opponent.
 
     The one in the manner in which the campaign's rounds are played is the iteration's own.
     """

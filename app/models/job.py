@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import String, Text
+from sqlalchemy import ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.types import UtcDateTime
@@ -14,11 +14,14 @@ class JobMixin:
     id: Mapped[int] = mapped_column(primary_key=True)
     status: Mapped[str] = mapped_column(String(10))  # one of app/jobs/states.py
     queued: Mapped[bool] = mapped_column(default=False)  # whether workers run it; else whoever started it does
+    # The experimenter on whose page it was requested; the name outlives the user. None: a command line, or unknown.
+    requested_by_id: Mapped[int | None] = mapped_column(ForeignKey("user.id", ondelete="SET NULL"), index=True)
+    requested_by: Mapped[str | None] = mapped_column(String(80))
     error: Mapped[str | None] = mapped_column(Text)  # why it failed, or what it waits for
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    enqueued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when workers were last told of it
+    enqueued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when workers were last sent a message about it
 
 
 class LeaseMixin:

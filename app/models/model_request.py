@@ -19,7 +19,7 @@ class ModelRequest(LeaseMixin, Model):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     language_model_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
-    purpose: Mapped[str] = mapped_column(String(20))  # test | question
+    purpose: Mapped[str] = mapped_column(String(20))  # test | question | benchmark
     game: Mapped[str | None] = mapped_column(String(40))  # of a test: its first move is asked for
     messages: Mapped[list[dict[str, str]]] = mapped_column(Json)
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # what differs from the model's own

@@ -39,6 +39,8 @@ class RoundRow(JobMixin, Model):
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
+    # What a million tokens of prompts and of completions cost when it began, in USD, by the number of the API model.
+    prices: Mapped[dict[str, list[float]] | None] = mapped_column(Json)
     # A model that gives no answer: which one, since when, and when workers are to try again. Until then nobody plays.
     away_model_id: Mapped[int | None]  # one of the two above
     away_since: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -29,7 +29,7 @@ class StudyVersion(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
     number: Mapped[int]  # from 1
-    design: Mapped[dict[str, Any]] = mapped_column(Json)  # the file as it was read, with nothing left open
+    design: Mapped[dict[str, Any]] = mapped_column(Json)  # the file as JSON text, its texts, material and pinned models
     sha256: Mapped[str] = mapped_column(String(64))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 

@@ -1,4 +1,4 @@
-"""Training jobs: a dataset and a base become a language model. And what a job told while it ran."""
+"""Training jobs: a dataset and a base become a language model. And the events of a job."""
 
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
     device: Mapped[str | None] = mapped_column(String(120))
     step: Mapped[int | None]
     steps: Mapped[int | None]  # of how many
-    loss: Mapped[float | None]  # mean of a token, as it was told last
+    loss: Mapped[float | None]  # mean of a token, of the last step
     log: Mapped[str] = mapped_column(Text, default="")  # the last lines that it printed
     model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), unique=True)  # what came of it
     registered_step: Mapped[int | None]  # whose weights that model has: of the best evaluation, else the last

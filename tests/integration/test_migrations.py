@@ -1,18 +1,22 @@
 """What lies in a database outlives the change of its tables."""
 
 import json
+import shutil
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
-from flask_migrate import downgrade, upgrade
-from sqlalchemy import MetaData, Table, insert, select, text
+from flask_migrate import downgrade, migrate, upgrade
+from sqlalchemy import Column, MetaData, Table, insert, select, text
 from sqlalchemy.orm import Session
 
-from app.extensions import reading, writing
+from app.config import ROOT
+from app.extensions import Model, reading, writing
 from app.factory import create_app
 from app.models import LanguageModel
+from app.models.types import UtcDateTime
 from app.registry import player_spec, read_options
 
 MATCH = """INSERT INTO "match" (id, game, source, status, seed, config, ply, model_to_move, violations, started_at,
@@ -148,3 +152,47 @@ def test_models_are_offered_to_people_as_before_but_for_those_never_seen_to_answ
         with reading() as session:
             off = session.scalars(text("SELECT name FROM language_model WHERE NOT enabled ORDER BY name")).all()
         assert off == ["hidden", "withdrawn"]
+
+
+def test_a_new_migration_has_the_next_number_and_needs_nothing_of_the_app(bare_app: Flask, tmp_path: Path) -> None:
+    folder = tmp_path / "migrations"
+    shutil.copytree(ROOT / "migrations", folder)
+    last = max(path.name[:4] for path in folder.glob("versions/0*.py"))
+    table = Table("remark", Model.metadata, Column("at", UtcDateTime(), primary_key=True))
+    try:
+        with bare_app.app_context():
+            upgrade()
+            migrate(directory=str(folder), message="remarks")
+            [written] = folder.glob("versions/*_remarks.py")
+            upgrade(directory=str(folder))
+            with reading() as session:
+                assert session.execute(text("SELECT at FROM remark")).all() == []
+    finally:
+        Model.metadata.remove(table)
+    assert written.name == f"{int(last) + 1:04}_remarks.py"
+
+
+def test_jobs_from_before_have_no_requester_and_outlive_the_one_that_they_get(bare_app: Flask) -> None:
+    at = datetime(2026, 1, 1)  # noqa: DTZ001  as the columns store it
+    job = {"queued": True, "created_at": at, "status": "done"}
+    with bare_app.app_context():
+        upgrade(revision="0019")
+        with writing() as session:
+            _insert(session, "user", id=1, name="anna", created_at=at)
+            _insert(
+                session, "round", id=1, name="before", game="taboo", source="selfplay", config={}, matches=1, seed=1,
+                swap_seats=False, pick="in-order", sampling={}, finished=0, aborted=0, moves=0, violations=0, calls=0,
+                failed_calls=0, prompt_tokens=0, completion_tokens=0, **job,
+            )  # fmt: skip
+        for step in (upgrade, downgrade, upgrade):
+            step()
+            with reading() as session:
+                assert session.scalar(text("SELECT name FROM round")) == "before"
+                assert session.scalar(text("SELECT count(*) FROM campaign")) == 0
+        who = text("SELECT requested_by_id, requested_by FROM round")
+        with writing() as session:
+            assert tuple(session.execute(who).one()) == (None, None)
+            assert session.scalar(text("SELECT prices FROM round")) is None
+            session.execute(text("UPDATE round SET requested_by_id = 1, requested_by = 'anna'"))
+            session.execute(text('DELETE FROM "user"'))
+            assert tuple(session.execute(who).one()) == (None, "anna")

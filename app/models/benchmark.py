@@ -1,0 +1,53 @@
+"""Benchmarks: a model's scores of reasoning tasks, and the chats that a model behind an API was asked for them."""
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import Model
+from app.models.job import JobMixin, LeaseMixin
+from app.models.types import Json
+
+
+class BenchmarkJob(JobMixin, LeaseMixin, Model):
+    """A model that is to be scored on tasks, all of them under the same settings."""
+
+    __tablename__ = "benchmark_job"
+    __table_args__ = (Index("ix_benchmark_job_to_run", "status", "queued"),)
+
+    model_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
+    tasks: Mapped[list[str]] = mapped_column(Json)  # names, in the order in which they are scored
+    # A run with other values of these cannot be compared with it. None: all items; as many examples as a task says.
+    item_limit: Mapped[int | None]
+    shots: Mapped[int | None]
+    batch: Mapped[int]  # sequences that are computed together, which changes no score
+    device: Mapped[str | None] = mapped_column(String(120))
+    step: Mapped[str | None] = mapped_column(String(200))  # the task that is being scored, and how far it is
+
+
+class BenchmarkResult(Model):
+    """What a task has come to. `value` and `stderr` are of the metric that it counts by; `scores` has all of them."""
+
+    __tablename__ = "benchmark_result"
+
+    job_id: Mapped[int] = mapped_column(ForeignKey("benchmark_job.id", ondelete="CASCADE"), primary_key=True)
+    task: Mapped[str] = mapped_column(String(120), primary_key=True)
+    metric: Mapped[str] = mapped_column(String(80))
+    value: Mapped[float]
+    stderr: Mapped[float | None]
+    n: Mapped[int]  # items
+    seconds: Mapped[float]
+    source: Mapped[str] = mapped_column(String(80))  # what scored it, with its version
+    version: Mapped[str] = mapped_column(String(80))  # of the task
+    scores: Mapped[dict[str, Any]] = mapped_column(Json)  # {"value", "stderr"} by metric
+
+
+class BenchmarkAnswer(Model):
+    """A chat that a job has asked a model behind an API, found again by the hash of what was asked."""
+
+    __tablename__ = "benchmark_answer"
+
+    job_id: Mapped[int] = mapped_column(ForeignKey("benchmark_job.id", ondelete="CASCADE"), primary_key=True)
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    request_id: Mapped[int] = mapped_column(ForeignKey("model_request.id"), index=True)
