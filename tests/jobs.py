@@ -13,8 +13,9 @@ from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import line
-from app.finetuning.runner import TrainingContext, run_job
+from app.finetuning.runner import run_job
 from app.games.base import JSON
+from app.jobs.context import JobContext
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
 from tests.datasets import cut
 from tests.rounds import make_round, play
@@ -56,7 +57,7 @@ def run(
     notify: Callable[[list[JSON]], None] = lambda _: None,
 ) -> bool:
     """Run a job in this process, as a worker does."""
-    return run_job(TrainingContext(engine, settings, uuid.uuid4().hex, stop or threading.Event(), notify), job_id)
+    return run_job(JobContext(engine, settings, uuid.uuid4().hex, stop or threading.Event()), job_id, notify)
 
 
 def tell(
@@ -69,7 +70,8 @@ def tell(
     told: list[JSON] = [
         {"event": "started", "at": 0.0, "device": "cpu (2 threads)", "rows": 40, "eval_rows": 4, "targets": 900,
          "parameters": 35_000, "shortened": 2, "sequences": 40, "resumed_from": None, "method": "tiny",
-         "config": {"batch": 32, "schedule": "cosine", "warmup": 0.03, "seed": 0, "eval_every": None}}
+         "config": {"batch": 32,
+                    "schedule": "cosine", "warmup": 0.03, "seed": 0, "packing": False, "eval_every": None}}
     ]  # fmt: skip
     for step in range(1, steps + 1):
         facts = {"at": 2.0 * step, "step": step, "steps": of, "epoch": step / 30}

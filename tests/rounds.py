@@ -14,13 +14,14 @@ from sqlalchemy import Engine, select
 from app.config import Settings
 from app.extensions import reading, writing
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.matches.events import Aborted, Violated, from_json
 from app.models import EventRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.registry import add_api_model
 from app.rounds import lifecycle
 from app.rounds.job import ROUND
 from app.rounds.lifecycle import Material, RoundSpec
-from app.rounds.runner import RoundContext, play_round
+from app.rounds.runner import play_round
 from tests.stub_openai import Messages
 
 CONTEXTS = Material(
@@ -73,8 +74,8 @@ def play(
 
     async def work() -> None:
         stop = threading.Event()
-        places = [RoundContext(engine, settings, uuid.uuid4().hex, stop) for _ in range(workers)]
-        playing = asyncio.gather(*(play_round(place, round_id) for place in places))
+        contexts = [JobContext(engine, settings, uuid.uuid4().hex, stop) for _ in range(workers)]
+        playing = asyncio.gather(*(play_round(context, round_id) for context in contexts))
         while not (playing.done() or stop.is_set()):
             await asyncio.wait([playing], timeout=0.02)
             if until():

@@ -36,7 +36,8 @@ def open_context(settings: Settings) -> None:
         arguments = {"pool_size": 10, "max_overflow": settings.TURN_THREADS, "pool_pre_ping": True}
     database = create_engine(settings.database_url, **arguments)
     freeze_garbage_collector()
-    _state.context = WorkerContext(database, settings, loop, make_publisher(settings.redis_url), owner="")
+    notify = make_publisher(settings.redis_url)
+    _state.context = WorkerContext(database, settings, owner="", loop=loop, notify=notify)
 
 
 def _beat_on(loop: asyncio.AbstractEventLoop) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, and_, case, false, or_, update
 from sqlalchemy.orm import Session
@@ -24,6 +24,18 @@ ACTIVE, IDLE = Phrase("one that is waiting or running"), Phrase("one that nobody
 
 Progress = tuple[int, int | None]  # how much of a job is done, of how much; None where nobody knows yet
 R = TypeVar("R", bound=Any)  # a row of the kind's table
+
+
+class Requester(NamedTuple):
+    """The experimenter who requests a job. `user_id` is None once he or she was removed; the name stays."""
+
+    user_id: int | None
+    name: str
+
+
+def requester_of(row: Any) -> Requester | None:
+    """Who requested a job, for further jobs that it creates; None for a command line, or where nobody knows."""
+    return None if row.requested_by is None else Requester(row.requested_by_id, row.requested_by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +197,13 @@ class JobKind(Generic[R]):
 
     # ---- From state to state -----------------------------------------------------
 
-    def new_row(self, *, queued: bool, **values: Any) -> R:
-        """A job that waits, for workers if it is `queued`, else for whoever created it; not yet in a session."""
+    def new_row(self, *, queued: bool, requester: Requester | None = None, **values: Any) -> R:
+        """A job that waits, for workers if it is `queued`, else for whoever created it; not yet in a session.
+
+        `requester` is None for jobs of a command line.
+        """
+        if requester is not None:
+            values |= {"requested_by_id": requester.user_id, "requested_by": requester.name}
         row: R = self.table(status=states.WAITING, queued=queued, created_at=datetime.now(UTC), **values)
         return row
 

@@ -78,5 +78,6 @@ def job_facts(kind: JobKind[R], item: JobListItem) -> dict[str, Any]:
         **kind.facts(row),
         **job_figures(item),
         "queued": row.queued,
+        "requested_by": row.requested_by,
         **{name: at and at.isoformat(timespec="seconds") for name, at in times.items()},
     }

@@ -17,6 +17,7 @@ from app.models import (
     Campaign,
     CampaignEvaluation,
     CampaignIteration,
+    CampaignRound,
     LanguageModel,
     MatchRow,
     RoundRow,
@@ -190,10 +191,12 @@ def _arms(study: str | None, arm: str | None) -> Select[int]:
 def _of_campaign(number: int) -> ColumnElement[bool]:
     own = select(CampaignIteration).where(CampaignIteration.campaign_id == number)
     further = select(CampaignEvaluation.round_id).where(CampaignEvaluation.campaign_id == number)
+    with_partners = select(CampaignRound.round_id).where(CampaignRound.campaign_id == number)
     return or_(
         MatchRow.round_id.in_(own.with_only_columns(CampaignIteration.round_id)),
         MatchRow.round_id.in_(own.with_only_columns(CampaignIteration.evaluation_id)),
         MatchRow.round_id.in_(further),
+        MatchRow.round_id.in_(with_partners),
     )
 
 

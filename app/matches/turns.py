@@ -15,12 +15,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import structlog
-from sqlalchemy import CursorResult, Engine, select, update
+from sqlalchemy import CursorResult, select, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import Settings
 from app.extensions import insist, reading, writing
+from app.jobs.context import JobContext
 from app.matches import live
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
@@ -39,18 +40,13 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerContext:
-    """What a worker plays turns and runs jobs with, `owner` being a name that no other task has.
-
-    `notify(match, typing)` tells the web processes of a match; `stopping` is set when the worker is asked to end.
+class WorkerContext(JobContext):
+    """What a worker plays turns and runs jobs with: a job's context, the event loop on which models are called, and
+    `notify(match, typing)`, which tells the web processes of a match.
     """
 
-    database: Engine
-    settings: Settings
-    loop: asyncio.AbstractEventLoop
-    notify: Callable[[str, bool], None]
-    owner: str
-    stopping: threading.Event = field(default_factory=threading.Event)
+    loop: asyncio.AbstractEventLoop = field(kw_only=True)
+    notify: Callable[[str, bool], None] = field(kw_only=True)
 
     def call(self, reply: Coroutine[Any, Any, Generation]) -> "concurrent.futures.Future[Generation]":
         """Have the event loop ask a model. The future raises TimeoutError after TURN_SECONDS."""

@@ -14,7 +14,7 @@ from app.models import GenerationRow, LanguageModel, ModelRequest
 from app.players.base import ChatSampling, Generation
 from app.registry import CHAT_USE, check_not_archived
 
-TEST, QUESTION = "test", "question"
+TEST, QUESTION, BENCHMARK = "test", "question", "benchmark"
 PATIENCE = timedelta(seconds=3)  # how long a message to a worker may take before it counts as lost
 LONGEST = timedelta(minutes=10)  # a request that no worker has made by then has failed
 TOO_LATE = "expected a worker to make the call within 10 minutes, got none; `flask doctor` says whether one runs"

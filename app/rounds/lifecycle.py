@@ -15,6 +15,7 @@ from app.errors import Invalid, Phrase, Verbatim, either
 from app.games import find_game
 from app.games.base import JSON, Game
 from app.jobs import states
+from app.jobs.kind import Requester
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_model, find_round_model, read_options
 from app.rounds import ranges
@@ -50,16 +51,25 @@ class RoundSpec:
     name: str = ""
 
 
-def create(session: Session, spec: RoundSpec, *, queued: bool, goes_on: bool = False) -> RoundRow:
+def create(
+    session: Session, spec: RoundSpec, *, queued: bool, goes_on: bool = False, requester: Requester | None = None
+) -> RoundRow:
     """Write down a round that waits to be played, by workers if it is `queued`.
 
     Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played. A round that belongs
     to something begun `goes_on` with models that have been switched off or archived meanwhile.
     """
-    return create_all(session, [spec], queued=queued, goes_on=goes_on)[0]
+    return create_all(session, [spec], queued=queued, goes_on=goes_on, requester=requester)[0]
 
 
-def create_all(session: Session, specs: Sequence[RoundSpec], *, queued: bool, goes_on: bool = False) -> list[RoundRow]:
+def create_all(
+    session: Session,
+    specs: Sequence[RoundSpec],
+    *,
+    queued: bool,
+    goes_on: bool = False,
+    requester: Requester | None = None,
+) -> list[RoundRow]:
     """Write down several rounds in a few statements, because nobody else can write meanwhile.
 
     Raises what `create` raises.
@@ -67,7 +77,7 @@ def create_all(session: Session, specs: Sequence[RoundSpec], *, queued: bool, go
     find = find_model if goes_on else find_round_model
     names = {(spec.game, name) for spec in specs for name in spec.models}
     known = {(game, name): find(session, find_game(game).name, name) for game, name in sorted(names)}
-    rows = [_new_row(spec, [known[spec.game, name] for name in spec.models], queued) for spec in specs]
+    rows = [_new_row(spec, [known[spec.game, name] for name in spec.models], queued, requester) for spec in specs]
     session.add_all(rows)
     session.flush()
     ranges.make_all(session, {row.id: row.matches for row in rows})
@@ -92,7 +102,7 @@ def _add_material(session: Session, material: Material, numbers: Sequence[int]) 
         session.execute(insert(RoundMaterial).from_select(["round_id", "source", "items"], copies))
 
 
-def _new_row(spec: RoundSpec, models: Sequence[LanguageModel], queued: bool) -> RoundRow:
+def _new_row(spec: RoundSpec, models: Sequence[LanguageModel], queued: bool, requester: Requester | None) -> RoundRow:
     """A round that can be played, not yet written down."""
     game = find_game(spec.game)
     matches = whole_number(spec.matches, "matches", 1, MOST_MATCHES)
@@ -106,6 +116,7 @@ def _new_row(spec: RoundSpec, models: Sequence[LanguageModel], queued: bool) -> 
     config = _checked_config(game, spec)
     return ROUND.new_row(
         queued=queued,
+        requester=requester,
         name=_name(spec),
         game=game.name,
         source=SELFPLAY,

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.games import find_game
 from app.jobs import states
+from app.jobs.kind import Requester
 from app.models import RoundRow
 from app.rounds import lifecycle
 from app.rounds.job import ROUND
@@ -35,11 +36,12 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
     return list(itertools.product(models, models))
 
 
-def create(session: Session, spec: RoundSpec, models: Sequence[str], *, queued: bool) -> list[RoundRow]:
-    """A round for each pair, all on the same seeds. Raises what `life.create` raises."""
-    rows = lifecycle.create_all(
-        session, [replace(spec, models=pair) for pair in pairs(spec.game, models)], queued=queued
-    )
+def create(
+    session: Session, spec: RoundSpec, models: Sequence[str], *, queued: bool, requester: Requester | None = None
+) -> list[RoundRow]:
+    """A round for each pair, all on the same seeds. Raises what `lifecycle.create` raises."""
+    specs = [replace(spec, models=pair) for pair in pairs(spec.game, models)]
+    rows = lifecycle.create_all(session, specs, queued=queued, requester=requester)
     for row in rows:
         row.matrix_id = rows[0].id
     session.flush()

@@ -1,6 +1,6 @@
-"""What the tokens of rounds cost, where the registry knows a model's prices."""
+"""What the tokens of rounds cost, where a model's prices are known: those of when the round began, else today's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, select
@@ -27,13 +27,30 @@ def prices_of_model(model: LanguageModel) -> Prices | None:
 def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
     """What a token of a round costs on average; None where that of a model is unknown, and where nobody is paid."""
     callers = {model.id: model for model in lifecycle.seated(session, row) if model.kind != "scripted"}
-    prices = {number: prices_of_model(model) for number, model in callers.items()}
+    prices = {number: _stored(row, number) or prices_of_model(model) for number, model in callers.items()}
     known = {number: each for number, each in prices.items() if each is not None}
     if len(known) < len(prices) or all(model.kind != "api" for model in callers.values()):
         return None
     if len(set(known.values())) == 1:
         return next(iter(known.values()))
     return _weighted(_tokens_by_model(session, row), known)
+
+
+def store_prices(row: RoundRow, models: Sequence[LanguageModel]) -> None:
+    """Keep what tokens cost now on the row of a round that begins; of one that has begun before, nobody knows it."""
+    if row.prices is None and not row.calls:
+        prices = {str(model.id): prices_of_model(model) for model in models if model.kind == "api"}
+        row.prices = {number: list(each) for number, each in prices.items() if each is not None}
+
+
+def has_current_prices(row: RoundRow, models: Sequence[LanguageModel]) -> bool:
+    """Whether the cost of a round goes by today's price of one of its models, because that of its time is unknown."""
+    return any(model.kind == "api" and _stored(row, model.id) is None for model in models)
+
+
+def _stored(row: RoundRow, model_id: int) -> Prices | None:
+    found = (row.prices or {}).get(str(model_id))
+    return None if found is None else (found[0], found[1])
 
 
 def _tokens_by_model(session: Session, row: RoundRow) -> dict[int, tuple[int, int]]:

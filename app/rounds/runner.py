@@ -10,11 +10,11 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import structlog
-from sqlalchemy import Engine, select
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -23,6 +23,7 @@ from app.errors import AppError
 from app.extensions import reading, writing
 from app.inference import scheduler
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.matches import selfplay
 from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRunner
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
@@ -31,6 +32,7 @@ from app.models import GenerationRow, MatchRow, RoundRow
 from app.rounds import lifecycle, ranges
 from app.rounds.job import ROUND
 from app.rounds.plan import MatchSetup, RoundPlan, setup
+from app.rounds.prices import store_prices
 from app.rounds.ranges import LeasedRange
 from app.rounds.sampling import spec_of
 from app.rounds.writer import DatabaseAway, RangeProgress, RoundWriter
@@ -44,20 +46,6 @@ _joined: set[int] = set()  # the rounds that this process plays
 _joining = threading.Lock()
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class RoundContext:
-    """What a worker plays rounds with. `owner` is a name that no other worker at the round has.
-
-    `stop` is set when the worker is asked to stop; `notify` is called with the round's number after each transaction.
-    """
-
-    database: Engine
-    settings: Settings
-    owner: str
-    stop: threading.Event
-    notify: Callable[[int], None] = lambda _round_id: None
 
 
 def freeze_garbage_collector() -> None:
@@ -74,20 +62,22 @@ def run(worker: WorkerContext, round_id: int) -> None:
         if round_id in _joined:
             return
         _joined.add(round_id)
-    context = RoundContext(worker.database, worker.settings, worker.owner, worker.stopping)
     try:
-        asyncio.run_coroutine_threadsafe(play_round(context, round_id), worker.loop).result()
+        asyncio.run_coroutine_threadsafe(play_round(worker, round_id), worker.loop).result()
     finally:
         with _joining:
             _joined.discard(round_id)
 
 
-async def play_round(context: RoundContext, round_id: int) -> bool:
+async def play_round(
+    context: JobContext, round_id: int, notify: Callable[[int], None] = lambda _round_id: None
+) -> bool:
     """Play what is free of a round until nothing is left, or the round or the worker is stopped.
 
-    False if there was nothing to do. Whatever goes wrong with a model is written down on the round's row.
+    `notify` is called with the round's number after each transaction. False if there was nothing to do. Whatever goes
+    wrong with a model is written down on the round's row.
     """
-    runner = await asyncio.to_thread(_prepared, context, round_id)
+    runner = await asyncio.to_thread(_prepared, context, round_id, notify)
     if runner is None:
         return False
     await runner.work()
@@ -96,18 +86,19 @@ async def play_round(context: RoundContext, round_id: int) -> bool:
     return True
 
 
-def _prepared(context: RoundContext, round_id: int) -> "_RoundRunner | None":
+def _prepared(context: JobContext, round_id: int, notify: Callable[[int], None]) -> "_RoundRunner | None":
     with writing(context.database) as session:
         if not lifecycle.begin(session, round_id):
             return None
         row = ROUND.get(session, round_id)
+        store_prices(row, lifecycle.seated(session, row))
         plan = lifecycle.plan_of(session, row)
         try:
             seat_runners = _seat_runners(session, row, context.settings)
         except AppError as error:
             lifecycle.fail(session, round_id, error.message)
             return None
-        return _RoundRunner(context, round_id, plan, seat_runners, gives_way=row.queued)
+        return _RoundRunner(context, round_id, plan, seat_runners, notify, gives_way=row.queued)
 
 
 def _seat_runners(session: Session, row: RoundRow, settings: Settings) -> tuple[SeatRunner, SeatRunner]:
@@ -127,10 +118,11 @@ class _RoundRunner:
 
     def __init__(
         self,
-        context: RoundContext,
+        context: JobContext,
         round_id: int,
         plan: RoundPlan,
         seat_runners: tuple[SeatRunner, SeatRunner],
+        notify: Callable[[int], None],
         *,
         gives_way: bool,
     ) -> None:
@@ -142,7 +134,8 @@ class _RoundRunner:
         self._plan = plan
         self._seat_runners = seat_runners
         self._lease = context.settings.ROUND_LEASE
-        self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, context.notify)
+        self._notify = notify
+        self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, notify)
         self._begun: deque[MatchRunner] = deque()  # matches that somebody has begun
         self._new: deque[tuple[int, RangeProgress]] = deque()  # index, and the range it is of
         self._taking = asyncio.Lock()
@@ -170,7 +163,7 @@ class _RoundRunner:
         except Exception as error:
             self._note(error)
             await asyncio.to_thread(self._give_up)
-        self._context.notify(self._round_id)
+        self._notify(self._round_id)
 
     def _note(self, result: Any) -> None:
         """Keep what went wrong, for the round's row."""
@@ -289,7 +282,7 @@ class _RoundRunner:
             if loop.time() >= until:
                 await self._writer.renew()
                 until = loop.time() + self._lease / 3
-            if self._context.stop.is_set() or not await asyncio.to_thread(self._goes_on):
+            if self._context.stopping.is_set() or not await asyncio.to_thread(self._goes_on):
                 return
             self._away = self._stuck()
             if self._away is not None:

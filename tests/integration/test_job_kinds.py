@@ -24,6 +24,7 @@ from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import JobKind, fail
 from app.web.watched import watched_kinds
+from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
 from tests.jobs import make_dataset, make_job, tell
@@ -118,6 +119,7 @@ def test_a_kind_has_its_pages(tallies: JobKind[Any], app: Flask, engine: Engine)
     page = client.get(address[0])
     assert page.status_code == 200
     assert f'data-jobs="tallies" data-number="{number}" data-status="waiting"' in page.text
+    assert "command line, or not recorded" in page.text
     with reading(engine) as session:
         [watched] = [each for each in watched_kinds() if each.kind is tallies]
         figures = watched.read(session, [number], 0.0)[number]
@@ -235,6 +237,7 @@ def test_lists_of_all_kinds_have_pages_and_ask_as_often_for_ten_jobs_as_for_two(
             number = make_job(engine, dataset, f"small-{uuid.uuid4().hex[:6]}", queued=True)
             tell(engine, number, 20, 40)
             campaign_of(engine, "base", name=f"loop-{uuid.uuid4().hex[:6]}")
+            score(engine, make_benchmark(engine, "base", "a,b"), {"a": 0.25, "b": 0.36})
 
     def asked(*line: str) -> tuple[int, str]:
         with statements(engine) as seen:
@@ -256,7 +259,7 @@ def test_lists_of_all_kinds_have_pages_and_ask_as_often_for_ten_jobs_as_for_two(
         second = asked(kind.name, "list", "--limit", "3", "--offset", "3")[1].splitlines()
         assert [int(line.split()[0]) for line in second] == numbers[3:6]
     client = signed_in(app)
-    for path in ("jobs", "campaigns"):
+    for path in ("jobs", "campaigns", "benchmarks"):
         client.get(f"/admin/{path}")
         with statements(engine) as seen:
             client.get(f"/admin/{path}")

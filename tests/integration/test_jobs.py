@@ -167,7 +167,7 @@ def test_a_job_in_a_terminal_that_nobody_runs_is_interrupted(engine: Engine, dat
 @pytest.mark.parametrize(
     ("wish", "line"),
     [
-        ({"method": "dpo"}, "method: expected sft or tiny or offline-po or sft-kl or stable-alignment, got 'dpo'"),
+        ({"method": "dpo"}, f"method: expected {' or '.join(all_methods())}, got 'dpo'"),
         ({"backend": "moon"}, "backend: expected local or openai, got 'moon'"),
         ({"dataset": "nowhere"}, "dataset: expected the number, name or name@version of one that exists"),
         ({"name": "../up"}, "name: expected 1 to 80 letters, digits, dots, dashes and underscores"),
