@@ -242,6 +242,7 @@ def test_taboo_is_played_with_the_keyboard_alone(home_page: Page) -> None:
     expect(page).to_have_url(RESULT)
 
 
+@pytest.mark.keyboard
 def test_the_skip_link_leads_to_the_message(parlor: Stack, visitor: Visitor) -> None:
     page = visitor.open(negotiation(parlor).url)
     wait_for_turn(page)

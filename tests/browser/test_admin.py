@@ -73,6 +73,7 @@ def test_a_model_is_added_and_its_test_call_appears_by_itself(parlor: Stack, adm
         expect(people).to_have_attribute("aria-checked", state)
 
 
+@pytest.mark.keyboard
 def test_the_overview_is_kept_fresh_and_takes_no_focus_away(parlor: Stack, admin: Page, visitor: Visitor) -> None:
     visitor.forgive("ERR_INTERNET_DISCONNECTED")
     admin.clock.install()
@@ -120,6 +121,7 @@ def test_a_match_is_replayed_with_the_keyboard(parlor: Stack, admin: Page, playe
     expect(where).to_have_text("Event 2 of 3")
 
 
+@pytest.mark.keyboard
 def test_a_match_plays_by_itself_until_it_is_paused_or_over(parlor: Stack, admin: Page, played: str) -> None:
     admin.clock.install()
     admin.goto(f"{parlor.url}/admin/matches/{played}?at=3")

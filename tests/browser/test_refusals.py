@@ -29,6 +29,7 @@ CODE = [
         ("ring \x07 the bell", "U+0007"),
     ],
 )
+@pytest.mark.keyboard
 def test_a_refused_message_comes_back_with_its_reason(parlor: Stack, visitor: Visitor, text: str, reason: str) -> None:
     page = visitor.open(negotiation(parlor).url)
     wait_for_turn(page)
@@ -85,6 +86,7 @@ def test_a_guess_of_nothing_is_not_made(parlor: Stack, visitor: Visitor) -> None
 
 
 @pytest.mark.parametrize("typed", ["two words", "; drop", "lemon; drop", "l3mon", "?!", "<b>lemon</b>", "a lemon"])
+@pytest.mark.keyboard
 def test_a_guess_is_one_word(parlor: Stack, visitor: Visitor, typed: str) -> None:
     page = visitor.open(taboo(parlor, "defender").url)
     wait_for_answer(page, 1)
