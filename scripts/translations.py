@@ -15,6 +15,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from app.campaigns.presets import PRESETS
 from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
 from app.games import GAMES
@@ -50,6 +51,9 @@ def extracted() -> Catalog:
             found.add(text, None, [("app/finetuning/backends", 0)])
     for text in game_texts():
         found.add(text, None, [("app/games", 0)])
+    for preset in PRESETS.values():
+        for text in (preset.title, preset.summary):
+            found.add(text, None, [("app/campaigns", 0)])
     return found
 
 
@@ -69,9 +73,9 @@ def game_texts() -> Iterator[str]:
 
 
 def training_texts() -> Iterator[str]:
-    """What forms show of the methods of training."""
+    """What forms and pages show of the methods of training."""
     for method in all_methods().values():
-        yield from (method.title, method.summary)
+        yield from (method.title, method.summary, *(field["title"] for field in method.fields.values()))
         for field in [each for backend in all_backends().values() for each in backend.fields(method.name).values()]:
             yield from (field[name] for name in ("title", "description", "unset") if name in field)
 

@@ -6,7 +6,8 @@ Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose figures of negotiatio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.analysis.chart import Chart, Description, Spec
+from app.analysis.chart import Chart, Description, Spec, intervals
+from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import Palette
 from app.analysis.wording import in_words, number
 from app.games import metrics_of
@@ -14,7 +15,6 @@ from app.games.metrics import AS_PLAYED, MOVES, POINTS, SHARE, TIMES, TURNS, Met
 
 PANEL_WIDTH, PANEL_HEIGHT = 300, 190  # pixels; a page may take another width
 _DODGE = 90  # lines of a panel stand apart by this part of all iterations, so that no whisker hides another
-_UNITS = {POINTS: "Points", SHARE: "Share of games", MOVES: "Accepted moves", TURNS: "Turns", TIMES: "Times"}
 
 
 class Point(NamedTuple):
@@ -77,16 +77,26 @@ def references(game: str, lam: float | None) -> Sequence[tuple[float, str]]:
 
 
 def figure(
-    name: str, called: str, game: str, lam: float | None, iterations: int, points: Sequence[Point]
+    name: str,
+    called: str,
+    game: str,
+    lam: float | None,
+    iterations: int,
+    points: Sequence[Point],
+    language: Language = ENGLISH,
 ) -> Chart | None:
     """The figure of a campaign of so many `iterations`, as far as they were evaluated; None before the first was."""
     if not points:
         return None
+    compared = references(game, lam)
 
     def draw(colours: Palette) -> Spec:
-        panels = [_panel(each, colours, iterations, points) for each in _panels(game, points)]
+        panels = [_panel(each, colours, iterations, points, language) for each in _panels(game, points)]
         if panels:
-            panels[0]["layer"] = [*_reference_lines(references(game, lam), colours, points, score), *panels[0]["layer"]]
+            panels[0]["layer"] = [
+                *_reference_lines(compared, colours, points, score, language),
+                *panels[0]["layer"],
+            ]
         own = {"color": "independent", "shape": "independent"}
         return {"columns": 2, "spacing": 36, "resolve": {"scale": own}, "concat": panels}
 
@@ -96,33 +106,49 @@ def figure(
         (
             str(each.iteration),
             each.model,
-            label or AS_PLAYED,
-            *(in_words(figures.get(key), shown[key].unit) for key in shown),
+            _called(label or AS_PLAYED, language),
+            *(in_words(figures.get(key), shown[key].unit, language) for key in shown),
         )
         for each in points
         for label, figures in (("", each.figures), *each.further.items())
     ]
-    header = ("Iteration", "Model", "Evaluated", *(metric.title for metric in shown.values()))
-    title = f"Models of {called} by iteration, with 95 % intervals"
-    sentence = " ".join([_sentence(called, game, points), *_reference_words(references(game, lam))])
+    header = (
+        language.gettext("Iteration"),
+        language.gettext("Model"),
+        language.gettext("Evaluated"),
+        *(language.translate(metric.heading) for metric in shown.values()),
+    )
+    title = language.gettext("Models of %(campaign)s by iteration, with 95 %% intervals", campaign=called)
+    sentence = " ".join([_sentence(called, game, points, language), *_reference_words(compared, language)])
     data = [
         {"iteration": each.iteration, "model": each.model, "column": key, **found}
         for each in points
         for key in shown
         if (found := each.figures.get(key)) is not None
     ]
-    return Chart(name, title, Description(sentence, header, rows), draw, data)
+    return Chart(name, title, Description(sentence, header, rows), draw, data, language)
 
 
-def _sentence(called: str, game: str, points: Sequence[Point]) -> str:
+def _sentence(called: str, game: str, points: Sequence[Point], language: Language) -> str:
     """The first panel's lines in words: from the base to the latest model."""
     first, last = points[0], points[-1]
     sentences = []
     for name, metric in _of_first_panel(game).items():
-        begun, come = (number(each.figure(name).get("value"), metric.unit) for each in (first, last))
-        sentences.append(f"{metric.title} {come}" if first is last else f"{metric.title} {begun} at first, {come} now")
+        begun, come = (number(each.figure(name).get("value"), metric.unit, language) for each in (first, last))
+        title = language.translate(metric.heading)
+        sentences.append(
+            f"{title} {come}"
+            if first is last
+            else language.gettext("%(figure)s %(before)s at first, %(now)s now", figure=title, before=begun, now=come)
+        )
     after = len(points) - 1
-    so_far = f"{after} iteration{'s'[: after > 1]} after the base" if after else "the base alone"
+    so_far = (
+        language.gettext("the base alone")
+        if not after
+        else language.gettext("1 iteration after the base")
+        if after == 1
+        else language.gettext("%(number)s iterations after the base", number=after)
+    )
     return f"{called[0].upper()}{called[1:]}, {so_far}: {'; '.join(sentences)}."
 
 
@@ -133,21 +159,21 @@ def _of_first_panel(game: str) -> dict[str, Metric]:
 # ---- Panels ----------------------------------------------------------------------
 
 
-def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequence[Point]) -> Spec:
-    labels = list(panel.lines.values())
+def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequence[Point], language: Language) -> Spec:
+    labels = [_called(label, language) for label in panel.lines.values()]
     legend = {"orient": "bottom", "direction": "horizontal", "columns": 2, "title": None, "symbolSize": 70}
     line: Spec = {"field": "line", "type": "nominal", "legend": legend if len(labels) > 1 else None}
     colour = {**line, "scale": {"domain": labels, "range": _line_colours(colours, len(labels))}}
     shape = {**line, "scale": {"domain": labels}} if len(labels) > 1 else {"value": "circle"}
-    x, y = _axes(panel, iterations)
-    values = _values(panel, iterations, points)
+    x, y = _axes(panel, iterations, language)
+    values = _values(panel, iterations, points, language)
     intervals = {
         "transform": [{"filter": {"field": "low", "valid": True}}],
         "mark": {"type": "rule", "strokeWidth": 1.5},
         "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
     }
     return {
-        "title": {"text": panel.title, "fontSize": 13, "offset": 8, "frame": "group"},
+        "title": {"text": language.translate(panel.title), "fontSize": 13, "offset": 8, "frame": "group"},
         "width": PANEL_WIDTH,
         "height": PANEL_HEIGHT,
         "data": {"values": values},
@@ -157,25 +183,25 @@ def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequenc
             {"mark": {"type": "line", "strokeWidth": 2}},
             {
                 "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-                "encoding": {"shape": shape, "tooltip": _hover(panel)},
+                "encoding": {"shape": shape, "tooltip": _hover(panel, language)},
             },
         ],
     }
 
 
-def _axes(panel: DrawnPanel, iterations: int) -> tuple[Spec, Spec]:
+def _axes(panel: DrawnPanel, iterations: int, language: Language) -> tuple[Spec, Spec]:
     """Iterations, as many as there will be, and what is measured, from 0."""
     x: Spec = {
         "field": "at",
         "type": "quantitative",
-        "title": "Iteration",
+        "title": language.gettext("Iteration"),
         "scale": {"domain": [0, max(1, iterations)], "nice": False, "zero": False, "padding": 12},
         "axis": {"format": "d", "tickMinStep": 1, "tickCount": min(10, max(1, iterations))},
     }
     y: Spec = {
         "field": "value",
         "type": "quantitative",
-        "title": _UNITS.get(panel.unit, panel.unit),
+        "title": _unit(panel.unit, language),
         "scale": {"zero": True},
     }
     if panel.unit == SHARE:
@@ -183,24 +209,43 @@ def _axes(panel: DrawnPanel, iterations: int) -> tuple[Spec, Spec]:
     return x, y
 
 
-def _hover(panel: DrawnPanel) -> Sequence[Spec]:
-    form = ".1%" if panel.unit == SHARE else ".2f"
-    numbers = [("value", "Value"), ("low", "95 % from"), ("high", "95 % to")]
+def _called(label: str, language: Language) -> str:
+    """What a line or a further evaluation is called; that against a player is called by the player's name."""
+    manner, _, value = label.partition(" ")
+    if manner == "against":
+        return language.gettext("against %(model)s", model=value)
+    if manner == "temperature":
+        return language.gettext("at temperature %(temperature)s", temperature=language.shortest(float(value)))
+    return language.translate(label)
+
+
+def _unit(unit: str, language: Language) -> str:
+    """What an axis is called that has this unit."""
+    known = {
+        POINTS: language.gettext("Points"),
+        SHARE: language.gettext("Share of games"),
+        MOVES: language.gettext("Accepted moves"),
+        TURNS: language.gettext("Turns"),
+        TIMES: language.gettext("Times"),
+    }
+    return known.get(unit) or language.translate(unit)
+
+
+def _hover(panel: DrawnPanel, language: Language) -> Sequence[Spec]:
     return [
-        {"field": "iteration", "title": "Iteration"},
-        {"field": "model", "title": "Model"},
-        *({"field": field, "title": title, "type": "quantitative", "format": form} for field, title in numbers),
-        {"field": "n", "title": "n"},
+        {"field": "iteration", "title": language.gettext("Iteration")},
+        {"field": "model", "title": language.gettext("Model")},
+        *intervals(".1%" if panel.unit == SHARE else ".2f", language),
     ]
 
 
-def _values(panel: DrawnPanel, iterations: int, points: Sequence[Point]) -> Sequence[Spec]:
+def _values(panel: DrawnPanel, iterations: int, points: Sequence[Point], language: Language) -> Sequence[Spec]:
     middle = (len(panel.lines) - 1) / 2
     return [
         {
             "iteration": each.iteration,
             "model": each.model,
-            "line": label,
+            "line": _called(label, language),
             "at": each.iteration + (place - middle) * max(1, iterations) / _DODGE,
             **each.figure(column),
         }
@@ -216,19 +261,20 @@ def _line_colours(colours: Palette, lines: int) -> Sequence[str]:
 
 
 def _reference_lines(
-    found: Sequence[tuple[float, str]], colours: Palette, points: Sequence[Point], column: str
+    found: Sequence[tuple[float, str]], colours: Palette, points: Sequence[Point], column: str, language: Language
 ) -> Sequence[Spec]:
     """Dashed lines of the first panel, each with its words on the side that the latest models are not on."""
     latest = (points[-1].figures.get(column) or {}).get("value") or 0.0
     layers: list[Spec] = []
-    for score, text in found:
+    for score, known in found:
+        text = language.translate(known)
         y = {"field": "score", "type": "quantitative"}
         above = score >= latest
         words: Spec = {"type": "text", "align": "right", "baseline": "bottom" if above else "top", "fontSize": 11}
         right = {"x": {"value": "width"}, "color": {"value": colours.soft}}
         layers += [
             {
-                "data": {"values": [{"score": score, "text": f"{score:.1f}: {text}"}]},
+                "data": {"values": [{"score": score, "text": f"{language.decimals(score, 1)}: {text}"}]},
                 "mark": mark,
                 "encoding": {"y": y, **more},
             }
@@ -240,8 +286,8 @@ def _reference_lines(
     return layers
 
 
-def _reference_words(found: Sequence[tuple[float, str]]) -> Sequence[str]:
+def _reference_words(found: Sequence[tuple[float, str]], language: Language) -> Sequence[str]:
     if not found:
         return ()
-    lines = "; ".join(f"{score:.1f}, {text}" for score, text in found)
-    return (f"Dashed lines of the first panel: {lines}.",)
+    lines = "; ".join(f"{language.decimals(score, 1)}, {language.translate(text)}" for score, text in found)
+    return (language.gettext("Dashed lines of the first panel: %(lines)s.", lines=lines),)

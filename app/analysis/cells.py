@@ -128,14 +128,14 @@ def gather(
     """
     values = {each.value: each.value(matches) for each in metrics if each.value is not None}
     measures = {value: found for value, found in values.items() if found.ndim == 1 and found.dtype != np.bool_}
-    told = {value: found for value, found in values.items() if value not in measures}
+    by_value = {value: found for value, found in values.items() if value not in measures}
     among = {each.among: each.among(matches) for each in metrics if each.among is not None}
     alike = [
         matches.utility,
         matches.player,
         matches.reason,
         matches.winner,
-        *told.values(),
+        *by_value.values(),
         *among.values(),
     ]
     number = np.zeros(len(matches), np.int64)
@@ -145,7 +145,7 @@ def gather(
     _, first = np.unique(number, return_index=True)
     cells = Cells(
         matches.take(first),
-        {value: found[first] for value, found in told.items()},
+        {value: found[first] for value, found in by_value.items()},
         {condition: found[first] for condition, found in among.items()},
     )
     stack = [np.ones(len(matches))]

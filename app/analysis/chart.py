@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.analysis.bootstrap import Figure
+from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import LIGHT, Palette, config, palette
 
 Spec = dict[str, Any]
@@ -29,7 +30,7 @@ class Description:
 class Chart:
     """A chart; `name` is good for a file and an element's id, `draw` gives what differs between charts.
 
-    `data` is what it shows, to the last digit, as rows by column.
+    `data` is what it shows, to the last digit, as rows by column: the same in every language.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Chart:
     described: Description
     draw: Callable[[Palette], Spec]
     data: Sequence[Mapping[str, Any]] = ()
+    language: Language = ENGLISH  # that its words are in
 
     def csv(self) -> str:
         """The data as CSV, header first; what there is not stays empty."""
@@ -57,7 +59,7 @@ class Chart:
             "$schema": SCHEMA,
             "description": self.described.sentence,
             **({"title": self.title} if titled else {}),
-            "config": config(colours),
+            "config": {**config(colours), "locale": self.language.locale},
             **self.draw(colours),
         }
 
@@ -96,10 +98,18 @@ def in_lines(title: str, unit: str, letters: int = _TITLE) -> list[str]:
     return [*lines, whole] if len(whole) <= letters else [*lines, last, f"({unit})"]
 
 
-def tooltip(field: str, title: str, form: str) -> list[Mapping[str, str]]:
-    numbers = [("value", "Value"), ("low", "95 % from"), ("high", "95 % to")]
+def tooltip(field: str, title: str, form: str, language: Language) -> list[Spec]:
+    return [{"field": field, "title": title}, *intervals(form, language)]
+
+
+def intervals(form: str, language: Language) -> list[Spec]:
+    """What a tooltip says of a figure: its value, the ends of its interval, and its n."""
+    numbers = [
+        ("value", language.gettext("Value")),
+        ("low", language.gettext("95 %% from")),
+        ("high", language.gettext("95 %% to")),
+    ]
     return [
-        {"field": field, "title": title},
         *({"field": name, "title": text, "type": "quantitative", "format": form} for name, text in numbers),
         {"field": "n", "title": "n", "type": "quantitative"},
     ]

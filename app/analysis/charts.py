@@ -3,6 +3,7 @@
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import HEIGHT, ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers
 from app.analysis.histogram import histogram
+from app.analysis.language import ENGLISH, Language
 from app.analysis.matches import MatchAnalysis
 from app.analysis.paired import SEEDS, PairedDifference
 from app.analysis.themes import Palette
@@ -14,6 +15,7 @@ from app.games.metrics import (
     GOOD,
     MODEL_SCORE,
     POINTS,
+    SCORE_MEAN,
     SECOND_WINS,
     SHARE,
     WARN,
@@ -22,55 +24,75 @@ from app.games.metrics import (
 )
 
 
-def charts_of(analysis: MatchAnalysis) -> list[Chart]:
+def charts_of(analysis: MatchAnalysis, language: Language = ENGLISH) -> list[Chart]:
     """All charts of a round, or of other matches, that have something to show: what seats got comes first."""
     if not analysis.matches:
         return []
     counted = [each for each in analysis.defined.of_matches if each.histogram]
-    of_seats = [count_histogram(analysis, each) for each in counted if each.by_seat]
+    of_seats = [count_histogram(analysis, each, language) for each in counted if each.by_seat]
     of_matches = [
-        count_histogram(analysis, each)
+        count_histogram(analysis, each, language)
         for each in counted
         if not each.by_seat and each.histogram and analysis.distributions.get(each.histogram.name)
     ]
-    versus = (
-        [] if analysis.paired is None or not analysis.paired.pairs else [paired_differences(analysis, analysis.paired)]
-    )
-    return [*of_seats, outcomes(analysis), *versus, *of_matches]
+    versus = []
+    if analysis.paired is not None and analysis.paired.pairs:
+        versus = [paired_differences(analysis, analysis.paired, language)]
+    return [*of_seats, outcomes(analysis, language), *versus, *of_matches]
 
 
 # ---- Histograms -----------------------------------------------------------------
 
 
-def count_histogram(analysis: MatchAnalysis, metric: Metric) -> Chart:
+def count_histogram(analysis: MatchAnalysis, metric: Metric, language: Language = ENGLISH) -> Chart:
     """How often each value of a metric occurred, by model where it is of seats and several models sat in them.
 
     Raises ValueError for a metric that is not counted.
     """
     if metric.histogram is None:
         raise ValueError(f"expected a metric with a histogram, got {metric.name}")
+    title, matches = language.translate(metric.histogram.title), language.gettext("Matches")
     if not metric.by_seat:
-        return _histogram(analysis, metric.histogram, "Matches", "matches", _mean(analysis, metric))
+        said = _counted(analysis, title, language.gettext("matches"), metric.histogram, language)
+        mean = _mean(analysis, metric, metric.histogram.mean, language)
+        return _histogram(analysis, metric.histogram, title, matches, f"{said} {mean}".rstrip(), language)
+    counted = language.gettext("scores")
     if len(analysis.metrics.parts) < 2:
-        whole = metric.histogram._replace(title=f"{metric.histogram.title} of both seats", mean="Mean score")
-        return _histogram(analysis, whole, "Seats", "scores", _mean(analysis, metric))
+        title = language.gettext("%(figures)s of both seats", figures=title)
+        said = _counted(analysis, title, counted, metric.histogram, language)
+        mean = _mean(analysis, metric, SCORE_MEAN.heading, language)
+        return _histogram(
+            analysis, metric.histogram, title, language.gettext("Seats"), f"{said} {mean}".rstrip(), language
+        )
     own = metric.own[0] if metric.own else ""
     means = " ".join(
-        f"{part.player}: mean {number(figure.value, metric.unit)} ({beside(figure, metric.unit)})."
+        language.gettext(
+            "%(player)s: mean %(mean)s (%(interval)s).",
+            player=language.player(part.player),
+            mean=number(figure.value, metric.unit, language),
+            interval=beside(figure, metric.unit, language),
+        )
         for part in analysis.metrics.parts
         if (figure := part.columns.get(own)) is not None
     )
-    by_model = metric.histogram._replace(title=f"{metric.histogram.title} by model")
-    return _histogram(analysis, by_model, "Matches", "scores", means)
+    title = language.gettext("%(figures)s by model", figures=title)
+    said = _counted(analysis, title, counted, metric.histogram, language)
+    return _histogram(analysis, metric.histogram, title, matches, f"{said} {means}", language)
 
 
-def paired_differences(analysis: MatchAnalysis, versus: PairedDifference) -> Chart:
+def paired_differences(analysis: MatchAnalysis, versus: PairedDifference, language: Language = ENGLISH) -> Chart:
     """How often one model was how far ahead of the other."""
     bins = analysis.distributions["paired_difference"]
     mean = versus.columns[MODEL_SCORE.name]
-    counted = "seeds" if versus.pairing == SEEDS else "matches"
-    x, unit = f"{versus.first} minus {versus.second}", "points a match"
-    even = "neither"
+    by_seed = versus.pairing == SEEDS
+    counted, y = (
+        (language.gettext("seeds"), language.gettext("Seeds"))
+        if by_seed
+        else (language.gettext("matches"), language.gettext("Matches"))
+    )
+    x = language.gettext("%(first)s minus %(second)s", first=versus.first, second=versus.second)
+    unit = language.gettext("points a match")
+    even, ahead_title = language.gettext("neither"), language.gettext("Ahead")
     width = bins[0].high - bins[0].low
     domain = [min(bins[0].low, -width / 2), max(bins[-1].high, width / 2)]  # with 0, where neither is ahead
     values = [
@@ -89,7 +111,7 @@ def paired_differences(analysis: MatchAnalysis, versus: PairedDifference) -> Cha
         colour = {
             "field": "ahead",
             "type": "nominal",
-            "title": "Ahead",
+            "title": ahead_title,
             "legend": {"orient": "top"},
             "scale": {"domain": ahead, "range": [*colours.players[: len(analysis.players)], colours.strong]},
         }
@@ -115,15 +137,20 @@ def paired_differences(analysis: MatchAnalysis, versus: PairedDifference) -> Cha
                         "y": {
                             "field": "number",
                             "type": "quantitative",
-                            "title": counted.capitalize(),
+                            "title": y,
                             "stack": None,
                             "axis": {"tickMinStep": 1},
                         },
                         "color": colour,
                         "tooltip": [
-                            {"field": "middle", "title": "Difference"},
-                            {"field": "number", "title": counted.capitalize()},
-                            {"field": "ahead", "title": "Ahead"},
+                            {
+                                "field": "middle",
+                                "title": language.gettext("Difference"),
+                                "type": "quantitative",
+                                "format": "~g",
+                            },
+                            {"field": "number", "title": y},
+                            {"field": "ahead", "title": ahead_title},
                         ],
                     },
                 },
@@ -136,24 +163,58 @@ def paired_differences(analysis: MatchAnalysis, versus: PairedDifference) -> Cha
         }
 
     first, second, level = versus.ahead()
-    sentence = (
-        f"Differences of {analysis.called}, {versus.first} minus {versus.second}, of {versus.pairs} {counted}: mean"
-        f" {signed(mean.value, POINTS)} points a match ({signed_beside(mean, POINTS)}), the thick line."
-        f" {versus.first} is ahead in {first}, {versus.second} in {second}, {level} are even."
+    sentence = language.gettext(
+        "Differences of %(matches)s, %(first)s minus %(second)s, of %(pairs)s %(counted)s: mean %(mean)s points a match"
+        " (%(interval)s), the thick line. %(first)s is ahead in %(ahead)s, %(second)s in %(behind)s, %(level)s are"
+        " even.",
+        matches=language.phrase(analysis.called),
+        first=versus.first,
+        second=versus.second,
+        pairs=versus.pairs,
+        counted=counted,
+        mean=signed(mean.value, POINTS, language),
+        interval=signed_beside(mean, POINTS, language),
+        ahead=first,
+        behind=second,
+        level=level,
     )
-    rows = [(signed((each.low + each.high) / 2, POINTS), each.player or even, str(each.number)) for each in bins]
-    title = "Paired difference of each seed" if versus.pairing == SEEDS else "Difference in each match"
-    described = Description(sentence, (f"{x} ({unit})", "Ahead", counted.capitalize()), rows)
-    return Chart(f"difference-{analysis.key}", title, described, draw, [each._asdict() for each in bins])
+    rows = [
+        (signed((each.low + each.high) / 2, POINTS, language), each.player or even, str(each.number)) for each in bins
+    ]
+    title = (
+        language.gettext("Paired difference of each seed") if by_seed else language.gettext("Difference in each match")
+    )
+    described = Description(sentence, (f"{x} ({unit})", ahead_title, y), rows)
+    data = [each._asdict() for each in bins]
+    return Chart(f"difference-{analysis.key}", title, described, draw, data, language)
 
 
-def _histogram(analysis: MatchAnalysis, of: Histogram, y: str, counted: str, mean: str) -> Chart:
+def _counted(analysis: MatchAnalysis, title: str, counted: str, of: Histogram, language: Language) -> str:
+    return language.gettext(
+        "%(title)s of %(matches)s: %(number)s %(counted)s.",
+        title=title,
+        matches=language.phrase(analysis.called),
+        number=sum(each.number for each in analysis.distributions.get(of.name, ())),
+        counted=counted,
+    )
+
+
+def _histogram(analysis: MatchAnalysis, of: Histogram, title: str, y: str, sentence: str, language: Language) -> Chart:
     bins = analysis.distributions.get(of.name, ())
-    total = sum(each.number for each in bins)
-    sentence = f"{of.title} of {analysis.called}: {total} {counted}." + (f" {mean}" if bins else "")
-    groups = [name for name in analysis.players if any(each.player == name for each in bins)]
-    chart = f"{of.name}-{analysis.key}".replace("_", "-")
-    return histogram(chart, of.title, of.x, y, bins, sentence, groups, "Model", whole=_whole_points(analysis, of.name))
+    present = {each.player for each in bins}
+    groups = {name: language.player(name) for name in analysis.players if name in present}
+    return histogram(
+        f"{of.name}-{analysis.key}".replace("_", "-"),
+        title,
+        language.translate(of.x),
+        y,
+        bins,
+        sentence,
+        groups,
+        language.gettext("Model"),
+        whole=_whole_points(analysis, of.name),
+        language=language,
+    )
 
 
 def _whole_points(analysis: MatchAnalysis, name: str) -> bool:
@@ -163,10 +224,10 @@ def _whole_points(analysis: MatchAnalysis, name: str) -> bool:
 # ---- Outcomes -------------------------------------------------------------------
 
 
-def outcomes(analysis: MatchAnalysis) -> Chart:
+def outcomes(analysis: MatchAnalysis, language: Language = ENGLISH) -> Chart:
     """How often matches ended in which way."""
     found = analysis.metrics.outcomes
-    values = [{"reason": each.reason, "number": each.matches, **ends(each.share)} for each in found]
+    values = [{"reason": language.translate(each.reason), "number": each.matches, **ends(each.share)} for each in found]
 
     def draw(colours: Palette) -> Spec:
         tones = {ABORTED: WARN, **analysis.defined.tones}
@@ -182,12 +243,14 @@ def outcomes(analysis: MatchAnalysis) -> Chart:
             "type": "nominal",
             "legend": None,
             "scale": {
-                "domain": [each.reason for each in found],
+                "domain": [each["reason"] for each in values],
                 "range": [shades.get(tones.get(each.reason, ""), colours.strong) for each in found],
             },
         }
         places: Spec = {"field": "reason", "type": "nominal", "sort": None, "title": None}
-        share = {"field": "value", "type": "quantitative", "title": "Share of matches", "axis": {"format": ".0%"}}
+        title = language.gettext("Share of matches")
+        share = {"field": "value", "type": "quantitative", "title": title, "axis": {"format": ".0%"}}
+        hover = tooltip("reason", language.gettext("Outcome"), ".1%", language)
         return {
             "width": WIDTH - 160,
             "height": ROW * len(values),
@@ -196,31 +259,47 @@ def outcomes(analysis: MatchAnalysis) -> Chart:
             "layer": [
                 {
                     "mark": {"type": "bar", "height": {"band": 0.7}},
-                    "encoding": {"x": share, "color": colour, "tooltip": tooltip("reason", "Outcome", ".1%")},
+                    "encoding": {"x": share, "color": colour, "tooltip": hover},
                 },
                 *whiskers(colours, values),
             ],
         }
 
-    listed = "; ".join(f"{each.reason} {number(each.share.value, SHARE)}" for each in found)
+    shares = [number(each.share.value, SHARE, language) for each in found]
     rows = [
-        (each.reason, f"{each.matches} of {each.share.n}", number(each.share.value, SHARE), interval(each.share, SHARE))
-        for each in found
+        (
+            language.translate(each.reason),
+            language.gettext("%(done)s of %(all)s", done=each.matches, all=each.share.n),
+            share,
+            interval(each.share, SHARE, language),
+        )
+        for each, share in zip(found, shares, strict=True)
     ]
     data = [{"reason": each.reason, "matches": each.matches, **each.share._asdict()} for each in found]
-    description = Description(
-        f"How {analysis.matches} matches of {analysis.called} ended: {listed}.",
-        ("Outcome", "Matches", "Share", "95 % interval"),
-        rows,
+    sentence = language.gettext(
+        "How %(number)s matches of %(matches)s ended: %(shares)s.",
+        number=analysis.matches,
+        matches=language.phrase(analysis.called),
+        shares="; ".join(f"{row[0]} {share}" for row, share in zip(rows, shares, strict=True)),
     )
-    return Chart(f"outcomes-{analysis.key}", "Outcomes, with 95 % intervals", description, draw, data)
+    header = (
+        language.gettext("Outcome"),
+        language.gettext("Matches"),
+        language.gettext("Share"),
+        language.gettext("95 %% interval"),
+    )
+    title = language.gettext("Outcomes, with 95 %% intervals")
+    described = Description(sentence, header, rows)
+    return Chart(f"outcomes-{analysis.key}", title, described, draw, data, language)
 
 
 # ---- Words ----------------------------------------------------------------------
 
 
-def _mean(analysis: MatchAnalysis, metric: Metric) -> str:
+def _mean(analysis: MatchAnalysis, metric: Metric, called: str, language: Language) -> str:
     figure = analysis.metrics.columns.get(metric.name, Figure(None))
-    more = beside(figure, metric.unit)
-    words = metric.histogram.mean if metric.histogram else "Mean"
-    return f"{words} {number(figure.value, metric.unit)} {metric.unit}{f' ({more})' if more else ''}."
+    if not analysis.distributions.get(metric.histogram.name if metric.histogram else ""):
+        return ""
+    value = f"{number(figure.value, metric.unit, language)} {language.translate(metric.unit)}"
+    more = beside(figure, metric.unit, language)
+    return f"{language.translate(called)} {value}{f' ({more})' if more else ''}."

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.analysis.bootstrap import Figure
-from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers
+from app.analysis.chart import ROW, WIDTH, Chart, Description, Spec, ends, in_lines, intervals, tooltip, whiskers
 from app.analysis.crossplay import CrossPlay
+from app.analysis.language import ENGLISH, Language
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
 from app.analysis.wording import beside, number, signed, signed_beside
@@ -17,7 +18,7 @@ from app.games.metrics import MODEL_SCORE, POINTS, SHARE
 _TITLE = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
 
 
-def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Chart:
+def compare(analyses: Sequence[RoundAnalysis], column: str | None = None, language: Language = ENGLISH) -> Chart:
     """One column of several rounds of a game; the one that says most, if none is named.
 
     Raises Invalid for rounds of several games, for no rounds, and for a column that there is not.
@@ -29,35 +30,44 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None) -> Cha
     metric = defined.columns.get(column or defined.headline.name)
     if metric is None:
         raise Invalid("column", expected=f"one of {', '.join(defined.columns)}", got=column)
-    name, title, heading, unit = metric.name, metric.title, metric.heading, metric.unit
+    name, heading, unit = metric.name, language.translate(metric.heading), metric.unit
     figures = [each.metrics.columns.get(name, Figure(None)) for each in analyses]
     labels = [f"{each.round_id}: {each.name}" for each in analyses]
     values = [{"round": label, **ends(figure)} for label, figure in zip(labels, figures, strict=True)]
 
     def draw(colours: Palette) -> Spec:
-        return _points(values, "round", title, unit, {"value": colours.second}, colours)
+        title = _axis(heading, unit, language)
+        return _points(values, "round", title, {"value": colours.second}, colours, language, share=unit == SHARE)
 
-    listed = "; ".join(f"{label} {number(figure.value, unit)}" for label, figure in zip(labels, figures, strict=True))
-    rows = [(label, number(each.value, unit), beside(each, unit)) for label, each in zip(labels, figures, strict=True)]
-    description = Description(
-        f"{heading} of {len(labels)} round{'' if len(labels) == 1 else 's'}: {listed}.",
-        ("Round", heading, "95 % interval"),
-        rows,
+    rows = [
+        (label, number(each.value, unit, language), beside(each, unit, language))
+        for label, each in zip(labels, figures, strict=True)
+    ]
+    sentence = language.gettext(
+        "%(figure)s of %(rounds)s: %(figures)s.",
+        figure=heading,
+        rounds=language.gettext("1 round")
+        if len(labels) == 1
+        else language.gettext("%(number)s rounds", number=len(labels)),
+        figures="; ".join(f"{label} {figure}" for label, figure, _ in rows),
     )
+    header = (language.gettext("Round"), heading, language.gettext("95 %% interval"))
+    described = Description(sentence, header, rows)
     data = [
         {"round_id": each.round_id, "name": each.name, **figure._asdict()}
         for each, figure in zip(analyses, figures, strict=True)
     ]
-    return Chart(f"compare-{name}".replace("_", "-"), f"{heading}, with 95 % intervals", description, draw, data)
+    title = language.gettext("%(figure)s, with 95 %% intervals", figure=heading)
+    return Chart(f"compare-{name}".replace("_", "-"), title, described, draw, data, language)
 
 
-def compare_models(analyses: Sequence[RoundAnalysis]) -> Chart | None:
+def compare_models(analyses: Sequence[RoundAnalysis], language: Language = ENGLISH) -> Chart | None:
     """Each model of each round by what says most of one; None where no round has two models."""
     if all(each.paired is None for each in analyses):
         return None
     metric = analyses[0].defined.model_headline
-    name, title, unit = metric.name, metric.title, metric.unit
-    found = [(each, who, figure) for each in analyses for who, figure in _models(each, name)]
+    name, heading, unit = metric.name, language.translate(metric.heading), metric.unit
+    found = [(each, who, figure) for each in analyses for who, figure in _models(each, name, language)]
     models = list(dict.fromkeys(who for _, who, _ in found))
     values = [{"who": f"{each.round_id}: {who}", "model": who, **ends(figure)} for each, who, figure in found]
 
@@ -68,74 +78,121 @@ def compare_models(analyses: Sequence[RoundAnalysis]) -> Chart | None:
             "legend": None,
             "scale": {"domain": models, "range": [colours.players[place % 6] for place in range(len(models))]},
         }
-        return _points(values, "who", title, unit, colour, colours)
+        title = _axis(heading, unit, language)
+        return _points(values, "who", title, colour, colours, language, share=unit == SHARE)
 
-    listed = "; ".join(f"round {each.round_id}: {who} {number(figure.value, unit)}" for each, who, figure in found)
-    heading = f"{metric.heading} of each model"
-    rows = [(str(each.round_id), who, number(figure.value, unit), beside(figure, unit)) for each, who, figure in found]
+    rows = [
+        (str(each.round_id), who, number(figure.value, unit, language), beside(figure, unit, language))
+        for each, who, figure in found
+    ]
+    of_each = language.gettext("%(figure)s of each model", figure=heading)
+    listed = "; ".join(
+        f"{language.gettext('round %(number)s', number=round_id)}: {who} {figure}" for round_id, who, figure, _ in rows
+    )
+    header = (
+        language.gettext("Round"),
+        language.gettext("Model"),
+        of_each,
+        language.gettext("95 %% interval"),
+    )
     data = [{"round_id": each.round_id, "model": who, **figure._asdict()} for each, who, figure in found]
-    described = Description(f"{heading}. {listed}.", ("Round", "Model", heading, "95 % interval"), rows)
-    return Chart(f"compare-models-{name}".replace("_", "-"), f"{heading}, with 95 % intervals", described, draw, data)
+    title = language.gettext("%(figure)s, with 95 %% intervals", figure=of_each)
+    described = Description(f"{of_each}. {listed}.", header, rows)
+    return Chart(f"compare-models-{name}".replace("_", "-"), title, described, draw, data, language)
 
 
-def _models(analysis: RoundAnalysis, name: str) -> list[tuple[str, Figure]]:
+def _models(analysis: RoundAnalysis, name: str, language: Language) -> list[tuple[str, Figure]]:
     """The models of a round with that figure; one that plays itself has the round's."""
     parts = [
-        (part.player if part.role is None else f"{part.player} as {part.role}", part.columns.get(name, Figure(None)))
+        (_in_role(language.player(part.player), part.role, language), part.columns.get(name, Figure(None)))
         for part in analysis.metrics.parts
     ]
-    return parts or [(player, analysis.metrics.columns.get(name, Figure(None))) for player in analysis.players]
+    whole = analysis.metrics.columns.get(name, Figure(None))
+    return parts or [(language.player(player), whole) for player in analysis.players]
 
 
-def compare_differences(analyses: Sequence[RoundAnalysis]) -> Chart | None:
+def _in_role(model: str, role: str | None, language: Language) -> str:
+    """What a model is called in a role, if roles differ."""
+    if role is None:
+        return model
+    return language.gettext("%(model)s as %(role)s", model=model, role=language.translate(role))
+
+
+def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = ENGLISH) -> Chart | None:
     """What one model has over the other in each round of two models; None where there is none."""
-    found = [(each, each.paired.columns[MODEL_SCORE.name]) for each in analyses if each.paired is not None]
+    found = [(each, each.paired, each.paired.columns[MODEL_SCORE.name]) for each in analyses if each.paired is not None]
     if not found:
         return None
-    labels = [f"{each.round_id}: {each.paired.first} minus {each.paired.second}" for each, _ in found if each.paired]
-    values = [{"round": label, **ends(figure)} for label, (_, figure) in zip(labels, found, strict=True)]
+    # In two lines, as two names would leave little of a phone for the axis.
+    lines = [
+        f"{each.round_id}: "
+        + language.gettext("%(first)s minus %(second)s", first=f"{versus.first}\n", second=versus.second)
+        for each, versus, _ in found
+    ]
+    labels = [each.replace("\n", "") for each in lines]
+    values = [{"round": label, **ends(figure)} for label, (_, _, figure) in zip(lines, found, strict=True)]
+    heading = language.gettext("Difference")
 
     def draw(colours: Palette) -> Spec:
-        spec = _points(values, "round", "Difference", "points a match", {"value": colours.ink}, colours)
-        # In two lines, as two names would leave little of a phone for the axis.
-        words = "split(replace(datum.label, ' minus ', '\\nminus '), '\\n')"
-        spec["encoding"]["y"]["axis"] = {"labelExpr": words, "labelOffset": -7}
+        unit = language.gettext("points a match")
+        spec = _points(values, "round", in_lines(heading, unit, _TITLE), {"value": colours.ink}, colours, language)
+        spec["encoding"]["y"]["axis"] = {"labelExpr": "split(datum.label, '\\n')", "labelOffset": -7}
         spec["height"] = (ROW + 8) * len(values)
         zero = {"x": {"datum": 0}, "y": None, "color": {"value": colours.strong}}
         spec["layer"].insert(0, {"mark": {"type": "rule", "strokeDash": [3, 3], "aria": False}, "encoding": zero})
         return spec
 
-    listed = "; ".join(f"{label} {signed(each.value, POINTS)}" for label, (_, each) in zip(labels, found, strict=True))
     rows = [
-        (label, signed(each.value, POINTS), signed_beside(each, POINTS), str(each.n))
-        for label, (_, each) in zip(labels, found, strict=True)
+        (label, signed(each.value, POINTS, language), signed_beside(each, POINTS, language), str(each.n))
+        for label, (_, _, each) in zip(labels, found, strict=True)
     ]
     data = [
         {
-            "round_id": each.round_id, "first": each.paired.first, "second": each.paired.second,
-            "pairing": each.paired.pairing, **figure._asdict(),
+            "round_id": each.round_id, "first": versus.first, "second": versus.second,
+            "pairing": versus.pairing, **figure._asdict(),
         }
-        for each, figure in found
-        if each.paired
+        for each, versus, figure in found
     ]  # fmt: skip
-    described = Description(f"Paired differences: {listed}.", ("Round", "Difference", "95 % interval", "Pairs"), rows)
-    return Chart("compare-differences", "Paired differences, with 95 % intervals", described, draw, data)
+    listed = "; ".join(f"{label} {difference}" for label, difference, *_ in rows)
+    sentence = language.gettext("Paired differences: %(differences)s.", differences=listed)
+    header = (
+        language.gettext("Round"),
+        heading,
+        language.gettext("95 %% interval"),
+        language.gettext("Pairs"),
+    )
+    title = language.gettext("Paired differences, with 95 %% intervals")
+    return Chart("compare-differences", title, Description(sentence, header, rows), draw, data, language)
 
 
-def _points(values: Sequence[Any], field: str, title: str, unit: str, colour: Spec, colours: Palette) -> Spec:
+def _axis(heading: str, unit: str, language: Language) -> list[str]:
+    """The title of an axis that leaves room for the words of its rows."""
+    return in_lines(heading, language.translate(unit), _TITLE)
+
+
+def _points(
+    values: Sequence[Any],
+    field: str,
+    title: Sequence[str],
+    colour: Spec,
+    colours: Palette,
+    language: Language,
+    *,
+    share: bool = False,
+) -> Spec:
     """A point with whiskers a row."""
-    share = unit == SHARE
     # Room on both sides keeps a point off the words of its row. These leave little for the axis on a phone, so that its
     # title may begin below them.
     x: Spec = {
         "field": "value",
         "type": "quantitative",
-        "title": in_lines(title, unit, _TITLE),
+        "title": title,
         "scale": {"zero": share, "nice": False, "padding": 12},
         "axis": {"titleAnchor": "end", "tickCount": 5, "labelFlush": False, **({"format": ".0%"} if share else {})},
     }
-    rows: Spec = {"field": field, "type": "nominal", "sort": None, "title": "Round"}
-    hover = tooltip(field, "Round", ".1%" if share else ".2f")
+    of_rows = language.gettext("Round")
+    rows: Spec = {"field": field, "type": "nominal", "sort": None, "title": of_rows}
+    hover = tooltip(field, of_rows, ".1%" if share else ".2f", language)
     point = {"type": "point", "filled": True, "size": 90, "opacity": 1}
     return {
         "width": WIDTH - 160,
@@ -149,9 +206,9 @@ def _points(values: Sequence[Any], field: str, title: str, unit: str, colour: Sp
 # ---- Cross-play -------------------------------------------------------------------
 
 
-def cross_plays(matrix: CrossPlay) -> list[Chart]:
+def cross_plays(matrix: CrossPlay, language: Language = ENGLISH) -> list[Chart]:
     """A heat map of mean scores, one a role where roles differ."""
-    return [_heat_map(matrix, role) for role in matrix.roles]
+    return [_heat_map(matrix, role, language) for role in matrix.roles]
 
 
 def _steps(low: float, high: float) -> tuple[float, float]:
@@ -167,7 +224,7 @@ def _steps(low: float, high: float) -> tuple[float, float]:
     return first(step), step
 
 
-def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
+def _heat_map(matrix: CrossPlay, role: str | None, language: Language) -> Chart:
     found = [each for each in matrix.cells if each.role == role]
     scores = [each.score.value for each in found if each.score.value is not None]
     low, step = _steps(min(scores, default=0), max(scores, default=0))
@@ -175,14 +232,14 @@ def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
     half = low + 4 * step  # from the fifth of seven colours on, dark ink would not be read
     values = [{"row": each.row, "column": each.column, "matches": each.matches, **ends(each.score)} for each in found]
     axis: Spec = {"type": "nominal", "sort": list(matrix.players), "scale": {"domain": list(matrix.players)}}
-    who = "Model" if role is None else f"Model as {role}"
+    who, against = _in_role(language.gettext("Model"), role, language), language.gettext("Against")
 
     def draw(colours: Palette) -> Spec:
         colour = {
             "field": "value",
             "type": "quantitative",
             "scale": {**scale, "range": list(colours.scale)},
-            "legend": {"title": "Points", "format": ".2~f"},
+            "legend": {"title": language.gettext("Points"), "format": ".2~f"},
         }
         ink = {
             "condition": {"test": {"field": "value", "gte": half}, "value": colours.on_much},
@@ -194,12 +251,12 @@ def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
             "data": {"values": values},
             "encoding": {
                 "y": {"field": "row", "title": who, **axis},
-                "x": {"field": "column", "title": "Against", "axis": {"labelAngle": 0, "orient": "top"}, **axis},
+                "x": {"field": "column", "title": against, "axis": {"labelAngle": 0, "orient": "top"}, **axis},
                 "tooltip": [
                     {"field": "row", "title": who},
-                    {"field": "column", "title": "Against"},
-                    {"field": "matches", "title": "Matches"},
-                    *tooltip("row", who, ".2f")[1:],
+                    {"field": "column", "title": against},
+                    {"field": "matches", "title": language.gettext("Matches")},
+                    *intervals(".2f", language),
                 ],
             },
             "layer": [
@@ -211,16 +268,39 @@ def _heat_map(matrix: CrossPlay, role: str | None) -> Chart:
             ],
         }
 
-    title = "Cross-play: mean scores" + ("" if role is None else f" as {role}")
-    sentence = f"{title} of {len(matrix.players)} models against each other, {matrix.matches} matches."
+    title = _in_role(language.gettext("Cross-play: mean scores"), role, language)
+    sentence = language.gettext(
+        "%(title)s of %(models)s models against each other, %(matches)s matches.",
+        title=title,
+        models=len(matrix.players),
+        matches=matrix.matches,
+    )
     if scores:
         best = max(found, key=lambda each: -float("inf") if each.score.value is None else each.score.value)
-        sentence += f" The highest is {number(best.score.value, POINTS)} of {best.row} against {best.column}."
+        highest = language.gettext(
+            "The highest is %(score)s of %(model)s against %(other)s.",
+            score=number(best.score.value, POINTS, language),
+            model=best.row,
+            other=best.column,
+        )
+        sentence = f"{sentence} {highest}"
     rows = [
-        (each.row, each.column, str(each.matches), number(each.score.value, POINTS), beside(each.score, POINTS))
+        (
+            each.row,
+            each.column,
+            str(each.matches),
+            number(each.score.value, POINTS, language),
+            beside(each.score, POINTS, language),
+        )
         for each in found
     ]
     data = [{"row": each.row, "column": each.column, "role": each.role, **each.score._asdict()} for each in found]
-    description = Description(sentence, (who, "Against", "Matches", "Mean score", "95 % interval"), rows)
+    header = (
+        who,
+        against,
+        language.gettext("Matches"),
+        language.gettext("Mean score"),
+        language.gettext("95 %% interval"),
+    )
     name = "-".join(["cross-play", str(matrix.matrix_id), *([role] if role else [])])
-    return Chart(name, title, description, draw, data)
+    return Chart(name, title, Description(sentence, header, rows), draw, data, language)

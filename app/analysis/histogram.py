@@ -1,10 +1,11 @@
 """A histogram as a chart, whatever it counts."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.distributions import Bin
+from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import Palette
 
 _GAP = 0.08  # of a bin, left free on both of its sides where bars stand beside each other
@@ -17,28 +18,32 @@ def histogram(
     y: str,
     bins: Sequence[Bin],
     sentence: str,
-    groups: Sequence[str] = (),
+    groups: Mapping[str, str] | None = None,
     group_title: str = "",
     *,
     whole: bool = True,
     stacked: bool = False,
     shades: Callable[[Palette], Sequence[str]] | None = None,
+    language: Language = ENGLISH,
 ) -> Chart:
     """How often each number occurred, with bars side by side, or `stacked`, where bins are of several `groups`.
 
-    `sentence` says what is counted; what occurred most often is added to it. `whole`: only whole numbers occur, so that
-    a bin of width 1 stands for one of them. `shades`: the colours of the groups, whichever of them there are.
+    `groups` are what the chart calls them, by the names that bins have. `sentence` says what is counted; what occurred
+    most often is added to it. `whole`: only whole numbers occur, so that a bin of width 1 stands for one of them.
+    `shades`: the colours of the groups, whichever of them there are.
     """
     whole = whole and all(each.low.is_integer() and each.high == each.low + 1 for each in bins)
     shift = 0.5 if whole else 0
     several = len({each.player for each in bins}) > 1
-    beside = list(groups) if several and not stacked else []
+    called = groups or {}
+    names = list(called.values())
+    beside = list(called) if several and not stacked else []
     values = [
         {
             **_bar(each, shift, beside),
-            "label": _label(each, whole),
+            "label": _label(each, whole, language),
             "number": each.number,
-            "model": each.player,
+            "model": called.get(each.player or "", each.player),
         }
         for each in bins
     ]
@@ -64,21 +69,32 @@ def histogram(
                 "type": "nominal",
                 "title": group_title,
                 "legend": {"orient": "top"},
-                "sort": list(groups),
-                **({"scale": {"domain": list(groups), "range": list(shades(colours))}} if shades else {}),
+                "sort": names,
+                **({"scale": {"domain": names, "range": list(shades(colours))}} if shades else {}),
             }
             shown_as["tooltip"].append({"field": "model", "title": group_title})
         elif shades and bins:
-            shown_as["color"] = {"value": shades(colours)[groups.index(bins[0].player or "")]}
+            shown_as["color"] = {"value": shades(colours)[list(called).index(bins[0].player or "")]}
         mark = {"type": "bar", "binSpacing": 0 if beside else 1}
         return {"width": WIDTH, "height": HEIGHT, "data": {"values": values}, "mark": mark, "encoding": shown_as}
 
     if bins:
         most = _commonest(bins)
-        sentence = f"{sentence} Most often: {_label(most, whole)} ({most.number} times)."
+        commonest = language.gettext(
+            "Most often: %(value)s (%(number)s times).", value=_label(most, whole, language), number=most.number
+        )
+        sentence = f"{sentence} {commonest}"
     header = (x, group_title, y) if several else (x, y)
-    rows = [(_label(each, whole), *([each.player or ""] if several else []), str(each.number)) for each in bins]
-    return Chart(name, title, Description(sentence, header, rows), draw, [each._asdict() for each in bins])
+    rows = [
+        (
+            _label(each, whole, language),
+            *([called.get(each.player or "", "")] if several else []),
+            str(each.number),
+        )
+        for each in bins
+    ]
+    data = [each._asdict() for each in bins]
+    return Chart(name, title, Description(sentence, header, rows), draw, data, language)
 
 
 def _bar(each: Bin, shift: float, beside: Sequence[str]) -> Spec:
@@ -108,6 +124,6 @@ def _commonest(bins: Sequence[Bin]) -> Bin:
     return Bin(*place, number_of_all)
 
 
-def _label(each: Bin, whole: bool) -> str:
-    low, high = (f"{value:g}".replace("-", "−") for value in (each.low, each.high))
-    return low if whole else f"{low} up to {high}"
+def _label(each: Bin, whole: bool, language: Language) -> str:
+    low, high = language.shortest(each.low), language.shortest(each.high)
+    return low if whole else language.gettext("%(low)s up to %(high)s", low=low, high=high)

@@ -5,17 +5,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
+from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import Palette
 
 TRAINING, HELD_OUT = "training", "held out"
 MOST_DRAWN = 300  # points of a curve
 _LISTED = 40  # of them in the table
 _DASHES = [[1, 0], [6, 4]]
-_TOOLTIP = [
-    {"field": "of", "title": "Loss of"},
-    {"field": "step", "title": "Step"},
-    {"field": "loss", "title": "Loss", "format": ".4f"},
-]
+
+STEPS = {"tickMinStep": 1, "format": ",~f"}  # an axis of them
+FIGURES = {"format": ".4~g"}  # an axis of losses and the like, which a single value would have with six digits
 
 Points = Sequence[tuple[int, float]]
 
@@ -28,83 +27,113 @@ class MarkedStep(NamedTuple):
 
 
 def loss_curve(
-    name: str, called: str, events: Sequence[Mapping[str, Any]], steps: int | None, registered: int | None = None
+    name: str,
+    called: str,
+    events: Sequence[Mapping[str, Any]],
+    steps: int | None,
+    registered: int | None = None,
+    language: Language = ENGLISH,
+    *,
+    by_token: bool = True,
 ) -> Chart:
     """The curve of a training's events, which are those of `python -m training`; what was told again counts once.
 
     `called` is what the sentence calls it, `steps` how many there will be, `registered` the step whose weights became
-    the model. It is marked; as long as there is none, the best evaluation is.
+    the model. It is marked; as long as there is none, the best evaluation is. `by_token`: whether the loss is a mean of
+    tokens, in nats; it is one of moves or responses otherwise.
     """
     train, held_out = points_of(events, "step"), points_of(events, "eval")
-    marked = _marked(held_out, registered)
+    marked = _marked(held_out, registered, language)
     rows = [
-        (str(step), shown_figure(dict(train).get(step)), shown_figure(dict(held_out).get(step)))
+        (str(step), shown_figure(dict(train).get(step), language), shown_figure(dict(held_out).get(step), language))
         for step in sorted({step for step, _ in (*thinned(train, _LISTED), *held_out)})
     ]
-    header = ("Step", "Loss, training", "Loss, held out")
-    described = Description(_sentence(called, train, held_out, registered), header, rows)
+    header = (language.gettext("Step"), language.gettext("Loss, training"), language.gettext("Loss, held out"))
+    described = Description(_sentence(called, train, held_out, registered, language), header, rows)
     last = max(steps or 0, *(step for step, _ in (*train, *held_out)), 1)
     data = [
         {"of": of, "step": step, "loss": loss}
         for of, points in ((TRAINING, thinned(train, MOST_DRAWN)), (HELD_OUT, held_out))
         for step, loss in points
     ]
-    return Chart(name, "Loss", described, partial(_drawn, thinned(train, MOST_DRAWN), held_out, marked, last), data)
+    draw = partial(_drawn, thinned(train, MOST_DRAWN), held_out, marked, last, loss_title(by_token, language), language)
+    return Chart(name, language.gettext("Loss"), described, draw, data, language)
 
 
-def _marked(held_out: Points, registered: int | None) -> MarkedStep | None:
+def _marked(held_out: Points, registered: int | None, language: Language) -> MarkedStep | None:
     if registered is not None:
-        return MarkedStep(registered, (f"step {registered}", "is registered"))
+        words = language.gettext("step %(step)s", step=registered), language.gettext("is registered")
+        return MarkedStep(registered, words)
     if not held_out:
         return None
     step = min(held_out, key=lambda each: each[1])[0]
-    return MarkedStep(step, (f"step {step} is", "the best so far"))
+    return MarkedStep(step, (language.gettext("step %(step)s is", step=step), language.gettext("the best so far")))
 
 
-def _drawn(train: Points, held_out: Points, marked: MarkedStep | None, last: int, colours: Palette) -> Spec:
+def called_kinds(language: Language) -> dict[str, str]:
+    """What a chart calls the two kinds of losses."""
+    return {TRAINING: language.gettext("training"), HELD_OUT: language.gettext("held out")}
+
+
+def _drawn(
+    train: Points,
+    held_out: Points,
+    marked: MarkedStep | None,
+    last: int,
+    title: str,
+    language: Language,
+    colours: Palette,
+) -> Spec:
     """Both curves from step 0 to the last one that there will be."""
-    of_each = ((TRAINING, train), (HELD_OUT, held_out))
+    called = called_kinds(language)
+    of_each = ((called[TRAINING], train), (called[HELD_OUT], held_out))
     values = [{"step": step, "loss": loss, "of": of} for of, points in of_each for step, loss in points]
-    groups = [of for of, points in of_each if points or of == TRAINING]
-    x_axis: Spec = {"scale": {"domain": [0, last], "nice": False}, "axis": {"tickMinStep": 1}}
+    groups = [of for of, points in of_each if points or of == called[TRAINING]]
+    x_axis: Spec = {"scale": {"domain": [0, last], "nice": False}, "axis": STEPS}
     y_scale: Spec = {"zero": False} if values else {"domain": [0, 1]}  # which no data would leave open
     shade: Spec = {
         "field": "of",
         "type": "nominal",
         "sort": groups,
         "title": None,
-        "legend": {"orient": "top"} if held_out else None,
+        "legend": {"orient": "top", "symbolType": "stroke", "symbolSize": 300} if held_out else None,
         "scale": {"domain": groups, "range": colours.players[: len(groups)]},
     }
     dash = {**shade, "scale": {"domain": groups, "range": _DASHES[: len(groups)]}}
     line = {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"strokeDash": dash}}
     # An evaluation is a dot, and so is a training of a single step, which has no line yet.
-    dotted = "true" if len(train) == 1 else f"datum.of == '{HELD_OUT}'"
+    dotted: Any = "true" if len(train) == 1 else {"field": "of", "equal": called[HELD_OUT]}
     dots = {"transform": [{"filter": dotted}], "mark": {"type": "point", "filled": True, "opacity": 1, "size": 55}}
     return {
         "width": WIDTH,
         "height": HEIGHT,
         "data": {"values": values},
         "encoding": {
-            "x": {"field": "step", "type": "quantitative", "title": "Step", **x_axis},
-            "y": {"field": "loss", "type": "quantitative", "title": "Loss (nats a token)", "scale": y_scale},
+            "x": {"field": "step", "type": "quantitative", "title": language.gettext("Step"), **x_axis},
+            "y": {
+                "field": "loss",
+                "type": "quantitative",
+                "title": title,
+                "scale": y_scale,
+                "axis": FIGURES,
+            },
             "color": shade,
-            "tooltip": _TOOLTIP,
+            "tooltip": loss_tooltip(language),
         },
         "layer": [
-            *(_mark(marked, last, colours) if marked else ()),
+            *(_mark(marked, last, language, colours) if marked else ()),
             line,
             *([dots] if held_out or len(train) == 1 else []),
         ],
     }
 
 
-def _mark(marked: MarkedStep, last: int, colours: Palette) -> Sequence[Spec]:
+def _mark(marked: MarkedStep, last: int, language: Language, colours: Palette) -> Sequence[Spec]:
     """A line from top to bottom at the marked step, with its words on the side where there is more room."""
     left = 2 * marked.step > last
     own: Spec = {
         "data": {"values": [{"step": marked.step, "words": " ".join(marked.words), "lines": "\n".join(marked.words)}]},
-        "encoding": {"y": None, "color": None, "tooltip": {"field": "words", "title": "Weights"}},
+        "encoding": {"y": None, "color": None, "tooltip": {"field": "words", "title": language.gettext("Weights")}},
     }
     words = {"type": "text", "align": "right" if left else "left", "dx": -6 if left else 6, "baseline": "top"}
     text: Spec = {"y": {"value": 4}, "color": None, "text": {"field": "lines"}}
@@ -112,6 +141,20 @@ def _mark(marked: MarkedStep, last: int, colours: Palette) -> Sequence[Spec]:
         {**own, "mark": {"type": "rule", "strokeWidth": 1.5, "strokeDash": [2, 3], "color": colours.ink}},
         {**own, "mark": {**words, "lineBreak": "\n", "color": colours.ink}, "encoding": text},
     )
+
+
+def loss_title(by_token: bool, language: Language) -> str:
+    """What the axis of losses is called, which are means of tokens or of something else."""
+    return language.gettext("Loss (nats a token)") if by_token else language.gettext("Loss")
+
+
+def loss_tooltip(language: Language) -> list[Spec]:
+    """What a tooltip says of a point of a curve."""
+    return [
+        {"field": "of", "title": language.gettext("Loss of")},
+        {"field": "step", "title": language.gettext("Step")},
+        {"field": "loss", "title": language.gettext("Loss"), "type": "quantitative", "format": ".4f"},
+    ]
 
 
 def points_of(events: Sequence[Mapping[str, Any]], kind: str, name: str = "loss") -> list[tuple[int, float]]:
@@ -126,18 +169,36 @@ def thinned(points: Points, most: int) -> list[tuple[int, float]]:
     return list(points[::-1][::every][::-1])
 
 
-def _sentence(called: str, train: Points, held_out: Points, registered: int | None) -> str:
+def _sentence(called: str, train: Points, held_out: Points, registered: int | None, language: Language) -> str:
     if not train:
-        return f"{called[:1].upper()}{called[1:]} has told of no step yet."
+        subject = f"{called[:1].upper()}{called[1:]}"
+        return language.gettext("%(job)s has told of no step yet.", job=subject)
     (first, before), (last, now) = train[0], train[-1]
-    said = f"Loss of {called}: {shown_figure(before)} at step {first}, {shown_figure(now)} at step {last}."
+    said = [
+        language.gettext(
+            "Loss of %(job)s: %(before)s at step %(first)s, %(now)s at step %(last)s.",
+            job=called,
+            before=shown_figure(before, language),
+            first=first,
+            now=shown_figure(now, language),
+            last=last,
+        )
+    ]
     if held_out:
         at, best = min(held_out, key=lambda each: each[1])
-        latest = shown_figure(held_out[-1][1])
-        said += f" On what was held out it was {latest} last, and best at step {at}: {shown_figure(best)}."
-    return said if registered is None else f"{said} The model has the weights of step {registered}."
+        said.append(
+            language.gettext(
+                "On what was held out it was %(latest)s last, and best at step %(step)s: %(best)s.",
+                latest=shown_figure(held_out[-1][1], language),
+                step=at,
+                best=shown_figure(best, language),
+            )
+        )
+    if registered is not None:
+        said.append(language.gettext("The model has the weights of step %(step)s.", step=registered))
+    return " ".join(said)
 
 
-def shown_figure(value: float | None) -> str:
+def shown_figure(value: float | None, language: Language) -> str:
     """A figure with four decimals; nothing where there is none."""
-    return "" if value is None else f"{value:.4f}"
+    return "" if value is None else language.decimals(value, 4)

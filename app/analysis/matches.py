@@ -10,6 +10,7 @@ from app.analysis.distributions import Bin, distributions
 from app.analysis.metrics import Metrics, measure
 from app.analysis.paired import PairedDifference, paired
 from app.analysis.reading import chosen_tables
+from app.errors import Phrase, Verbatim
 from app.games import find_game, metrics_of
 from app.games.match_table import MatchTable
 from app.games.metrics import GameMetrics
@@ -35,9 +36,9 @@ class MatchAnalysis:
         return self.game if self.lam is None else f"{self.game}-{self.lam:g}".replace("--", "-minus-").replace(".", "-")
 
     @property
-    def called(self) -> str:
+    def called(self) -> Phrase:
         """What a sentence calls the matches."""
-        return f"{self.game}, {self.name}"
+        return Phrase("%(game)s (%(choice)s)", game=Phrase(find_game(self.game).title), choice=Verbatim(self.name))
 
     @property
     def complete(self) -> bool:

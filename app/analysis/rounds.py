@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.analysis.matches import MatchAnalysis, figures_of
 from app.analysis.reading import matches_of
+from app.errors import Phrase, Verbatim
 from app.games import partner_weight
 from app.models import RoundRow
 from app.rounds import lifecycle
@@ -29,9 +30,9 @@ class RoundAnalysis(MatchAnalysis):
         return str(self.round_id)
 
     @property
-    def called(self) -> str:
+    def called(self) -> Phrase:
         """Its number and its name."""
-        return f"round {self.round_id} ({self.name})"
+        return Phrase("round %(number)s (%(name)s)", number=self.round_id, name=Verbatim(self.name))
 
     @property
     def complete(self) -> bool:

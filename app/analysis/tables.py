@@ -54,13 +54,22 @@ _OF_AN_ITERATION = (
     _column("campaign_id", "text", "The campaign.", "a number"),
     _column("iteration", "integer", "The iteration of the campaign.", "from 0, which is the model it began with"),
     _column("model", "text", "The model that was evaluated.", "a name; empty until there is one"),
-    _column("round_id", "text", "The round that was played for training.", "a number; empty for iteration 0"),
-    _column("dataset_id", "text", "The dataset that was built from that round.", "a number; empty for iteration 0"),
+    _column("round_id", "text", "The round that was played for training: of the model before, or of the teacher,"
+            " with itself.",
+            "a number; empty for iteration 0, and for one that learns from a dataset that was there before"),
+    _column("dataset_id", "text", "What the model learned from: the dataset that was built from the iteration's rounds,"
+            " or from all rounds so far where that was asked for, or the one that the campaign starts with.",
+            "a number; empty for iteration 0"),
     _column("job_id", "text", "The training job that made the model.", "a number; empty for iteration 0"),
     _column("evaluation", "text", "How the model was evaluated.",
             f"{AS_PLAYED} | greedy | temperature … | against …: one row an iteration for each"),
     _column("evaluation_id", "text", "The round on held-out material that the figures are of.",
             "a number; empty until there is one"),
+)  # fmt: skip
+
+_ROUNDS_WITH = _column(
+    "rounds_with", "json", "The rounds with partners that were played for training, beside round_id.",
+    "{PARTNER: ROUND}; {} where there are none",
 )  # fmt: skip
 
 
@@ -74,7 +83,7 @@ def analysis_columns(games: Sequence[str] | None = None) -> tuple[Column, ...]:
 def campaign_columns(games: Sequence[str] | None = None) -> tuple[Column, ...]:
     """The columns of a campaign in one of these games, or in any."""
     metrics = [metric for game in games or GAMES for metric in metrics_of(game).everything.values()]
-    return *_OF_AN_ITERATION, *_figure_columns(_by_name(metrics))
+    return *_OF_AN_ITERATION, *_figure_columns(_by_name(metrics)), _ROUNDS_WITH
 
 
 def _by_name(metrics: Sequence[Metric]) -> dict[str, Metric]:

@@ -4,7 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
-from app.analysis.losses import HELD_OUT, MOST_DRAWN, TRAINING, points_of, shown_figure, thinned
+from app.analysis.language import ENGLISH, Language
+from app.analysis.losses import (
+    FIGURES,
+    HELD_OUT,
+    MOST_DRAWN,
+    STEPS,
+    TRAINING,
+    called_kinds,
+    loss_title,
+    loss_tooltip,
+    points_of,
+    shown_figure,
+    thinned,
+)
 from app.analysis.themes import Palette
 
 TITLES = {
@@ -19,102 +32,141 @@ _PANEL = {"width": 240, "height": 130}  # pixels
 Events = Sequence[Mapping[str, Any]]
 
 
-def method_curves(name: str, called: str, events: Events) -> Chart | None:
+def method_curves(name: str, called: str, events: Events, language: Language = ENGLISH) -> Chart | None:
     """A panel for each figure that the loss of a job's method tells beside itself; None where it tells none."""
     found = {of: points for of in TITLES if (points := points_of(events, "step", of))}
     if not found:
         return None
     values = [{"of": of, "step": step, "value": value} for of, points in found.items() for step, value in points]
+    titles = {of: language.translate(TITLES[of]) for of in found}
 
     def draw(colours: Palette) -> Spec:
-        panels = [_panel(of, thinned(points, MOST_DRAWN), colours) for of, points in found.items()]
+        panels = [_panel(titles[of], thinned(points, MOST_DRAWN), language, colours) for of, points in found.items()]
         return {"columns": 2, "spacing": 36, "concat": panels}
 
     first_and_last = [
-        (TITLES[of], shown_figure(points[0][1]), shown_figure(points[-1][1])) for of, points in found.items()
+        (titles[of], shown_figure(points[0][1], language), shown_figure(points[-1][1], language))
+        for of, points in found.items()
     ]
-    said = "; ".join(f"{title} {before} at first, {now} now" for title, before, now in first_and_last)
-    described = Description(f"Of {called}: {said}.", ("Figure", "First step", "Last step"), first_and_last)
-    return Chart(name, "What the loss tells", described, draw, values)
+    said = "; ".join(
+        language.gettext("%(figure)s %(before)s at first, %(now)s now", figure=title, before=before, now=now)
+        for title, before, now in first_and_last
+    )
+    sentence = language.gettext("Of %(job)s: %(figures)s.", job=called, figures=said)
+    header = (language.gettext("Figure"), language.gettext("First step"), language.gettext("Last step"))
+    title = language.gettext("What the loss tells")
+    return Chart(name, title, Description(sentence, header, first_and_last), draw, values, language)
 
 
-def _panel(of: str, points: Sequence[tuple[int, float]], colours: Palette) -> Spec:
+def _panel(title: str, points: Sequence[tuple[int, float]], language: Language, colours: Palette) -> Spec:
+    axis, dot = language.gettext("Step"), {"color": colours.first}
     step = {
         "field": "step",
         "type": "quantitative",
-        "title": "Step",
-        "axis": {"tickMinStep": 1},
+        "title": axis,
+        "axis": STEPS,
         "scale": {"nice": False},
     }
-    value = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
+    value = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}, "axis": FIGURES}
     return {
-        "title": {"text": TITLES[of], "fontSize": 13, "offset": 8, "frame": "group"},
+        "title": {"text": title, "fontSize": 13, "offset": 8, "frame": "group"},
         **_PANEL,
         "data": {"values": [{"step": at, "value": each} for at, each in points]},
-        "mark": {"type": "line", "strokeWidth": 2, "color": colours.first, "point": len(points) == 1},
+        "mark": {"type": "line", "strokeWidth": 2, "color": colours.first, "point": dot if len(points) == 1 else False},
         "encoding": {
             "x": step,
             "y": value,
-            "tooltip": [{**step, "title": "Step"}, {**value, "title": TITLES[of], "format": ".4g"}],
+            "tooltip": [step, {**value, "title": title, "format": ".4g"}],
         },
     }
 
 
-def compared_losses(name: str, jobs: Sequence[tuple[str, Events]]) -> Chart:
-    """The losses of up to MOST_JOBS jobs, each by its label, in one chart: training drawn through, held out dashed."""
+def compared_losses(
+    name: str, jobs: Sequence[tuple[str, Events]], language: Language = ENGLISH, *, by_token: bool = True
+) -> Chart:
+    """The losses of up to MOST_JOBS jobs, each by its label, in one chart: training drawn through, held out dashed.
+
+    `by_token`: whether all are means of tokens.
+    """
     kinds = ((TRAINING, "step"), (HELD_OUT, "eval"))
     found = [(label, of, points_of(events, kind)) for label, events in jobs for of, kind in kinds]
     values = [
         {"job": label, "of": of, "step": step, "loss": loss} for label, of, points in found for step, loss in points
     ]
-    labels = [label for label, _ in jobs]
+    labels, called = [label for label, _ in jobs], called_kinds(language)
 
     def draw(colours: Palette) -> Spec:
         drawn = [
-            {"job": label, "of": of, "step": step, "loss": loss}
+            {"job": label, "of": called[of], "step": step, "loss": loss}
             for label, of, points in found
             for step, loss in thinned(points, MOST_DRAWN)
         ]
         colour = {"domain": labels, "range": colours.players[: len(labels)]}
-        dashes = {"domain": [TRAINING, HELD_OUT], "range": [[1, 0], [6, 4]]}
-        legend: Spec = {"orient": "top"}
-        stroke = {**legend, "symbolType": "stroke", "symbolSize": 300}
+        dash = {
+            "field": "of",
+            "type": "nominal",
+            "title": None,
+            "scale": {"domain": [called[TRAINING], called[HELD_OUT]], "range": [[1, 0], [6, 4]]},
+            "legend": {"orient": "top", "symbolType": "stroke", "symbolSize": 300, "symbolStrokeColor": colours.ink},
+        }
+        steps = [step for _, _, points in found for step, _ in points]
+        whole = min(10, max(1, max(steps, default=1) - min(steps, default=0)))  # no tick between two steps
+        # What was told of once has no line yet. Dots are a layer of their own: with them, lines lose their legend.
+        dots = {
+            "transform": [{"joinaggregate": [{"op": "count", "as": "told"}], "groupby": ["job", "of"]},
+                          {"filter": {"field": "told", "equal": 1}}],
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 55},
+        }  # fmt: skip
         return {
             "width": WIDTH,
             "height": HEIGHT,
             "data": {"values": drawn},
-            # What was told of once has no line yet.
-            "mark": {"type": "line", "strokeWidth": 2, "point": any(len(points) == 1 for _, _, points in found)},
             "encoding": {
-                "x": {"field": "step", "type": "quantitative", "title": "Step", "axis": {"tickMinStep": 1}},
+                "x": {
+                    "field": "step",
+                    "type": "quantitative",
+                    "title": language.gettext("Step"),
+                    "axis": {**STEPS, "tickCount": whole},
+                    "scale": {"nice": False},
+                },
                 "y": {
                     "field": "loss",
                     "type": "quantitative",
-                    "title": "Loss (nats a token)",
+                    "title": loss_title(by_token, language),
+                    "axis": FIGURES,
                     "scale": {"zero": False} if drawn else {"domain": [0, 1]},
                 },
-                "color": {"field": "job", "type": "nominal", "title": None, "scale": colour, "legend": legend},
-                "strokeDash": {"field": "of", "type": "nominal", "title": None, "scale": dashes, "legend": stroke},
-                "tooltip": [
-                    {"field": "job", "title": "Job"},
-                    {"field": "of", "title": "Loss of"},
-                    {"field": "step", "title": "Step"},
-                    {"field": "loss", "title": "Loss", "format": ".4f"},
-                ],
+                "color": {
+                    "field": "job", "type": "nominal", "title": None, "scale": colour, "legend": {"orient": "top"},
+                },
+                "tooltip": [{"field": "job", "title": language.gettext("Job")}, *loss_tooltip(language)],
             },
-        }
+            "layer": [
+                {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"strokeDash": dash}},
+                *([dots] if any(len(points) == 1 for _, _, points in found) else []),
+            ],
+        }  # fmt: skip
 
     rows = [
         (
             label,
-            of,
-            shown_figure(points[0][1]),
-            shown_figure(min(loss for _, loss in points)),
-            shown_figure(points[-1][1]),
+            called[of],
+            shown_figure(points[0][1], language),
+            shown_figure(min(loss for _, loss in points), language),
+            shown_figure(points[-1][1], language),
         )
         for label, of, points in found
         if points
     ]
-    last = "; ".join(f"{label} {of} {now}" for label, of, _, _, now in rows) or "none has told of a step yet"
-    described = Description(f"Last losses: {last}.", ("Job", "Loss of", "First", "Lowest", "Last"), rows)
-    return Chart(name, "Loss", described, draw, values)
+    last = "; ".join(f"{label} {of} {now}" for label, of, _, _, now in rows)
+    sentence = language.gettext(
+        "Last losses: %(losses)s.", losses=last or language.gettext("none has told of a step yet")
+    )
+    header = (
+        language.gettext("Job"),
+        language.gettext("Loss of"),
+        language.gettext("First"),
+        language.gettext("Lowest"),
+        language.gettext("Last"),
+    )
+    return Chart(name, language.gettext("Loss"), Description(sentence, header, rows), draw, values, language)

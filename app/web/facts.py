@@ -1,13 +1,14 @@
-"""Facts of matches, rounds and calls as pages show them: with a label for each name, and its value in words."""
+"""Facts of matches, rounds, calls and trainings as pages show them: with a label for each name, its value in words."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Flask
 from flask_babel import format_decimal, gettext
+from jinja2.filters import do_filesizeformat
 
 from app.games import GAMES
-from app.web.labels import LABELS
+from app.web.labels import LABELS, TRAINING_TITLES
 from app.web.translations import N_
 
 # What no form has a field for; "objective" and the like are called as forms call them.
@@ -18,6 +19,7 @@ _FACTS: Mapping[str, str] = {
     "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),
     "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),
 }  # fmt: skip
+_OF_ONE_SEAT: Mapping[str, str] = {"values": N_("Worth")}  # what a seat's own ones are called
 _VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names; worded as forms word them
     **{name: schema["labels"] for game in GAMES.values() for name, schema in game.fields.items() if "labels" in schema},
     "first": {0: N_("first seat"), 1: N_("second seat")},
@@ -25,15 +27,18 @@ _VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names
 
 
 def register(app: Flask) -> None:
-    """The template filters `fact_label`, `fact` and `in_field_order`."""
-    app.add_template_filter(fact_label)
-    app.add_template_filter(fact)
-    app.add_template_filter(in_field_order)
+    """The template filters."""
+    for each in (fact_label, fact, in_field_order, training_label, training_value, four_digits, file_size):
+        app.add_template_filter(each)
 
 
-def fact_label(name: str) -> str:
-    """What a fact is called on a page; one that nobody has named is called as it is stored, without underscores."""
-    known = _FACTS.get(name) or LABELS.get(name) or name.replace("_", " ").capitalize()
+def fact_label(name: str, own: bool = False) -> str:
+    """What a fact is called on a page; one that nobody has named is called as it is stored, without underscores.
+
+    `own`: of one seat alone.
+    """
+    names = (_OF_ONE_SEAT, _FACTS, LABELS) if own else (_FACTS, LABELS)
+    known = next((each[name] for each in names if name in each), name.replace("_", " ").capitalize())
     return str(gettext(known))
 
 
@@ -59,3 +64,30 @@ def fact(value: Any, name: str = "") -> str:
         between = " / " if any(isinstance(each, Sequence) and not isinstance(each, str) for each in value) else ", "
         return between.join(map(fact, value))
     return value or "–"
+
+
+def training_label(name: str) -> str:
+    """What a field of a training is called; one that no method has any more is called as it is stored."""
+    return str(gettext(TRAINING_TITLES[name])) if name in TRAINING_TITLES else name
+
+
+def training_value(value: Any) -> str:
+    """The value of a field of a training to the last digit; a dash for one that is off, or left to the training."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _decimal(value)
+    return fact(value)
+
+
+def four_digits(value: float | None) -> str:
+    """A figure of a training with four significant digits, as figures.js writes it; nothing for None."""
+    return "" if value is None else _decimal(float(f"{value:.4g}"))
+
+
+def file_size(size: int) -> str:
+    """The size of a file in the unit that suits it, with the signs of the page's language."""
+    amount, unit = do_filesizeformat(size).split()
+    return f"{format_decimal(float(amount), '0.0' if '.' in amount else '0')} {unit}"
+
+
+def _decimal(value: float) -> str:
+    return str(format_decimal(value, "0.##############")).replace("-", "−")

@@ -16,41 +16,54 @@ from app.web.game_options import field_titles
 from app.web.translations import N_
 from training.methods import all_methods
 
-_OF_TRAININGS = {
-    name: schema["title"]
-    for backend in all_backends().values()
-    for method in all_methods()
-    for name, schema in backend.fields(method).items()
-    if "rank" in schema
-}
+_FIELDS = [
+    field
+    for method in all_methods().values()
+    for fields in (method.fields, *(backend.fields(method.name) for backend in all_backends().values()))
+    for field in fields.items()
+]
+TRAINING_TITLES: Mapping[str, str] = {name: schema["title"] for name, schema in _FIELDS}
+_OF_TRAININGS = {name: schema["title"] for name, schema in _FIELDS if "rank" in schema}  # those with a box in the form
 _OF_GAMES = dict(names for game in GAMES.values() for names in field_titles(game))
 LABELS: Mapping[str, str] = {
     **_OF_TRAININGS,
     **_OF_GAMES,
     "backend": N_("Where it is trained"), "base": N_("Base"), "base_url": N_("Address"),
-    "dataset": N_("Dataset"),
+    "arm": N_("Arm"), "campaign": N_("Campaign"), "consent": N_("Consent to training"),
+    "data_of": N_("Learns from"), "dataset": N_("Dataset"), "decay": N_("Decay (γ)"),
     "evaluation": N_("Matches of an evaluation"), "extra": N_("Further fields"), "file": N_("File"),
     "filter": N_("Kept transcripts"), "format": N_("What the rows are like"),
     "further": N_("Further fields"), "game": N_("Game"), "games": N_("Plays"), "in_flight": N_("Requests at once"),
     "iterations": N_("Iterations"), "key_env": N_("Variable of the key"), "label": N_("Label"),
-    "matches": N_("Matches"),
+    "item_limit": N_("Items of each task"), "match": N_("Match"), "matches": N_("Matches"),
     "max_tokens": N_("Most tokens of a move"), "method": N_("Method"),
     "model": N_("Model"), "model_0": N_("First seat"), "model_1": N_("Second seat"),
     "models": N_("Models of the cross-play"), "name": N_("Name"),
-    "order": N_("How matches get them"), "organisation": N_("Organisation"), "players": N_("Pairs"),
+    "order": N_("How matches get them"), "organisation": N_("Organisation"),
+    "partner": N_("Also evaluated against"), "play_with": N_("Plays with"), "player": N_("Player"),
+    "players": N_("Pairs"),
     "price_in": N_("Price of tokens in"), "price_out": N_("Price of tokens out"),
     "price_training": N_("Price of trained tokens"), "prompt_style": N_("Prompt style"),
-    "reason": N_("Ended as"), "retries": N_("Retries"), "seed": N_("Seed"),
-    "source": N_("Said by"), "start": N_("Each training goes on from"), "style": N_("Prompt style"),
+    "reason": N_("Ended as"), "retries": N_("Retries"), "role": N_("Role"), "seed": N_("Seed"),
+    "sft_data": N_("Supervised rows"), "shots": N_("Examples before each item"), "source": N_("Source"),
+    "speakers": N_("Said by"), "start": N_("Each training goes on from"),
+    "start_data": N_("Starts with the dataset"), "start_method": N_("How it learns from that"), "study": N_("Study"),
+    "style": N_("Prompt style"), "tasks": N_("Tasks"), "teacher": N_("Starts with a teacher"),
     "temperature": N_("Temperature"), "timeout": N_("Timeout"), "token_field": N_("Sent as"),
     "tokens_per_minute": N_("Tokens a minute"), "top_k": N_("Top-k"), "top_p": N_("Top-p"),
+    "wordings": N_("Wordings of the rules"),
 }  # fmt: skip
+_LINES = ("further", "start_further")  # fields of forms in which fields of trainings are typed, a line each
 _ENGLISH = Markup(' lang="en"')  # for the element that holds the text
 
 
-def error_text(error: AppError, *, labels: bool = False) -> str:
-    """An error in one line, in the page's language or else whole in English; with `labels`, as a form calls fields."""
-    return error.line(str if _is_english(error) else gettext, _label if labels else str)
+def error_text(error: AppError, *, labels: bool = False, at: str = "") -> str:
+    """An error in one line, in the page's language or else whole in English; with `labels`, as a form calls fields.
+
+    `at` is the field of the form that was refused; a field of a training that was typed there has its training's title.
+    """
+    called = _label_of_training if at in _LINES else _label
+    return error.line(str if _is_english(error) else gettext, called if labels else str)
 
 
 def error_lang(error: AppError) -> str:
@@ -60,6 +73,10 @@ def error_lang(error: AppError) -> str:
 
 def _is_english(error: AppError) -> bool:
     return str(get_locale() or ENGLISH) == ENGLISH or not error.is_translatable()
+
+
+def _label_of_training(field: str) -> str:
+    return gettext(TRAINING_TITLES[field]) if field in TRAINING_TITLES else _label(field)
 
 
 def _label(field: str) -> str:

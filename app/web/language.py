@@ -86,6 +86,6 @@ def _page_before() -> str:
 
 
 def _varies(response: Response) -> Response:
-    if response.mimetype == "text/html":
+    if response.mimetype in ("text/html", "application/json"):  # which may be a chart
         response.vary.add("Accept-Language")
     return response

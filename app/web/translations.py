@@ -50,6 +50,7 @@ FROM_BELOW = (
         N_("Ball"),
     ),
     *(N_("fewer than 10 matches"), N_("fewer than 10 seeds"), N_("a base that hardly scored")),
+    *(N_("generated contexts"), N_("target words"), N_("what each match draws")),  # the material of campaigns
     *(N_("Max turns"), N_("Turns left"), N_("Word")),
 )
 

@@ -20,6 +20,7 @@ test("small costs have four digits of a dollar, others two", () => {
 
 test("figures of a training are exact, counts are grouped, words stay", () => {
   assert.equal(worded("loss", 0.0001234567), "0.0001235");
+  assert.equal(worded("loss", -0.25), "−0.25");
   assert.equal(worded("epoch", 0.9231), "0.92");
   assert.equal(worded("tokens_per_second", 12350), "12,350");
   assert.equal(worded("finished", 12345), "12,345");

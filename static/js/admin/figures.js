@@ -19,7 +19,7 @@ export function worded(name, value) {
   if (typeof value === "string") return value;
   if (name === "left") return span(value);
   if (name === "cost") return `$${(value >= 1 || value === 0 ? CENTS : LESS).format(value)}`;
-  return (EXACT.includes(name) ? DIGITS : WHOLE).format(value);
+  return (EXACT.includes(name) ? DIGITS : WHOLE).format(value).replace("-", "−");
 }
 
 /**

@@ -85,7 +85,7 @@ def test_reference_lines_are_where_a_score_means_something(game: str, lam: float
 
 def test_its_table_and_its_sentence_say_the_same_as_the_picture() -> None:
     chart = drawn(models=2)
-    assert "Campaign 1 (loop), 1 iteration after the base: mean score 1.80 at first, 3.45 now." in (
+    assert "Campaign 1 (loop), 1 iteration after the base: Mean score 1.80 at first, 3.45 now." in (
         chart.described.sentence
     )
     assert chart.described.rows[1][:4] == ("1", "loop-1", "as played", "3.45 (3.25 to 3.65)")
