@@ -72,6 +72,7 @@ class Participant:
         self.heard: list[tuple[str, JSON]] = []
         self.view: JSON = {}
         self.connections = 0
+        self._moved = -1  # the ply of the last move that was accepted
         self._one_at_a_time = threading.Lock()  # the client hands each packet to a thread of its own
         self._refusal: JSON = {}
         self._client = socketio.Client(reconnection_delay=0.1, reconnection_delay_max=0.3, randomization_factor=0)
@@ -111,7 +112,10 @@ class Participant:
     def move(self, text: object, move_id: str | None = None, ply: object = None) -> JSON:
         """Make a move once, at the ply of the view unless another is given."""
         seen = self.view["ply"] if ply is None else ply
-        return self.ask("move", {"move_id": move_id or uuid.uuid4().hex, "ply": seen, "text": text})
+        answer = self.ask("move", {"move_id": move_id or uuid.uuid4().hex, "ply": seen, "text": text})
+        if answer.get("ok") and isinstance(seen, int):
+            self._moved = seen
+        return answer
 
     def insist(self, text: str, move_id: str, ply: int, attempts: int = 60) -> JSON:
         """Send a move again and again under one move_id until the server has answered, across lost connections."""
@@ -128,8 +132,13 @@ class Participant:
         wait_until(condition, f"{what}, after {self.heard[-2:]}", seconds)
 
     def wait_for_turn(self) -> None:
-        """Wait until it is this seat's turn, or the match is over."""
-        self.wait(lambda: self.view["to_move"] != "partner", "this seat's turn or the end")
+        """Wait until it is this seat's turn, or the match is over.
+
+        A move that was accepted may be acknowledged before the view shows it.
+        """
+        self.wait(
+            lambda: self.view["ply"] > self._moved and self.view["to_move"] != "partner", "this seat's turn or the end"
+        )
 
     @property
     def over(self) -> bool:

@@ -9,6 +9,7 @@ import click
 
 from app.cli.base import Group, ensure_database, print_json, progress, settings
 from app.cli.dataset_import import import_rows
+from app.cli.match_filter import filter_options
 from app.datasets import build as builder
 from app.datasets import filters, register, spec, store
 from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
@@ -47,7 +48,7 @@ def _format_options(command: Any) -> Any:
 
 @dataset.command()
 @click.option("--round", "rounds", multiple=True, metavar="R", help="A round; several may be given.")
-@click.option("--game", metavar="GAME", help="Only this game; without --round its matches outside rounds.")
+@filter_options("round")
 @click.option(
     "--filter",
     "filter_",
@@ -68,16 +69,21 @@ def _format_options(command: Any) -> Any:
     "--role-weights/--no-role-weights", default=None, help="Weights by which both roles count alike. [default: so]"
 )
 @click.option("--positive-only", is_flag=True, default=None, help="Moves with a reward of 0 or less get weight 0.")
-@click.option("--source", type=click.Choice(filters.SOURCES), default=filters.BOTH, show_default=True)
+@click.option(
+    "--speakers", type=click.Choice(filters.SPEAKERS), help=f"Only what these have said. [default: {filters.BOTH}]"
+)
 @click.option("--model", metavar="NAME", help="Only what this model of the registry said.")
-@click.option("--reason", metavar="REASON", help='Only matches that ended so: deal, "attacker wins".')
-@click.option("--since", metavar="DAY", help="Only matches that began on that day, in UTC, or later.")
-@click.option("--until", metavar="DAY", help="Only matches that began on that day, in UTC, or earlier.")
 @click.option(
     "--style",
     help="How moves are told that no model was prompted for. [default: as the models in the matches were prompted, if"
     " all were alike; or full]",
 )
+@click.option(
+    "--wordings",
+    metavar="N",
+    help="Tell each row, whoever was prompted, in one of N wordings of the rules in that style. [default: as played]",
+)
+@click.option("--seed", metavar="S", help="Of the wordings that are drawn. [default: 0]")
 @click.option("--name", metavar="NAME", help="A name again is its next version. [default: its rounds and filter]")
 @click.option("--out", metavar="FILE", help="Write the rows there, too.")
 @_format_options
@@ -93,11 +99,15 @@ def build(
 ) -> None:
     """Keep transcripts of finished matches, one row a seat.
 
+    Without --round, --campaign, --source and --match, these are matches outside rounds.
+
     above_avg keeps seats that scored above the mean of their round, nonzero those above 0, all all of them.
     With rewards, moves of losers, of ties and of broken rules have weight 0. docs/formats.md says what a row holds.
     """
     _check_format(out, form, template)
     _check_options_of_rewards(given)
+    if given["seed"] is not None and given["wordings"] is None:
+        raise Invalid("--seed", expected="--wordings N beside it", got=Verbatim("none"))
     wanted = spec.read_spec({**given, "filter": filter_})
     called = store.default_name(wanted) if name is None else name
     check_name("--name", called)
@@ -153,7 +163,8 @@ def show(called: str, as_json: bool) -> None:
     wanted = described["spec"]
     if "imported" in wanted:
         wanted = {f"imported {key}": value for key, value in wanted["imported"].items()}
-    for name, value in wanted.items():
+    conditions = {f"matches: {key}": value for key, value in wanted.get("matches", {}).items()}
+    for name, value in {**{key: value for key, value in wanted.items() if key != "matches"}, **conditions}.items():
         text = ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
         click.echo(f"{name:<18}{'any' if text in (None, '') else text}")
     if rewards := described["figures"].get("rewards"):

@@ -1,4 +1,4 @@
-"""The options that choose matches: the same for exports and analyses."""
+"""The options that choose matches: the same for exports, analyses and datasets."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

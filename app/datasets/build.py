@@ -6,6 +6,7 @@ has its keys sorted. Matches are read a few at a time, twice: first their scores
 
 import json
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,16 +20,16 @@ from sqlalchemy.orm import Session, aliased
 
 from app.datasets import filters
 from app.datasets.rewards import MoveRewards, RewardCounts, formula_of, move_rewards
-from app.datasets.spec import DatasetSpec
+from app.datasets.spec import OVER, DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
-from app.errors import Invalid, Phrase
+from app.errors import Invalid, Phrase, Verbatim
 from app.games import find_game
 from app.games.base import JSON
 from app.games.rewards import RewardTotals, SeatResult
-from app.matches.filter import MatchFilter, conditions
+from app.matches.filter import EVERYTHING, check_known, conditions, in_words
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.models.types import rounded_log_probs
-from app.players.prompts import USUAL_STYLE, default_prompt
+from app.players.prompts import USUAL_STYLE, default_prompt, wordings
 from app.registry import get_model
 from app.rounds.job import ROUND
 
@@ -70,7 +71,7 @@ class TrainingRow(NamedTuple):
 class DatasetBuild:
     """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice.
 
-    `totals`, by game, are what formulas of rewards go by.
+    `totals`, by game, are what formulas of rewards go by, and `wordings` the prompts of which each row draws one.
     """
 
     spec: DatasetSpec
@@ -79,6 +80,7 @@ class DatasetBuild:
     means: Mapping[Pool, float]
     matches: int  # that are like the spec's conditions on matches
     totals: Mapping[str, RewardTotals] = field(default_factory=dict)
+    wordings: Mapping[str, Sequence[JSON]] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -90,17 +92,21 @@ class DatasetBuild:
 def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     """Work out the means, check what is asked for, and settle the prompt style.
 
-    Raises NotFound for a round, a model or a prompt style that there is not, and Invalid where no match is over.
+    Raises NotFound for a round, a model or a prompt style that there is not, or what else the choice of matches names,
+    and Invalid where no match is over.
     """
     if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
     for number in spec.rounds:
         ROUND.get(session, number)
-    if spec.model is not None:
-        get_model(session, spec.model)
+    for name in _model_names(spec):
+        get_model(session, name)
+    check_known(session, spec.matches)
     scores = _scores(session, spec)
     if not scores:
         raise Invalid(None, expected=Phrase("matches that are over"), got=Phrase("none"), subject=_where(spec))
+    if spec.matches.campaign is not None:  # which may go on: the same spec gives the same rows later, too
+        spec = replace(spec, rounds=tuple(sorted({number for number, _, _ in scores if number is not None})))
     means = {
         pool: math.fsum(score * number for score, number in sorted(counted.items())) / counted.total()
         for pool, counted in scores.items()
@@ -108,7 +114,8 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     style = spec.style or _style(session, spec)
     prompts = {game: default_prompt(game, style) for game in sorted({game for _, game, _ in scores})}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
-    found = DatasetBuild(replace(spec, style=style), prompts, scores, means, matches)
+    wordings = {} if spec.wordings is None else {game: _wordings(game, each, spec) for game, each in prompts.items()}
+    found = DatasetBuild(replace(spec, style=style), prompts, scores, means, matches, wordings=wordings)
     return replace(found, totals=_totals(session, found)) if spec.has_rewards else found
 
 
@@ -118,9 +125,10 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
     for pool_matches in _candidates(session, reading.spec):
         chosen: dict[str, tuple[Row[Any], float, TranscriptRequest]] = {}
         for pool, matches in pool_matches:
-            for row, kept in zip(matches, _kept(reading, pool, matches), strict=True):
+            for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
                 seats = _chosen(reading.spec, row, models, kept, reading.left)
-                chosen[row.id] = row, pool[2], TranscriptRequest(seats, reading.prompts[row.game])
+                request = TranscriptRequest(seats, reading.prompts[row.game], _drawn_wordings(reading, row))
+                chosen[row.id] = row, pool[2], request
         transcript = transcripts(session, {match: wanted for match, (_, _, wanted) in chosen.items() if wanted.seats})
         for match, (row, lam, _) in chosen.items():
             found = list(_rows(reading, row, lam, models, transcript.get(match, ())))
@@ -129,14 +137,39 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
             yield found
 
 
+def _wordings(game: str, prompt: JSON, spec: DatasetSpec) -> list[JSON]:
+    """As many wordings of a prompt as rows are to be told in, the prompt itself first. Raises Invalid for too few."""
+    found = wordings(game, prompt)
+    wanted = spec.wordings or 1
+    if len(found) < wanted:
+        raise Invalid(
+            "wordings",
+            expected=Phrase(
+                "at most %(most)s, as many as there are of %(style)s in %(game)s",
+                most=len(found), style=Verbatim(prompt["style"]), game=Verbatim(game),
+            ),
+            got=wanted,
+            remedy=Phrase("name another style") if spec.style is None else None,
+        )  # fmt: skip
+    return found[:wanted]
+
+
+def _drawn_wordings(reading: DatasetBuild, match: Row[Any]) -> Mapping[int, JSON]:
+    """The wording of each seat of a match, which seed, match and seat alone decide; none where none are asked for."""
+    if not reading.wordings:
+        return {}
+    known, seed = reading.wordings[match.game], reading.spec.seed
+    return {seat: random.Random(f"{seed}:{match.id}:{seat}").choice(known) for seat in (0, 1)}
+
+
 def refuse_nothing(reading: DatasetBuild) -> None:
     """Raises Invalid, which names the condition that left nothing and how the scores lie."""
     spec, left = reading.spec, reading.left
     steps = (
         ("matches", _conditions(spec)),
         ("filter", f"filter {spec.filter}"),
-        ("source", f"source {spec.source}"),
-        ("model", f"model {spec.model}"),
+        ("source", f"speakers {spec.speakers}"),
+        ("model", f"model {' or '.join(_model_names(spec))}"),
         ("consent", "training consent of the people in the match"),
         ("moves", "moves of the seats that are left"),
         *((("rewards", f"rewards {spec.rewards}"),) if spec.has_rewards else ()),
@@ -145,7 +178,7 @@ def refuse_nothing(reading: DatasetBuild) -> None:
     for step, name in steps:
         if not left[step]:
             raise Invalid(
-                step,
+                "speakers" if step == "source" else step,  # as specs and forms call it
                 expected=Phrase("to keep at least one transcript"),
                 got=Phrase("none of %(before)s", before=before),
                 remedy=Phrase("scores in %(matches)s: %(scores)s", matches=_where(spec), scores=_distribution(reading)),
@@ -159,13 +192,25 @@ def refuse_nothing(reading: DatasetBuild) -> None:
 
 def _over(spec: DatasetSpec) -> list[ColumnElement[bool]]:
     """The finished matches over which means are taken."""
-    found = [MatchRow.status == "over"]
-    found.append(MatchRow.round_id.in_(spec.rounds) if spec.rounds else MatchRow.round_id.is_(None))
-    return [*found, *conditions(MatchFilter(game=spec.game))]
+    found = [MatchRow.status == OVER, *conditions(spec.batch)]
+    if spec.rounds:
+        found.append(MatchRow.round_id.in_(spec.rounds))
+    elif spec.outside_rounds:
+        found.append(MatchRow.round_id.is_(None))
+    elif spec.matches.match is not None:
+        found += _played_with(spec.matches.match)
+    return found
+
+
+def _played_with(match: str) -> list[ColumnElement[bool]]:
+    """The matches of the round that a match is part of; of its game outside rounds, if it is part of none."""
+    own = aliased(MatchRow)
+    played, game = (select(column).where(own.id == match).scalar_subquery() for column in (own.round_id, own.game))
+    return [MatchRow.game == game, MatchRow.round_id.is_not_distinct_from(played)]
 
 
 def _alike(spec: DatasetSpec) -> list[ColumnElement[bool]]:
-    return conditions(MatchFilter(reason=spec.reason, since=spec.since, until=spec.until))
+    return conditions(spec.choice)
 
 
 _ORDER = (func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id)
@@ -239,7 +284,7 @@ def _lam(game: str, objective: str | float) -> float:
     return float(getattr(find_game(game).config({"objective": objective}), "lam", 0))
 
 
-def _kept(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
+def _filtered(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
     """Which seats of matches of one pool the filter keeps: (n, 2)."""
     utilities = np.array([(row.utility_0 or 0, row.utility_1 or 0) for row in matches], np.float64)
     agreed = np.array([bool(row.agreed) for row in matches])
@@ -261,11 +306,12 @@ def _chosen(
     asked = all(
         filters.may_train(*each, row.source) for each in zip(kinds, (row.consent_0, row.consent_1), strict=True)
     )
+    names = _model_names(spec)
     steps: tuple[tuple[str, Callable[[int], bool]], ...] = (
         ("matches", lambda _: True),
         ("filter", lambda seat: bool(kept[seat])),
-        ("source", lambda seat: filters.is_of(spec.source, kinds[seat])),
-        ("model", lambda seat: spec.model is None or _model(row, models, seat).name == spec.model),
+        ("source", lambda seat: filters.is_of(spec.speakers, kinds[seat])),
+        ("model", lambda seat: not names or _model(row, models, seat).name in names),
         # What a partner said stands in the row, too: without the consent of all nothing of the match is used.
         ("consent", lambda _: asked),
     )
@@ -274,6 +320,11 @@ def _chosen(
         chosen = [seat for seat in chosen if holds(seat)]
         left[step] += len(chosen)
     return chosen
+
+
+def _model_names(spec: DatasetSpec) -> Sequence[str]:
+    """The models whose moves alone are kept; none: those of all."""
+    return spec.models if spec.model is None else (*spec.models, spec.model)
 
 
 def _model(row: Row[Any], models: Mapping[int, SeatModel], seat: int) -> SeatModel:
@@ -293,7 +344,7 @@ def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotal
     for pool_matches in _candidates(session, reading.spec):
         for pool, matches in pool_matches:
             formula_of(pool[1])
-            for row, kept in zip(matches, _kept(reading, pool, matches), strict=True):
+            for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
                 for seat in _chosen(reading.spec, row, models, (True, True), uncounted):
                     if (result := _result(row, seat, pool[2])) is not None:
                         counts.add(row.game, result, gives_rows=bool(kept[seat]))
@@ -327,12 +378,12 @@ def _rows(
             rewards = move_rewards(reading.spec, match.game, _result(match, seat, lam), reading.totals, moves)
         done = 0
         for each in transcript:
-            row = _cut(match, each, rewards, done, _model(match, models, seat).sha256)
+            row = _training_row(match, each, rewards, done, _model(match, models, seat).sha256)
             done += sum(message["role"] == "assistant" for message in each.chat)
             yield row
 
 
-def _cut(
+def _training_row(
     match: Row[Any], transcript: PromptedTranscript, rewards: MoveRewards | None, done: int, policy: str | None
 ) -> TrainingRow:
     """The row of a chat, before which the seat has `done` so many moves."""
@@ -341,6 +392,8 @@ def _cut(
     role = find_game(match.game).roles[transcript.seat]
     row: JSON = {"group": f"{match.id}:{transcript.seat}", "messages": chat}
     row |= _add_sampled(chat, transcript.sampled)
+    if transcript.wording is not None:
+        row["wording"] = transcript.wording
     weight = 1.0
     given: tuple[float, ...] = ()
     if rewards is not None:
@@ -390,15 +443,16 @@ def _add_sampled(chat: Sequence[dict[str, Any]], sampled: Sequence[SampledTurn])
 
 
 def _conditions(spec: DatasetSpec) -> str:
-    """The conditions on matches, as they were given."""
-    given = (("reason", spec.reason), ("since", spec.since), ("until", spec.until))
-    return ", ".join(f"{name} {value}" for name, value in given if value is not None)
+    """The conditions that choose among the matches, as they were given."""
+    return "" if spec.choice == EVERYTHING else in_words(spec.choice)
 
 
 def _where(spec: DatasetSpec) -> str:
     if spec.rounds:
         return f"round{'s' if len(spec.rounds) > 1 else ''} {', '.join(map(str, spec.rounds))}"
-    return f"the matches of {spec.game} outside rounds"
+    if spec.of_game_alone:
+        return f"the matches of {spec.matches.game} outside rounds"
+    return f"the matches of {in_words(spec.matches)}"
 
 
 def _distribution(reading: DatasetBuild) -> str:

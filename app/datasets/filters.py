@@ -10,7 +10,7 @@ from app.rounds.above_average import Booleans, Floats, above
 ABOVE_AVG, NONZERO, ALL = "above_avg", "nonzero", "all"
 FILTERS = (ABOVE_AVG, NONZERO, ALL)
 MODELS, PEOPLE, BOTH = "models", "people", "both"
-SOURCES = (BOTH, MODELS, PEOPLE)
+SPEAKERS = (BOTH, MODELS, PEOPLE)
 _PERSON = "person"
 
 
@@ -34,6 +34,6 @@ def may_train(kind: str, consent: bool | None, source: str) -> bool:
     return kind != _PERSON or (source == "import" if consent is None else consent)
 
 
-def is_of(source: str, kind: str) -> bool:
+def is_of(speakers: str, kind: str) -> bool:
     """Whether moves of a person or a model are among those of `models`, `people` or `both`."""
-    return source == BOTH or (source == PEOPLE) == (kind == _PERSON)
+    return speakers == BOTH or (speakers == PEOPLE) == (kind == _PERSON)

@@ -79,11 +79,11 @@ class _Reader:
                     raise Invalid(
                         None, expected="an object", got=Verbatim(got), subject=f"{self._where}, {self._item} {number}"
                     ) from None
-            except (RecursionError, ValueError):
+            except (RecursionError, ValueError) as error:
+                deep = isinstance(error, RecursionError)
+                got = "lists within lists without end" if deep else "a number with thousands of digits"
                 place = f"{self._where}, {self._item} {number}"
-                raise Invalid(
-                    None, expected="an object", got=Verbatim("lists within lists without end"), subject=place
-                ) from None
+                raise Invalid(None, expected="an object", got=Verbatim(got), subject=place) from None
             else:
                 # A number at the very end of the window may go on after it.
                 if end < len(self._text) or self._ended:

@@ -62,7 +62,8 @@ def _lines(file: "_Limited") -> Iterator[RawRow]:
         if len(line) == LONGEST and not line.endswith(b"\n"):
             while (rest := file.readline(LONGEST)) and not rest.endswith(b"\n"):
                 pass
-            error = Invalid(None, expected=Phrase("at most %(most)s bytes in a line", most=LONGEST), got=Phrase("more"))
+            expected = Phrase("at most %(most)s MiB in a line", most=LONGEST >> 20)
+            error = Invalid(None, expected=expected, got=Phrase("more"))
             yield RawRow(number, error=error)
         elif line.strip():
             yield _row(number, line)
@@ -75,8 +76,10 @@ def _row(number: int, line: bytes) -> RawRow:
         got = Phrase("bytes that are not UTF-8")
     except json.JSONDecodeError as error:
         got = Phrase("none at column %(column)s", column=error.colno)
-    except (RecursionError, ValueError):  # a number of thousands of digits, too
+    except RecursionError:
         got = Phrase("lists within lists without end")
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        got = Phrase("a number with thousands of digits")
     return RawRow(number, error=Invalid(None, expected=Phrase("JSON"), got=got))
 
 

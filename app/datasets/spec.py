@@ -1,86 +1,129 @@
 """What a dataset is to be cut from, and how: read from a command line, a form or JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
 from typing import Any
 
-from app.datasets.filters import ABOVE_AVG, ALL, BOTH, FILTERS, SOURCES
+from app.datasets.filters import ABOVE_AVG, ALL, BOTH, FILTERS, SPEAKERS
 from app.errors import Invalid, Phrase, either
 from app.games.base import JSON
 from app.games.rewards import DECAY
-from app.matches.filter import read_choice
+from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
 from app.validation import real_number, whole_number
 
 NO_REWARDS, SPAG = "none", "spag"
 REWARDS = (NO_REWARDS, SPAG)
 MOST_ROUNDS = 1000
-_MATCHES = ("reason", "since", "until")  # conditions that `matches.choice` reads
+MOST_WORDINGS = 100
+OVER = "over"
+_BATCH = ("game", "source", "campaign", "study", "arm")  # conditions that say what was played together
+_TOP = ("game", "reason", "since", "until")  # conditions that stand beside the other fields in JSON, not in "matches"
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
     """What a dataset is to be cut from and how; None does not matter.
 
-    `rounds` are in order, each once; without any, all matches of `game` that are part of no round. `source` and
-    `model` are about who made the moves, `reason`, `since` and `until` about the match. `style` is the prompt style in
-    which moves are told whose player was not prompted: those of people, scripted players and imported matches; None is
-    that of the models in the matches. With `rewards`, each game's formula gives moves rewards and weights: `decay` (γ)
-    shares a seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with
-    `positive_only` moves whose reward is not above 0 weigh 0.
+    `rounds` are in order, each once; `matches` is what a match has to be beside that. Without rounds, a campaign, a
+    source or a single match, only matches that are part of no round are meant. `speakers` and `model` are about who
+    made the moves, as is `models`: any of these, where there are some. `style` is the prompt style in which moves are
+    told whose player was not prompted: those of people, scripted players and imported matches; None is that of the
+    models in the matches. With `rewards`, each game's formula gives moves rewards and weights: `decay` (γ) shares a
+    seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with `positive_only` moves
+    whose reward is not above 0 weigh 0. With `wordings`, each row is told in one of so many wordings of the prompt of
+    `style`, drawn by `seed`, whoever was prompted in any style.
     """
 
     rounds: tuple[int, ...]
     filter: str
-    game: str | None = None
-    source: str = BOTH
+    speakers: str = BOTH
     model: str | None = None
-    reason: str | None = None
-    since: date | None = None
-    until: date | None = None
+    matches: MatchFilter = EVERYTHING
     style: str | None = None
     rewards: str = NO_REWARDS
     decay: float = DECAY
     role_weights: bool = True
     positive_only: bool = False
+    models: tuple[str, ...] = ()
+    wordings: int | None = None
+    seed: int = 0
 
     @property
     def has_rewards(self) -> bool:
         """Whether moves get rewards."""
         return self.rewards != NO_REWARDS
 
+    @property
+    def batch(self) -> MatchFilter:
+        """The conditions that say what was played together: means are taken over all finished matches like that."""
+        return _only(self.matches, _BATCH)
+
+    @property
+    def choice(self) -> MatchFilter:
+        """The other conditions, which choose among these matches."""
+        return _only(self.matches, [name for name in NAMES if name not in _BATCH])
+
+    @property
+    def outside_rounds(self) -> bool:
+        """Whether only matches that are part of no round are meant."""
+        return not self.rounds and all(getattr(self.matches, name) is None for name in ("campaign", "source", "match"))
+
+    @property
+    def of_game_alone(self) -> bool:
+        """Whether all that says what was played together is a game."""
+        return self.outside_rounds and self.batch == MatchFilter(game=self.matches.game)
+
     def to_json(self) -> JSON:
+        """The spec as `read_spec` reads it. "source" is who made the moves; conditions on matches are in "matches"."""
         rewarded = {"decay": self.decay, "role_weights": self.role_weights, "positive_only": self.positive_only}
+        chosen = {name: value for name in NAMES if (value := getattr(self.matches, name)) is not None}
+        further = {name: value for name, value in chosen.items() if name not in _TOP}
         return {
             "rounds": list(self.rounds),
-            "game": self.game,
+            "game": self.matches.game,
             "filter": self.filter,
             "rewards": self.rewards,
             **(rewarded if self.has_rewards else {}),
-            "source": self.source,
+            "source": self.speakers,
             "model": self.model,
-            "reason": self.reason,
-            "since": None if self.since is None else self.since.isoformat(),
-            "until": None if self.until is None else self.until.isoformat(),
+            **({"models": list(self.models)} if self.models else {}),
+            "reason": self.matches.reason,
+            "since": chosen.get("since") and chosen["since"].isoformat(),
+            "until": chosen.get("until") and chosen["until"].isoformat(),
+            **({"matches": further} if further else {}),
             "style": self.style,
+            **({} if self.wordings is None else {"wordings": self.wordings, "seed": self.seed}),
         }
+
+
+def _only(choice: MatchFilter, names: Sequence[str]) -> MatchFilter:
+    return replace(EVERYTHING, **{name: getattr(choice, name) for name in names})
 
 
 def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
     """A spec from a command line, a form or JSON; empty fields do not matter.
 
-    Raises NotFound for an unknown game, and Invalid for all else that no dataset can be cut by.
+    Conditions on matches may stand beside the other fields or in "matches". "source" is one of these, but for its
+    values of earlier releases, which are about who made the moves: "speakers". Raises NotFound for an unknown game, and
+    Invalid for all else that no dataset can be cut by.
     """
-    given = {name: str(value).strip() for name, value in raw.items() if name != "rounds" and value is not None}
-    rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in raw.get("rounds") or ()})
+    nested = raw.get("matches") or {}
+    fields = {name: value for name, value in raw.items() if name not in ("rounds", "models", "matches")}
+    given = {name: str(value).strip() for name, value in fields.items() if value is not None}
+    speakers = given.get("speakers") or (given.pop("source", "") if given.get("source") in SPEAKERS else "") or BOTH
+    given |= {name: str(value) for name, value in nested.items() if name in NAMES}
+    named = [*(raw.get("rounds") or ()), *filter(None, [given.pop("round", "")])]
+    rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in named})
     if len(rounds) > MOST_ROUNDS:
         raise Invalid("round", expected=Phrase("at most %(most)s of them", most=MOST_ROUNDS), got=len(rounds))
-    game = given.get("game") or None
-    choice = read_choice({"game": game or "", **{name: given.get(name, "") for name in _MATCHES}})
-    if not rounds and game is None:
+    choice = read_choice(given)
+    if choice.status not in (None, OVER):
+        expected = Phrase("%(over)s, as only finished matches give rows", over=OVER)
+        raise Invalid("status", expected=expected, got=choice.status)
+    if not rounds and choice.match is None and _only(choice, _BATCH) == EVERYTHING:
         raise Invalid(
             "round",
-            expected=Phrase("the number of a round, or a game for its matches outside rounds"),
+            expected=Phrase("the number of a round or a campaign, or a game for its matches outside rounds"),
             got=Phrase("neither"),
         )
     rewards = _known("rewards", given.get("rewards") or NO_REWARDS, REWARDS)
@@ -88,17 +131,17 @@ def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
     return DatasetSpec(
         rounds=tuple(rounds),
         filter=_known("filter", given.get("filter") or usual, FILTERS),
-        game=choice.game,
-        source=_known("source", given.get("source") or BOTH, SOURCES),
+        speakers=_known("speakers", speakers, SPEAKERS),
         model=given.get("model") or None,
-        reason=choice.reason,
-        since=choice.since,
-        until=choice.until,
+        matches=replace(choice, status=None),
         style=given.get("style") or None,
         rewards=rewards,
         decay=real_number(given.get("decay") or DECAY, "decay", 0, 1),
         role_weights=_yes(given.get("role_weights") or "yes", "role_weights"),
         positive_only=_yes(given.get("positive_only") or "no", "positive_only"),
+        models=tuple(sorted({str(name) for name in raw.get("models") or ()})),
+        wordings=whole_number(given["wordings"], "wordings", 2, MOST_WORDINGS) if given.get("wordings") else None,
+        seed=whole_number(given.get("seed") or 0, "seed", 0, 2**32 - 1),
     )
 
 

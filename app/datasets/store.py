@@ -23,6 +23,7 @@ from app.datasets.spec import DatasetSpec
 from app.errors import Invalid, NotFound, Phrase, Verbatim
 from app.files import private_folder
 from app.games.base import JSON
+from app.matches.filter import in_words
 from app.models import Dataset, DatasetRow
 from app.models.types import list_holds
 from training.methods.base import CONVERSATIONS
@@ -181,7 +182,7 @@ def default_name(spec: DatasetSpec) -> str:
     """What a dataset is called that nobody has named."""
     kept = f"{spec.filter} {spec.rewards}" if spec.has_rewards else spec.filter
     if not spec.rounds:
-        return f"{spec.game} {kept}"
+        return f"{spec.matches.game if spec.of_game_alone else in_words(spec.matches)} {kept}"[-80:].lstrip(" ,")
     numbers = ", ".join(map(str, spec.rounds))
     return f"round{'s' if len(spec.rounds) > 1 else ''} {numbers} {kept}"[-80:].lstrip(" ,")
 
@@ -205,12 +206,12 @@ def list_with_matches(session: Session) -> Sequence[tuple[Dataset, int]]:
     return [(row, number) for row, number in session.execute(_LATEST_FIRST.add_columns(matches))]
 
 
-def get_dataset(session: Session, dataset_id: int) -> Dataset:
-    """The dataset of that number. Raises NotFound."""
+def get_dataset(session: Session, dataset_id: int, field: str = "dataset") -> Dataset:
+    """The dataset of that number. Raises NotFound, naming the field."""
     row = session.get(Dataset, dataset_id) if 0 < dataset_id < 2**31 else None
     if row is None or not row.complete:
         raise NotFound(
-            "dataset",
+            field,
             expected=Phrase("the number of one that exists"),
             got=dataset_id,
             remedy=Phrase("`flask dataset list` shows them"),
@@ -218,10 +219,10 @@ def get_dataset(session: Session, dataset_id: int) -> Dataset:
     return row
 
 
-def find_dataset(session: Session, called: str) -> Dataset:
-    """A dataset by its number, its name (the latest version) or name@version. Raises NotFound."""
+def find_dataset(session: Session, called: str, field: str = "dataset") -> Dataset:
+    """A dataset by its number, its name (the latest version) or name@version. Raises NotFound, naming the field."""
     if called.isascii() and called.isdecimal() and len(called) < 11:
-        return get_dataset(session, int(called))
+        return get_dataset(session, int(called), field)
     name, mark, version = called.rpartition("@")
     named = select(Dataset).where(Dataset.complete)
     row = session.scalar(named.where(Dataset.name == called).order_by(Dataset.version.desc()).limit(1))
@@ -229,7 +230,7 @@ def find_dataset(session: Session, called: str) -> Dataset:
         row = session.scalar(named.where(Dataset.name == name, Dataset.version == int(version)))
     if row is None:
         raise NotFound(
-            "dataset",
+            field,
             expected=Phrase("the number, name or name@version of one that exists"),
             got=called,
             remedy=Phrase("`flask dataset list` shows them"),
@@ -254,12 +255,12 @@ def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, in
     return [(row, seat) for row, seat in session.execute(rows) if seat is not None]
 
 
-def path_of(home: Path, row: Dataset) -> Path:
-    """Where a dataset's file lies. Raises NotFound when it was taken away."""
+def path_of(home: Path, row: Dataset, field: str = "dataset") -> Path:
+    """Where a dataset's file lies. Raises NotFound, naming the field, when it was taken away."""
     path = home / FOLDER / f"{row.sha256}.jsonl"
     if not path.is_file():
         raise NotFound(
-            "dataset",
+            field,
             expected=Phrase("its file %(path)s", path=path),
             got=Phrase("none"),
             remedy=Phrase("build it again from its spec"),

@@ -1,8 +1,9 @@
 """Matches as chats to learn from: what a seat's player was prompted with, its accepted moves, and nothing else.
 
 Where a model was prompted, its messages are the stored ones of its turns' first attempts, which hold no corrections.
-Who was not (people, scripted players, imported matches) is told in the style that the caller names, through the same
-`players.prompts` that prompts models. A chat whose moves a local model all drew has their tokens, too.
+Who was not (people, scripted players, imported matches), or is to be told in another wording, is told in the prompt
+that the caller names, through the same `players.prompts` that prompts models. A chat whose moves a local model all drew
+under its prompt has their tokens, too.
 """
 
 import random
@@ -38,18 +39,27 @@ class SampledTurn(NamedTuple):
 
 
 class PromptedTranscript(NamedTuple):
-    """A seat and its chat. `sampled` has its own moves in order where a model of one tokenizer drew all of them."""
+    """A seat and its chat. `sampled` has its own moves in order where a model of one tokenizer drew all of them.
+
+    `wording` is the template in which it is told, where one was asked for.
+    """
 
     seat: int
     chat: list[Message]
     sampled: Sequence[SampledTurn] = ()
+    wording: str | None = None
 
 
 class TranscriptRequest(NamedTuple):
-    """The seats of a match whose chats are wanted, and the prompt in which moves are told that nobody was asked for."""
+    """The seats of a match whose chats are wanted, and the prompt in which moves are told that nobody was asked for.
+
+    `wordings` are prompts in which seats are told whatever they were prompted with: what was sampled under another
+    prompt has no tokens then, and a chat holds all moves.
+    """
 
     seats: Sequence[int]
     prompt: JSON
+    wordings: Mapping[int, JSON] = {}
 
 
 def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> dict[str, list[PromptedTranscript]]:
@@ -63,16 +73,26 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
         (match, own[-1])
         for match, log in logs.items()
         for seat in wanted[match].seats
-        if log.started.prompts[seat] and (own := _plies(log, seat))
+        if _prompt_of(log, seat, wanted[match]) == log.started.prompts[seat] and (own := _plies(log, seat))
     ]
     stored, drawn = _stored(session, last), _drawn(session, {match for match, _ in last})
     found: dict[str, list[PromptedTranscript]] = {match: [] for match in logs}
     for match, log in logs.items():
         for seat in wanted[match].seats:
-            chats = _chats(session, match, log, seat, wanted[match].prompt, stored)
-            told = [PromptedTranscript(seat, chat, _tokens(match, log, own, drawn)) for chat, own in chats]
-            found[match] += reversed(told)
+            prompt = _prompt_of(log, seat, wanted[match])
+            sampled = drawn if prompt == log.started.prompts[seat] else {}
+            wording = prompt["template"] if wanted[match].wordings else None
+            chats = _chats(session, match, log, seat, prompt, stored)
+            transcript = [
+                PromptedTranscript(seat, chat, _tokens(match, log, own, sampled), wording) for chat, own in chats
+            ]
+            found[match] += reversed(transcript)
     return found
+
+
+def _prompt_of(log: "_Log", seat: int, request: TranscriptRequest) -> JSON:
+    """The prompt in which a seat's chat begins: that of its model, unless there was none or a wording is asked for."""
+    return request.wordings.get(seat) or log.started.prompts[seat] or request.prompt
 
 
 class _Log(NamedTuple):
@@ -154,20 +174,20 @@ def _chats(
     """The chat up to the seat's last move, and, where its prompt does not reach back so far, those of earlier ones; and
     the plies of the own moves in each.
     """
-    own, prompted = _plies(log, seat), log.started.prompts[seat]
+    own, prompted = _plies(log, seat), prompt == log.started.prompts[seat]
     while own:
         turn = match, own[-1]
         base = (stored.get(turn) or _stored(session, [turn]).get(turn)) if prompted else None
         if base is None:
-            base = _told(log, seat, own[-1], prompted or prompt)
+            base = _rebuilt(log, seat, own[-1], prompt)
         chat = [*base, {"role": "assistant", "content": log.moves[own[-1]].text}]
         begin = max(0, len(own) - sum(each["role"] == "assistant" for each in chat))
         yield chat, own[begin:]
         own = own[:begin]
 
 
-def _told(log: _Log, seat: int, ply: int, prompt: JSON) -> list[Message]:
-    """The chat of a seat up to where its move at `ply` is due."""
+def _rebuilt(log: _Log, seat: int, ply: int, prompt: JSON) -> list[Message]:
+    """The chat of a seat up to where its move at `ply` is due, made of the log: what no model was prompted with."""
     game: Any = find_game(log.started.game)
     # A resolved config leaves nothing to draw, so the generator given here is never used.
     state = game.initial(game.config(log.started.config), random.Random(0))

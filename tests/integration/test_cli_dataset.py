@@ -48,6 +48,26 @@ def test_a_dataset_is_built_listed_shown_and_written(app: Flask, played: None, t
     assert again.read_bytes() == content
 
 
+def test_a_dataset_takes_the_choice_of_matches_that_an_export_takes(app: Flask, played: None) -> None:
+    choice = ("--source", "selfplay", "--player", "scripted", "--reason", "deal")
+    exported = flask(app, "export", "matches", *choice).stdout.splitlines()
+    told = build(app, *choice, "--filter", "all")
+    assert told["name"] == "player scripted, reason deal, source selfplay all"
+    assert told["matches"] == len(exported) - 1 > 1
+    assert build(app, *choice, "--match", exported[1].split(",")[0], "--filter", "all")["matches"] == 1
+    shown = flask(app, "dataset", "show", "1").stdout
+    assert "matches: source   selfplay\n" in shown
+    refused = flask(app, "dataset", "build", "--source", "selfplay", "--player", "nobody")
+    assert (refused.exit_code, refused.stderr.startswith("Error: player: expected person or the name")) == (2, True)
+
+
+def test_who_was_named_as_source_before_are_speakers_now(app: Flask, played: None) -> None:
+    hashes = {build(app, "--round", "1", option, "models")["sha256"] for option in ("--source", "--speakers")}
+    assert len(hashes) == 1
+    nobody = flask(app, "dataset", "build", "--round", "1", "--source", "people")
+    assert nobody.stderr.startswith("Error: speakers people: expected to keep at least one transcript")
+
+
 def test_a_name_again_is_its_next_version(app: Flask, played: None) -> None:
     versions = [build(app, "--round", "1", "--filter", each, "--name", "mine") for each in ("all", "above_avg", "all")]
     assert [each["version"] for each in versions] == [1, 2, 3]
@@ -62,7 +82,7 @@ def test_a_name_again_is_its_next_version(app: Flask, played: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("build", "round: expected the number of a round, or a game for its matches outside rounds, got neither"),
+        ("build", "round: expected the number of a round or a campaign, or a game for its matches outside rounds, got"),
         ("build --round one", f"round: expected a whole number from 1 to {2**31 - 1}, got 'one'"),
         (
             "build --round 7",

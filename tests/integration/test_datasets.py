@@ -24,6 +24,7 @@ from app.models import Dataset, DatasetRow, GenerationRow, MatchRow, RoundRow, S
 from app.players.prompts import default_prompt, rules
 from app.registry import PERSON, add_api_model, get_model
 from app.schema import upgrade
+from tests.campaigns import add_local, campaign_of, change
 from tests.datasets import cut, matches_of, own_moves, rows_of, said, seat_of, take_in
 from tests.rounds import add_models, haggler, make_round, play
 from tests.stub_openai import StubServer
@@ -275,7 +276,7 @@ def test_a_filter_that_leaves_nothing_is_named_with_the_scores(engine: Engine, s
     for more, name in (
         ({"reason": "deal"}, "reason deal"),
         ({"since": "2999-01-01"}, "since 2999-01-01"),
-        ({"source": "people"}, "source people"),
+        ({"source": "people"}, "speakers people"),
     ):
         with pytest.raises(Invalid, match=f"^{name}: expected to keep at least one transcript, got none of 10;"):
             cut(engine, home, rounds=[number], filter="all", **more)
@@ -292,7 +293,7 @@ def test_what_cannot_be_cut_is_said(engine: Engine, home: Path) -> None:
         cut(engine, home, rounds=[number], model="nobody")
     with pytest.raises(Invalid, match=f"round {number}: expected matches that are over, got none"):
         cut(engine, home, rounds=[number])
-    with pytest.raises(Invalid, match="round: expected the number of a round, or a game"):
+    with pytest.raises(Invalid, match="round: expected the number of a round or a campaign, or a game"):
         cut(engine, home)
 
 
@@ -326,8 +327,50 @@ def test_people_are_learned_from_only_after_all_of_them_agreed(engine: Engine, h
     rows = rows_of(home, cut(engine, home, **wish, source="people"))
     assert [seat_of(row) for row in rows] == [(match, 0), (match, 1)]
     assert said(rows[0]) == [TALK[0], TALK[2]]
-    with pytest.raises(Invalid, match="source models"):
+    with pytest.raises(Invalid, match="speakers models"):
         cut(engine, home, **wish, source="models")
+
+
+def test_rows_come_of_the_matches_that_a_filter_chooses_and_means_of_all_that_were_played_with_them(
+    engine: Engine, settings: Settings, home: Path
+) -> None:
+    with reading(engine) as session:
+        model = StoredSeat.of(get_model(session, "scripted"))
+    mixed, people = talk(engine, StoredSeat(PERSON), model), talk(engine, StoredSeat(PERSON), StoredSeat(PERSON))
+    for match in (mixed, people):
+        consent(engine, match, seat_0=True, seat_1=True)
+    number = played(engine, settings, matches=4)
+
+    def matches(**spec: str) -> set[str]:
+        return {seat_of(row)[0] for row in rows_of(home, cut(engine, home, **{"filter": "all", **spec}))}
+
+    assert matches(source="live") == {mixed, people}
+    assert matches(source="live", player="scripted") == {mixed}
+    assert matches(source="selfplay") == {*matches_of(engine, number)}
+    assert matches(match=people) == {people}
+    assert matches(game="negotiation", consent="given") == {mixed, people}
+    one = next(iter(matches_of(engine, number)))
+    chosen = cut(engine, home, match=one, filter="all")
+    assert {seat_of(row)[0] for row in rows_of(home, chosen)} == {one}
+    assert chosen.figures["means"] == cut(engine, home, rounds=[number], filter="all").figures["means"]
+    for wrong in ({"player": "nobody"}, {"study": "none"}, {"campaign": "9"}):
+        with pytest.raises(NotFound, match=f"{next(iter(wrong))}: expected"):
+            cut(engine, home, source="live", **wrong)
+
+
+def test_a_dataset_of_a_campaign_remembers_the_rounds_that_it_had(
+    engine: Engine, settings: Settings, home: Path
+) -> None:
+    first, second, other = (played(engine, settings, matches=4, seed=seed) for seed in (1, 2, 3))
+    add_local(engine, "base")
+    campaign = campaign_of(engine, "base")
+    change(engine, campaign, 1, round_id=first, evaluation_id=second)
+    dataset = cut(engine, home, campaign=str(campaign), filter="all")
+    ids = {*matches_of(engine, first), *matches_of(engine, second)}
+    assert {seat_of(row)[0] for row in rows_of(home, dataset)} == ids
+    assert (dataset.spec["rounds"], dataset.spec["matches"]) == ([first, second], {"campaign": campaign})
+    change(engine, campaign, 2, round_id=other)
+    assert cut(engine, home, **dataset.spec).sha256 == dataset.sha256
 
 
 def test_what_a_person_said_to_a_model_needs_consent_too(engine: Engine, home: Path) -> None:
@@ -376,6 +419,35 @@ def test_whoever_was_not_prompted_is_told_as_the_models_in_the_matches_were(
     assert max(map(len, scripted)) < 2 * max(map(len, model))
     told = rows_of(home, cut(engine, home, rounds=[number], filter="all", style="full"))
     assert all(len(row["messages"][0]["content"]) > 1000 for row in told if seat_of(row)[1] == 1)
+
+
+def test_each_row_is_told_in_one_of_so_many_wordings_drawn_by_the_seed(
+    engine: Engine, settings: Settings, home: Path, stub: StubServer
+) -> None:
+    add_models(engine, stub.url, "haggler")
+    number = played(engine, settings, "haggler", "scripted", matches=12)
+    wanted: dict[str, Any] = {"rounds": [number], "filter": "all"}
+    dataset = cut(engine, home, **wanted, wordings=3)
+    as_played = {row["group"]: row for row in rows_of(home, cut(engine, home, **wanted))}
+    rows = rows_of(home, dataset)
+    openings = {"full-1": "You are one of two", "full-1-2": "This is a negotiation", "full-1-3": "Who are you? One of"}
+    assert len({row["wording"] for row in rows}) > 1
+    for row in rows:
+        before, after = as_played[row["group"]]["messages"], row["messages"]
+        assert after[0]["content"].startswith(openings[row["wording"]])
+        assert (roles(row), said(row)) == ([each["role"] for each in before], own_moves(engine, row))
+        assert (before[0] == after[0]) == (row["wording"] == "full-1")
+    assert cut(engine, home, **wanted, wordings=3).sha256 == dataset.sha256
+    assert cut(engine, home, **wanted, wordings=3, seed=1).sha256 != dataset.sha256
+    assert (dataset.spec["wordings"], dataset.spec["seed"]) == (3, 0)
+    for given, line in (
+        ({"wordings": 9}, "wordings: expected at most 4, as many as there are of full in negotiation, got 9"),
+        ({"wordings": 2, "style": "compact"}, "wordings: expected at most 1, as many as there are of compact in "),
+        ({"wordings": 1}, "wordings: expected a whole number from 2 to 100, got '1'"),
+    ):
+        with pytest.raises(Invalid) as refused:
+            cut(engine, home, **wanted, **given)
+        assert str(refused.value).startswith(line)
 
 
 def test_published_dialogues_of_people_can_be_learned_from(engine: Engine, home: Path, tmp_path: Path) -> None:

@@ -151,6 +151,11 @@ def test_a_bad_line_is_an_error_of_its_row_and_a_broken_array_one_of_the_file() 
     assert [each.error.message for each in lines if each.error][:2] == [
         "expected JSON, got none at column 1", "expected JSON, got bytes that are not UTF-8",
     ]  # fmt: skip
+    [digits] = read(b'{"a": 1' + b"0" * 5000 + b"}")
+    assert digits.error is not None
+    assert digits.error.message == "expected JSON, got a number with thousands of digits"
+    with pytest.raises(Invalid, match="rows, row 1: expected an object, got a number with thousands of digits"):
+        read(b"[1" + b"0" * 5000 + b"]")
     with pytest.raises(Invalid, match="rows, row 2: expected an object, got the end of the file"):
         read(b'[{"a": 1}, {"b": ')
 
