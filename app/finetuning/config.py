@@ -12,10 +12,19 @@ from app.errors import Invalid, Phrase, Verbatim, either
 from app.games.base import JSON
 from app.validation import read_value
 from training.methods import all_methods
-from training.methods.base import COMPARISONS, CONVERSATIONS, FieldFault, Method, Need, with_new_names
+from training.methods.base import (
+    COMPARISONS,
+    CONVERSATIONS,
+    SUPERVISED_DATA,
+    FieldFault,
+    Method,
+    Need,
+    with_new_names,
+)
 
 LOCAL = "local"
 REFERENCE = "reference"  # in a job's config: the name of the reference model, if it is not the base
+SFT_DATA = SUPERVISED_DATA  # in a job's config: the number of the dataset whose rows are learnt as they are, if any
 Fields = Mapping[str, Mapping[str, Any]]  # the JSON Schema of each field that a job may be given, by name
 JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
 _KINDS = {CONVERSATIONS: Phrase("conversations"), COMPARISONS: Phrase("comparisons")}
@@ -103,6 +112,26 @@ def check_reference(method: str, name: str | None) -> None:
             "reference",
             expected=Phrase("none with %(method)s, which compares with no reference model", method=method),
             got=name,
+        )
+
+
+def check_supervised(method: str, name: str | None, kind: str = CONVERSATIONS) -> None:
+    """Raises Invalid where a dataset of that name and kind cannot be mixed into the rows of a method; None is none."""
+    if name is None:
+        return
+    if not find_method(method).mixes_supervised_rows:
+        mixing = [each.name for each in all_methods().values() if each.mixes_supervised_rows]
+        raise Invalid(
+            SFT_DATA,
+            expected=Phrase("none with %(method)s, which mixes no supervised rows in", method=method),
+            got=name,
+            remedy=Phrase("train with %(methods)s", methods=either(mixing)),
+        )
+    if kind != CONVERSATIONS:
+        raise Invalid(
+            SFT_DATA,
+            expected=Phrase("a dataset of %(kind)s", kind=_KINDS[CONVERSATIONS]),
+            got=Phrase("%(name)s, which is one of %(kind)s", name=name, kind=_KINDS[kind]),
         )
 
 

@@ -1,4 +1,4 @@
-"""Where the files of a job lie, and reading one that another process writes."""
+"""Where the files of a job lie."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,27 +85,3 @@ class JobFiles:
                 remedy="remove it, or name the model otherwise",
                 subject=self.output,
             )
-
-
-class FileTail:
-    """The lines of a file that somebody else writes, as they become whole."""
-
-    def __init__(self, path: Path, *, whole: bool) -> None:
-        """`whole`: from the file's beginning, else what is written from now on. Ends a line that was cut off."""
-        self._path = path
-        self._begun = b""
-        with path.open("ab+") as file:
-            self._place = 0 if whole else file.tell()
-            if file.tell():
-                file.seek(-1, 2)
-                if file.read(1) != b"\n":
-                    file.write(b"\n")
-
-    def lines(self) -> list[str]:
-        """What has become whole since the last call."""
-        with self._path.open("rb") as file:
-            file.seek(self._place)
-            new = file.read()
-        self._place += len(new)
-        *lines, self._begun = (self._begun + new).split(b"\n")
-        return [line.decode(errors="replace") for line in lines]

@@ -19,17 +19,19 @@ from app.finetuning.backends import Backend, find_backend
 from app.finetuning.config import (
     LOCAL,
     REFERENCE,
+    SFT_DATA,
     check_model_name,
     check_policies,
     check_reference,
     check_rows,
+    check_supervised,
     find_method,
     read_method,
 )
 from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING, refuse_taken
 from app.jobs import states
-from app.jobs.kind import fail
+from app.jobs.kind import Requester, fail
 from app.jobs.kind import finish as finish_job
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.prompts import USUAL_STYLE
@@ -41,7 +43,11 @@ MOST_DEATHS = 5  # a job whose worker or training died this often, with no new s
 
 @dataclass(frozen=True, slots=True)
 class TrainingSpec:
-    """A job as somebody wishes for it. `dataset` is a number, a name or name@version; `name` is the new model's."""
+    """A job as somebody wishes for it. `name` is the new model's.
+
+    `dataset` and `sft_data` are a dataset's number, its name or name@version; rows of the second, if it is named, are
+    learnt as they are, beside those of the first.
+    """
 
     method: str
     dataset: str
@@ -50,10 +56,17 @@ class TrainingSpec:
     config: Mapping[str, Any] = field(default_factory=dict)
     backend: str = LOCAL
     reference: str | None = None  # a local model to compare with; the base if none
+    sft_data: str | None = None
 
 
 def create(
-    session: Session, training: TrainingSpec, *, queued: bool, home: Path | None = None, goes_on: bool = False
+    session: Session,
+    training: TrainingSpec,
+    *,
+    queued: bool,
+    home: Path | None = None,
+    goes_on: bool = False,
+    requester: Requester | None = None,
 ) -> TrainingJob:
     """Write down a job that waits to be run, by workers if it is `queued`.
 
@@ -73,6 +86,7 @@ def create(
     reference = _reference(session, backend, method, training.reference)
     if reference is not None and not goes_on:
         check_not_archived(reference)
+    supervised = find_supervised(session, home, method, training.sft_data)
     if home is not None:
         backend.check_files(home, dataset, base, training.name)
     called = f"{dataset.name}@{dataset.version}"
@@ -86,12 +100,17 @@ def create(
         backend.check_row(first, called)
     row = TRAINING.new_row(
         queued=queued,
+        requester=requester,
         name=training.name,
         method=method,
         backend=training.backend,
         dataset_id=dataset.id,
         base_id=None if base is None else base.id,
-        config=config if reference is None else {**config, REFERENCE: reference.name},
+        config={
+            **config,
+            **({} if reference is None else {REFERENCE: reference.name}),
+            **({} if supervised is None else {SFT_DATA: supervised.id}),
+        },
         lease_count=0,
         log="",
     )
@@ -108,6 +127,21 @@ def _reference(session: Session, backend: Backend, method: str, name: str | None
     if found is None:
         raise NotFound("reference", expected=Phrase("the name of a local model"), got=name)
     backend.check_base(found, "reference")
+    return found
+
+
+def find_supervised(session: Session, home: Path | None, method: str, called: str | None) -> Dataset | None:
+    """The dataset whose supervised rows are mixed in; with `home`, its file is looked for.
+
+    Raises NotFound for one that is not there, and Invalid where the method cannot mix it in.
+    """
+    check_supervised(method, called)
+    if called is None:
+        return None
+    found = find_dataset(session, called, SFT_DATA)
+    check_supervised(method, f"{found.name}@{found.version}", found.kind)
+    if home is not None:
+        store.path_of(home, found, SFT_DATA)
     return found
 
 

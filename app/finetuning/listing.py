@@ -1,11 +1,12 @@
-"""Training jobs for experimenters: a page of them, what belongs to one, and what it has told."""
+"""Training jobs for experimenters: a page of them, what belongs to one, and its events."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from app.finetuning.config import SFT_DATA
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import LATELY, figures
 from app.games.base import JSON
@@ -16,13 +17,17 @@ PAGE = 25  # jobs on a page
 
 
 class TrainingListItem(NamedTuple):
-    """A job in a list, with what its status is called, what it learns from, begins with and has made."""
+    """A job in a list, with what its status is called, what it learns from, begins with and has made.
+
+    `sft_dataset` is the one whose rows are mixed in, if any.
+    """
 
     row: TrainingJob
     state: str
     dataset: Dataset
     base: LanguageModel | None
     model: LanguageModel | None
+    sft_dataset: Dataset | None = None
 
 
 def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[TrainingListItem], int | None]:
@@ -32,16 +37,27 @@ def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[Train
 
 
 def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
-    """The jobs that learn from a dataset, the latest first."""
-    rows = select(TrainingJob).where(TrainingJob.dataset_id == dataset_id).order_by(TrainingJob.id.desc())
+    """The jobs that learn from a dataset, be it the one whose rows they mix in, the latest first."""
+    rows = select(TrainingJob).where(learns_from([dataset_id])).order_by(TrainingJob.id.desc())
     return session.scalars(rows).all()
+
+
+def datasets_of(row: TrainingJob) -> list[int]:
+    """The numbers of the datasets that a job learns from: its own, and that whose rows it mixes in, if any."""
+    return [row.dataset_id, *([row.config[SFT_DATA]] if SFT_DATA in row.config else [])]
+
+
+def learns_from(dataset_ids: Collection[int]) -> ColumnElement[bool]:
+    """Whether a job learns from one of these datasets, be it the one whose rows it mixes in."""
+    mixed_in = TrainingJob.config[SFT_DATA].as_integer()
+    return or_(TrainingJob.dataset_id.in_(dataset_ids), mixed_in.in_(dataset_ids))
 
 
 def training_items(session: Session, rows: Sequence[TrainingJob]) -> list[TrainingListItem]:
     """Jobs with what belongs to them."""
     numbers = {number for row in rows for number in (row.base_id, row.model_id)}
     models = {each.id: each for each in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))}
-    learnt = select(Dataset).where(Dataset.id.in_([row.dataset_id for row in rows]))
+    learnt = select(Dataset).where(Dataset.id.in_([each for row in rows for each in datasets_of(row)]))
     datasets = {each.id: each for each in session.scalars(learnt)}
     found = TRAINING.states_of(session, rows)
     return [
@@ -51,13 +67,14 @@ def training_items(session: Session, rows: Sequence[TrainingJob]) -> list[Traini
             datasets[row.dataset_id],
             models.get(row.base_id or 0),
             models.get(row.model_id or 0),
+            datasets.get(row.config.get(SFT_DATA, 0)),
         )
         for row in rows
     ]
 
 
 def events_of(session: Session, job_id: int) -> Sequence[JSON]:
-    """All that a job has told, in order."""
+    """All events of a job, in order."""
     bodies = select(TrainingEvent.body).where(TrainingEvent.job_id == job_id).order_by(TrainingEvent.number)
     return session.scalars(bodies).all()
 

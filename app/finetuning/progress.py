@@ -76,9 +76,10 @@ def _words(event: Mapping[str, Any]) -> str:
     kind = event["event"]
     if kind == "started":
         gone_on = f", goes on from {event['resumed_from']}" if event.get("resumed_from") else ""
+        mixed_in = f" ({event['sft_rows']} of them supervised)" if event.get("sft_rows") else ""
         cut = f", {event['shortened']} shortened" if event.get("shortened") else ""
         return (
-            f"started on {event['device']}: {event['rows']} rows{cut}, {event['targets']} tokens to learn,"
+            f"started on {event['device']}: {event['rows']} rows{mixed_in}{cut}, {event['targets']} tokens to learn,"
             f" {event['parameters']} weights{_reference(event)}{gone_on}"
         )
     if kind == "created":

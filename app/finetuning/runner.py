@@ -8,64 +8,47 @@ folder, and a checkpoint that is whole is registered without training again.
 """
 
 import json
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import structlog
-from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from app.config import Settings
 from app.disk import is_full, low_disk
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.finetuning import lifecycle
-from app.finetuning.backends import GRACE, ProcessBackend, RunningTraining, find_backend
+from app.finetuning.backends import ProcessBackend, RunningTraining, find_backend
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
-from app.finetuning.files import FileTail, JobFiles
+from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
-from app.matches.turns import WorkerContext
+from app.jobs.context import JobContext
+from app.jobs.process import GRACE, INTERRUPTED, FileTail
 
 TICK = 0.5  # seconds between two looks at what the training tells, and at whether the job is to be stopped
 PAUSE = 1.0  # seconds before a training is started again that was killed
-_INTERRUPTED = 130  # the exit code of a training that somebody stopped
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingContext:
-    """What a worker runs jobs with. `owner` is a name that no other worker at the job has.
-
-    `stop` is set when the worker is asked to stop; `notify` is called with a job's new events after each transaction.
-    """
-
-    database: Engine
-    settings: Settings
-    owner: str
-    stop: threading.Event
-    notify: Callable[[list[JSON]], None] = lambda _events: None
 
 
 class _TrainingFailed(AppError):
     """The training has said why it cannot go on."""
 
 
-def run(worker: WorkerContext, job_id: int) -> None:
+def run(context: JobContext, job_id: int) -> None:
     """Run a job, if nobody else does, and stay until it is over."""
-    run_job(TrainingContext(worker.database, worker.settings, worker.owner, worker.stopping), job_id)
+    run_job(context, job_id)
 
 
-def run_job(context: TrainingContext, job_id: int) -> bool:
+def run_job(context: JobContext, job_id: int, notify: Callable[[list[JSON]], None] = lambda _events: None) -> bool:
     """Run a job until it is over, or it or the worker is stopped. False if there was nothing to do.
 
-    Whatever goes wrong is written down on the job's row.
+    `notify` is called with the job's new events after each transaction. Whatever goes wrong is written down on the
+    job's row.
     """
     lease = context.settings.TRAIN_LEASE
     with writing(context.database) as session:
@@ -73,7 +56,7 @@ def run_job(context: TrainingContext, job_id: int) -> bool:
             return False
         runner = find_backend(TRAINING.get(session, job_id).backend).runner
     try:
-        record = TrainingEventWriter(context.database, job_id, context.owner, lease, context.notify)
+        record = TrainingEventWriter(context.database, job_id, context.owner, lease, notify)
         module, _, function = runner.partition(":")
         getattr(import_module(module), function)(context, job_id, record)
     except TrainingLeaseLost:
@@ -81,7 +64,7 @@ def run_job(context: TrainingContext, job_id: int) -> bool:
     return True
 
 
-def follow_process(context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+def follow_process(context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
     """Run a job of a ProcessBackend until it is over, or it or the worker is stopped. Raises TrainingLeaseLost."""
     _TrainingRunner(context, job_id, record).work()
 
@@ -89,7 +72,7 @@ def follow_process(context: TrainingContext, job_id: int, record: TrainingEventW
 class _TrainingRunner:
     """See `follow_process`."""
 
-    def __init__(self, context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+    def __init__(self, context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
         self._context = context
         self._job_id = job_id
         self._record = record
@@ -107,7 +90,7 @@ class _TrainingRunner:
                 return
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)
-            error = self._unsaid(0) if full else " ".join(str(problem).split())
+            error = self._unexplained(0) if full else " ".join(str(problem).split())
         except (
             TrainingLeaseLost,
             OperationalError,
@@ -142,7 +125,7 @@ class _TrainingRunner:
                     f"the training or its worker was killed {deaths} times without a new step between, as for want of"
                     " memory; lower batch and raise accumulation by as much"
                 )
-            if deaths and self._context.stop.wait(PAUSE):
+            if deaths and self._context.stopping.wait(PAUSE):
                 return False
             if not self._lives(method):
                 deaths = self._record.settle(lambda session: lifecycle.count_death(session, self._job_id))
@@ -164,11 +147,11 @@ class _TrainingRunner:
         self._read()
         if self._backend.collect(self._files) or self._stopping_since is not None:
             return True
-        if code < 0 or code == _INTERRUPTED:
+        if code < 0 or code == INTERRUPTED:
             return False
-        raise _TrainingFailed(self._reason or self._last or self._unsaid(code))
+        raise _TrainingFailed(self._reason or self._last or self._unexplained(code))
 
-    def _unsaid(self, code: int) -> str:
+    def _unexplained(self, code: int) -> str:
         """Why a training ended that could not write it down."""
         if code == 0 or low_disk(self._context.settings) is not None:
             return f"the disk of {self._context.settings.home} is full; make room and resume the job"
@@ -176,17 +159,17 @@ class _TrainingRunner:
 
     def _look_after(self, training: RunningTraining) -> None:
         """Write down what is new, and end the training when that was asked for."""
-        wanted = self._record.keep() == states.CANCELLING or self._context.stop.is_set()
+        wanted = self._record.keep() == states.CANCELLING or self._context.stopping.is_set()
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()
             training.cancel()
         if self._stopping_since is not None and time.monotonic() - self._stopping_since > GRACE:
             training.kill()
 
-    # ---- What it tells ---------------------------------------------------------
+    # ---- What it reports ---------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Take in what was told when nobody listened any more, and number what follows on from it."""
+        """Read the events of a time when no worker did, and number what follows on from it."""
         lines = self._events.lines()
         self._count = max(0, self._record.following - len(lines))  # the file may be another machine's
         self._take_in(lines)

@@ -14,10 +14,11 @@ from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning.files import JobFiles
 from app.jobs import states
+from app.lineage import ancestors
 from app.models import Dataset, LanguageModel, MatchRow, SeatRow
 from app.registry.changes import remove_model
 from tests.checkpoints import register, word_model
-from tests.datasets import cut, rows_of
+from tests.datasets import cut, import_rows, rows_of
 from tests.experimenter import signed_in
 from tests.jobs import make_dataset, model_of, row_of, run
 from tests.rounds import make_round, play
@@ -77,11 +78,35 @@ def test_a_model_learns_from_the_rewards_of_what_it_played(
         remove_model(session, "player")
 
 
+def test_supervised_rows_of_another_dataset_are_mixed_in(
+    app: Flask, engine: Engine, settings: Settings, home: Path, dataset: Dataset
+) -> None:
+    plain = make_dataset(engine, settings, "plain")
+    job_id = create(engine, home, dataset, sft_data="plain", config=SMALL)
+    run(engine, settings, job_id)
+    row = row_of(engine, job_id)
+    assert (row.status, row.error, row.config["sft_data"]) == (states.DONE, None, plain.id)
+    made = json.loads((JobFiles(home, job_id, "better").output / "parlor.json").read_text())
+    assert (made["sft_data_sha256"], made["sft_rows"]) == (plain.sha256, plain.rows)
+    client = signed_in(app)
+    for address in (f"/admin/jobs/{job_id}", f"/admin/models/{row.model_id}/lineage"):
+        page = client.get(address).text
+        assert all(f'href="/admin/datasets/{each.id}"' in page for each in (dataset, plain)), address
+    assert f"/admin/jobs/{job_id}" in client.get(f"/admin/datasets/{plain.id}").text
+    assert f'<option value="{plain.id}" selected>plain' in client.get(f"/admin/jobs/new?like={job_id}").text
+    with reading(engine) as session:
+        [made_of, *_] = ancestors(session, row.model_id or 0)
+        assert (made_of.dataset.id, made_of.sft_dataset.id) == (dataset.id, plain.id)  # type: ignore[union-attr]
+        assert [source.round.id for source in made_of.sft_sources if source.round] == plain.spec["rounds"]
+
+
 def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
     engine: Engine, settings: Settings, home: Path, dataset: Dataset, policies: dict[str, str]
 ) -> None:
     plain = make_dataset(engine, settings, "plain")
     played = f"{dataset.name}@{dataset.version}"
+    comparison = {"query": "q", "responses": ["a", "b"], "scores": [1, 2]}
+    rated = str(import_rows(engine, home, "stable-alignment", comparison, name="rated"))
     for given, line in (
         (
             {"dataset": plain},
@@ -101,6 +126,9 @@ def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
         ({"reference": "nobody"}, "reference: expected the name of a local model, got 'nobody'"),
         ({"reference": "scripted"}, "reference: expected a local model, which has weights, got scripted, which is "),
         ({"config": {"reference": "player"}}, "reference: expected a field of offline-po ("),
+        ({"config": {"sft_data": 1}}, "sft_data: expected a field of offline-po ("),
+        ({"sft_data": "nothing"}, "sft_data: expected the number, name or name@version of one that exists, got "),
+        ({"sft_data": rated}, "sft_data: expected a dataset of conversations, got rated@1, which is one of "),
     ):
         arguments: dict[str, Any] = {"dataset": dataset, **given}
         with pytest.raises(AppError) as refused:
@@ -108,6 +136,10 @@ def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
         assert str(refused.value).startswith(line)
     wish = jobs.TrainingSpec("sft", str(dataset.id), "better", "player", reference="other")
     with writing(engine) as session, pytest.raises(AppError, match=r"^reference: expected none with sft, which "):
+        jobs.create(session, wish, queued=False)
+    wish = jobs.TrainingSpec("sft", str(dataset.id), "better", "player", sft_data="plain")
+    refusal = r"^sft_data: expected none with sft, which mixes .+; train with offline-po or stable-alignment$"
+    with writing(engine) as session, pytest.raises(AppError, match=refusal):
         jobs.create(session, wish, queued=False)
 
 
@@ -122,6 +154,8 @@ def test_the_pages_offer_rewards_their_formats_and_a_reference(
     page = client.get(made.headers["Location"]).text
     assert "γ = 0.5" in page
     assert "rewarded moves" in page
+    varied = client.post("/admin/datasets/new", data={**form, "style": "full", "wordings": "3", "seed": "7"})
+    assert "3, drawn by seed 7" in client.get(varied.headers["Location"]).text
     written = client.get(f"{made.headers['Location']}/export/openai")
     assert written.headers["Content-Disposition"].endswith('-openai.jsonl"')
     assert {message["role"] for line in written.text.splitlines() for message in json.loads(line)["messages"]} == {

@@ -19,8 +19,6 @@ from app.finetuning.files import JobFiles
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
 
-GRACE = 30.0  # seconds to end a step and save a checkpoint before a training is killed
-
 
 class RunningTraining(Protocol):
     """A training that was started. Whoever started it kills it in the end, if it still runs."""

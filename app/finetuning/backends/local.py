@@ -1,32 +1,23 @@
-"""A training as a process of its own: started, asked to stop, and never two of one job.
+"""A training as a child process of the worker. It ends by itself, with a checkpoint, when its worker is gone."""
 
-It leads a session, so that Ctrl-C in a terminal reaches the worker alone, and ends by itself, with a checkpoint, when
-its worker is gone. As long as it lives it holds the job's lock: whoever gets the lock knows that it is over.
-"""
-
-import contextlib
-import fcntl
 import importlib.util
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
 from app.datasets import store
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
 from app.files import replace_file
-from app.finetuning.backends import GRACE, ProcessBackend, TrainedModel
-from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, Fields, find_method, read_config
+from app.finetuning.backends import ProcessBackend, TrainedModel
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, SFT_DATA, Fields, find_method, read_config
 from app.finetuning.files import JobFiles
 from app.games.base import JSON
+from app.jobs.process import JobProcess
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import read_options, resolve
 from app.queues import TRAIN
@@ -35,48 +26,16 @@ from training.methods.base import Need
 
 PROGRAM = (sys.executable, "-m", "training")
 LAUNCH = (sys.executable, "-m", "training.launch")
-_LOOK = 0.1
 
 
-class TrainingProcess:
+class TrainingProcess(JobProcess):
     """The process that trains. Raises Conflict when another one of the job cannot be ended."""
 
     def __init__(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> None:
         """Start it, once an earlier one of the same job is over; `waiting` is called meanwhile."""
         training = [method, "--config", str(files.config), "--progress", str(files.progress)]
-        with files.lock.open("a+") as lock, files.log.open("ab") as log:
-            _wait_for_lock(lock, files.lock, waiting)
-            self._process = subprocess.Popen(  # noqa: S603 - our own command
-                _command(files, training),
-                cwd=ROOT,
-                env=_environment(files),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                umask=0o077,
-                pass_fds=(lock.fileno(),),
-            )
-            lock.truncate(0)
-            lock.write(str(self._process.pid))
-
-    def poll(self, seconds: float) -> int | None:
-        """Its exit code as soon as it is over; None if it still runs after so many seconds."""
-        try:
-            return self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-
-    def cancel(self) -> None:
-        """Have it end its step, save a checkpoint, and go."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """End it and all that it has started, if it still runs."""
-        if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        command, environment = _command(files, training), _environment(files)
+        super().__init__(command, files.lock, files.log, waiting, name="training", environment=environment)
 
 
 class LocalBackend:
@@ -134,10 +93,10 @@ class LocalBackend:
 
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
         """Write the config. Raises NotFound for files that are gone, Invalid for one that was changed."""
-        home, dataset = files.home, session.get_one(Dataset, row.dataset_id)
-        for _ in store.content(home, dataset):  # its hash is looked at by the way
-            pass
-        fields: dict[str, Any] = {**JOB_DEFAULTS, **row.config, "data": str(store.path_of(home, dataset))}
+        home = files.home
+        fields: dict[str, Any] = {**JOB_DEFAULTS, **row.config, "data": _rows_of(session, home, row.dataset_id)}
+        if (number := row.config.get(SFT_DATA)) is not None:
+            fields[SFT_DATA] = _rows_of(session, home, number)
         if row.base_id is not None:
             base = session.get_one(LanguageModel, row.base_id)
             fields |= {"base": str(_checkpoint_of(home, base)), "base_sha256": read_options(base.options).sha256}
@@ -171,6 +130,14 @@ class LocalBackend:
 BACKEND: ProcessBackend = LocalBackend()
 
 
+def _rows_of(session: Session, home: Path, dataset_id: int) -> str:
+    """The file of a dataset, whose hash is looked at. Raises NotFound and Invalid."""
+    dataset = session.get_one(Dataset, dataset_id)
+    for _ in store.content(home, dataset):
+        pass
+    return str(store.path_of(home, dataset))
+
+
 def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path:
     """The checkpoint of a local model. Raises NotFound, naming the field, when it was taken away."""
     folder = resolve(home, read_options(base.options).path)
@@ -197,29 +164,3 @@ def _environment(files: JobFiles) -> Mapping[str, str]:
     """A process alone learns from this which GPU is its own."""
     alone = files.devices and not files.launcher
     return {**os.environ, "CUDA_VISIBLE_DEVICES": files.devices} if alone else os.environ
-
-
-def _wait_for_lock(lock: IO[str], path: Path, waiting: Callable[[], object]) -> None:
-    """An earlier worker's child may still be saving; it is killed when that takes too long."""
-    deadline = time.monotonic() + GRACE
-    killed = False
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline + GRACE:
-                raise Conflict(
-                    None,
-                    expected="an earlier training to end",
-                    got=Verbatim("one that holds it"),
-                    remedy="end it",
-                    subject=path,
-                ) from None
-        if not killed and time.monotonic() > deadline:
-            killed = True
-            lock.seek(0)
-            with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
-                os.killpg(int(lock.read()), signal.SIGKILL)
-        waiting()
-        time.sleep(_LOOK)

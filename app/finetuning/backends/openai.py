@@ -23,7 +23,9 @@ from app.queues import BATCH
 from app.registry import add_api_model
 
 API = "api"  # the kind of models that it goes on from
-_NOT_TAKEN_OVER = ("key_host", "price_in", "price_out")  # the first is found anew; tuned models cost more than bases
+# The first is found anew. To play with a tuned model costs more than with its base; to train it further is priced by
+# the family of models that both are of, so that its price_training is the base's until somebody edits it.
+_NOT_TAKEN_OVER = ("key_host", "price_in", "price_out")
 
 
 class OpenAIBackend:

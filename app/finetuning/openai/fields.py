@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from app.errors import Invalid, Phrase
 from app.finetuning.config import Fields, read_fields, refuse_fault
 from app.games.base import JSON
-from training.methods.base import FieldFault, first_fault
+from training.methods.base import FieldFault, fields_of, first_fault
 
 METHODS = ("sft",)  # those of ours that the vendor has under another name: supervised
 MOST_SUFFIX = 64  # characters
@@ -66,8 +66,7 @@ class OpenAIFields(BaseModel):
 
 def fields() -> Fields:
     """The JSON Schema of each field."""
-    found: Fields = OpenAIFields.model_json_schema()["properties"]
-    return found
+    return fields_of(OpenAIFields)
 
 
 def check_method(method: str) -> None:

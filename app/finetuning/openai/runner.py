@@ -36,9 +36,10 @@ from app.finetuning.job import CANCELLED, FAILED, OVER, SUCCEEDED, TRAINING
 from app.finetuning.openai import fields
 from app.finetuning.openai.client import FineTuningClient, VendorAway, VendorRefused
 from app.finetuning.openai.rows import vendor_rows
-from app.finetuning.runner import TICK, TrainingContext
+from app.finetuning.runner import TICK
 from app.games.base import JSON
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.api.addresses import host_of
 from app.players.api.options import ApiOptions, read_options
@@ -54,7 +55,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
-def follow_vendor(context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+def follow_vendor(context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
     """Take the steps of a job that are due, all of them where nobody else will. Raises TrainingLeaseLost."""
     _VendorRunner(context, job_id, record).work()
 
@@ -77,7 +78,7 @@ class _JobState:
 class _VendorRunner:
     """See `follow_vendor`."""
 
-    def __init__(self, context: TrainingContext, job_id: int, record: TrainingEventWriter) -> None:
+    def __init__(self, context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
         self._context = context
         self._job_id = job_id
         self._record = record
@@ -404,9 +405,9 @@ class _VendorRunner:
         while (left := until - time.monotonic()) > 0:
             if self._is_cancelling() and self._seen != states.CANCELLING:  # which may have come during the look
                 return True
-            if self._context.stop.wait(min(TICK, left)):
+            if self._context.stopping.wait(min(TICK, left)):
                 return False
-        return not self._context.stop.is_set()
+        return not self._context.stopping.is_set()
 
     def _is_cancelling(self) -> bool:
         return self._record.keep() == states.CANCELLING

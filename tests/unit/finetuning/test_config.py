@@ -6,16 +6,18 @@ import pytest
 
 from app.errors import Invalid
 from app.finetuning.config import check_model_name, find_method, read_config
+from app.finetuning.openai import fields as openai_fields
 from training.methods import all_methods
 
 ITS_OWN = {
     "data", "output", "run", "resume", "base", "base_sha256", "eval_data", "chat_template", "reference",
-    "reference_cache", "reference_sha256",
+    "reference_cache", "reference_sha256", "sft_data",
 }  # fmt: skip
 
 
 def test_every_field_of_a_training_may_be_given_but_for_its_files() -> None:
-    assert list(all_methods()) == ["sft", "tiny", "offline-po", "sft-kl", "stable-alignment"]
+    needing = [bool(method.needs) for method in all_methods().values()]
+    assert needing == sorted(needing)  # those that any conversation will do for come first
     for name, method in all_methods().items():
         assert set(find_method(name).job_fields) == set(method.config.model_fields) - ITS_OWN
 
@@ -26,6 +28,12 @@ def test_every_field_has_a_title_a_sentence_of_help_and_a_default_or_what_holds_
             assert field["title"], name
             assert field["description"].endswith("."), name
             assert field.get("default") is not None or field.get("unset") or name in ("data", "output", "base"), name
+
+
+def test_the_schemas_of_fields_are_made_once_however_often_a_page_asks_for_them() -> None:
+    for method in all_methods().values():
+        assert method.fields is method.fields
+    assert openai_fields.fields() is openai_fields.fields()
 
 
 def test_numbers_may_come_as_text_and_null_is_the_default() -> None:
@@ -41,7 +49,7 @@ def test_a_field_may_be_given_under_its_old_name() -> None:
 @pytest.mark.parametrize(
     ("method", "fields", "complaint"),
     [
-        ("dpo", {}, "method: expected sft or tiny or offline-po or sft-kl or stable-alignment, got 'dpo'"),
+        ("dpo", {}, f"method: expected {' or '.join(all_methods())}, got 'dpo'"),
         ("sft", {"lr": 1}, "lr: expected a field of sft (max_length, seed, epochs, "),
         ("sft", {"width": 64}, "width: expected a field of sft "),
         ("sft", {"output": "elsewhere"}, "output: expected a field of sft "),
