@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from app.benchmarks.job import BENCHMARK
 from app.campaigns.job import CAMPAIGN
 from app.finetuning.job import TRAINING
 from app.jobs.kind import JobKind
 from app.rounds.job import ROUND
 
-JOB_KINDS: list[JobKind[Any]] = [ROUND, TRAINING, CAMPAIGN]
+JOB_KINDS: list[JobKind[Any]] = [ROUND, TRAINING, CAMPAIGN, BENCHMARK]
 
 
 def find_kind(name: str) -> JobKind[Any]:

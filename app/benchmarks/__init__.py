@@ -1,0 +1,1 @@
+"""Benchmarks: models scored on reasoning tasks, by `python -m training.benchmarks` in a process of its own."""

@@ -1,0 +1,133 @@
+"""What the models of a campaign have come to on benchmarks: the geometric mean over their tasks, by iteration."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
+from app.analysis.language import ENGLISH, Language
+from app.analysis.themes import Palette
+from app.benchmarks.listing import BenchmarkedModel
+from app.benchmarks.scores import MeasuredScore
+
+
+class BenchmarkPoint(NamedTuple):
+    """A model of a campaign by the number of its iteration; 0 is the base."""
+
+    iteration: int
+    scored: BenchmarkedModel
+
+
+def benchmark_figure(
+    name: str,
+    called: str,
+    iterations: int,
+    tasks: Sequence[str],
+    points: Sequence[BenchmarkPoint],
+    language: Language = ENGLISH,
+) -> Chart | None:
+    """The means of models over `tasks`, all of which each has, in percent with 95 % intervals.
+
+    `iterations` is how many the campaign will have. None where no model has a mean.
+    """
+    values = [_value(each, mean) for each in points if (mean := each.scored.mean) is not None]
+    if not values:
+        return None
+    rows = [
+        (
+            str(each["iteration"]),
+            each["model"],
+            language.decimals(each["value"], 2),
+            _shown(each["stderr"], language),
+            _range(each, language),
+        )
+        for each in values
+    ]
+    header = (
+        language.gettext("Iteration"),
+        language.gettext("Model"),
+        language.gettext("Geometric mean"),
+        language.gettext("Standard error"),
+        language.gettext("95 %% interval"),
+    )
+    described = Description(_sentence(called, tasks, values, language), header, rows)
+
+    def draw(colours: Palette) -> Spec:
+        return _drawn(values, iterations, colours, language)
+
+    title = language.gettext("Reasoning benchmarks of %(called)s by iteration", called=called)
+    return Chart(name, title, described, draw, values, language)
+
+
+def _value(point: BenchmarkPoint, mean: MeasuredScore) -> dict[str, Any]:
+    low, high = mean.interval or (None, None)
+    return {
+        "iteration": point.iteration,
+        "model": point.scored.model.name,
+        "value": 100 * mean.value,
+        "stderr": None if mean.stderr is None else 100 * mean.stderr,
+        "low": None if low is None else 100 * low,
+        "high": None if high is None else 100 * high,
+    }
+
+
+def _drawn(values: Sequence[Mapping[str, Any]], iterations: int, colours: Palette, language: Language) -> Spec:
+    tooltip: list[Spec] = [
+        {"field": "iteration", "title": language.gettext("Iteration")},
+        {"field": "model", "title": language.gettext("Model")},
+    ]
+    for field, title in (
+        ("value", language.gettext("Geometric mean")),
+        ("low", language.gettext("95 %% from")),
+        ("high", language.gettext("95 %% to")),
+    ):
+        tooltip.append({"field": field, "title": title, "type": "quantitative", "format": ".2f"})
+    x: Spec = {
+        "field": "iteration",
+        "type": "quantitative",
+        "title": language.gettext("Iteration"),
+        "scale": {"domain": [0, max(1, iterations)], "nice": False, "padding": 12},
+        "axis": {"format": "d", "tickMinStep": 1, "tickCount": min(10, max(1, iterations))},
+    }
+    y: Spec = {"type": "quantitative", "title": language.gettext("Geometric mean (%%)"), "scale": {"zero": False}}
+    whiskers: Spec = {
+        "transform": [{"filter": {"field": "low", "valid": True}}],
+        "mark": {"type": "rule", "strokeWidth": 1.5},
+        "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+    }
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "data": {"values": list(values)},
+        "encoding": {"x": x, "y": {**y, "field": "value"}, "color": {"value": colours.second}},
+        "layer": [
+            *([whiskers] if any(each["low"] is not None for each in values) else []),  # Vega warns of a layer of none
+            {"mark": {"type": "line", "strokeWidth": 2}},
+            {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"tooltip": tooltip}},
+        ],
+    }
+
+
+def _sentence(called: str, tasks: Sequence[str], values: Sequence[Mapping[str, Any]], language: Language) -> str:
+    first, last = values[0], values[-1]
+    begun = language.decimals(first["value"], 2)
+    if last is first:
+        return language.gettext(
+            "Geometric mean of %(called)s over %(tasks)s: %(value)s %%.",
+            called=called, tasks=", ".join(tasks), value=begun,
+        )  # fmt: skip
+    return language.gettext(
+        "Geometric mean of %(called)s over %(tasks)s: %(first)s %% at iteration %(begin)s, %(last)s %% at %(end)s.",
+        called=called, tasks=", ".join(tasks), first=begun, last=language.decimals(last["value"], 2),
+        begin=first["iteration"], end=last["iteration"],
+    )  # fmt: skip
+
+
+def _shown(value: float | None, language: Language) -> str:
+    return "" if value is None else language.decimals(value, 2)
+
+
+def _range(value: Mapping[str, Any], language: Language) -> str:
+    if value["low"] is None:
+        return ""
+    low, high = (language.decimals(value[name], 2) for name in ("low", "high"))
+    return language.gettext("%(low)s to %(high)s", low=low, high=high)

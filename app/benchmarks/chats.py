@@ -1,0 +1,72 @@
+"""The chats that a benchmark asks of a model behind an API, each a request of its own with its generation.
+
+A request is created right before it is made. One whose worker died is made by the next run, or by whichever worker
+upkeep calls; its answer counts either way.
+"""
+
+from typing import cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.benchmarks.job import BENCHMARK
+from app.errors import AppError
+from app.extensions import reading, writing
+from app.jobs import states
+from app.matches.turns import WorkerContext
+from app.model_requests import lifecycle
+from app.model_requests.runner import make_request
+from app.models import BenchmarkAnswer, LanguageModel, ModelRequest
+from app.players import make_player
+from app.players.base import ChatSampling, ModelPlayer
+from app.registry import player_spec
+
+MOST_THREADS = 64
+_LOOK = 0.5  # seconds between two looks at a request that another worker makes
+
+
+class BenchmarkChats:
+    """Asks the model of a job, with its limits and retries."""
+
+    def __init__(self, context: WorkerContext, job_id: int) -> None:
+        self._context = context
+        self._job_id = job_id
+        with reading(context.database) as session:
+            row = session.get_one(LanguageModel, BENCHMARK.get(session, job_id).model_id)
+            self._model_id = row.id
+            player = cast(ModelPlayer, make_player(player_spec(row), context.settings.home))
+        self.at_once = min(player.at_once, MOST_THREADS)
+
+    def ask(self, key: str, text: str, most_tokens: int) -> None:
+        """Have the likeliest answer of at most so many tokens given, and keep it. Raises AppError where none is."""
+        with writing(self._context.database) as session:
+            number = self._request(session, key, text, most_tokens)
+        make_request(self._context, number)
+        while True:
+            with reading(self._context.database) as session:
+                request = session.get_one(ModelRequest, number)
+                if request.status == states.DONE:
+                    return
+                if request.status == states.FAILED:
+                    raise AppError(f"a chat got no answer: {request.error}")
+            if self._context.stopping.wait(_LOOK):
+                return
+
+    def _request(self, session: Session, key: str, text: str, most_tokens: int) -> int:
+        """The number of the request: one that is still open, or a new one."""
+        asked = select(BenchmarkAnswer).where(BenchmarkAnswer.job_id == self._job_id, BenchmarkAnswer.key == key)
+        answer = session.scalar(asked)
+        if answer is not None:
+            request = session.get_one(ModelRequest, answer.request_id)
+            if request.status in (*states.OPEN, states.DONE):
+                return request.id
+        new = lifecycle.create(
+            session,
+            session.get_one(LanguageModel, self._model_id),
+            lifecycle.BENCHMARK,
+            [{"role": "user", "content": text}],
+            ChatSampling(temperature=0.0, max_tokens=most_tokens),
+        )
+        session.merge(BenchmarkAnswer(job_id=self._job_id, key=key, request_id=new.id))
+        session.flush()
+        return new.id

@@ -1,0 +1,193 @@
+"""Benchmarks for experimenters: a page of them, the results of one, and models side by side."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.benchmarks.job import BENCHMARK
+from app.benchmarks.scores import MeasuredScore, common_tasks, geometric_mean, is_share
+from app.games.base import JSON
+from app.jobs.kind import Progress
+from app.jobs.listing import job_figures, job_items, latest_jobs
+from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel
+from app.rounds.prices import prices_of_model
+
+PAGE = 25  # jobs on a page
+
+
+class TokenUsage(NamedTuple):
+    """The tokens of a job's chats, and what they cost in US dollars, None where prices are not known."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+class BenchmarkListItem(NamedTuple):
+    """A benchmark in a list, with what its status is called, how many of its tasks are scored, and its model."""
+
+    row: BenchmarkJob
+    state: str
+    progress: Progress
+    model: LanguageModel
+
+
+class BenchmarkedModel(NamedTuple):
+    """A model with its results by task, as they can be compared with others', and the mean over the common tasks."""
+
+    model: LanguageModel
+    results: Mapping[str, BenchmarkResult]
+    mean: MeasuredScore | None
+
+
+class BenchmarkSettings(NamedTuple):
+    """What two benchmarks must share to be compared; None: all items, as many examples as a task says."""
+
+    item_limit: int | None
+    shots: int | None
+
+
+class BenchmarkComparison(NamedTuple):
+    """Models side by side: `tasks` are all that one of them has; over `common`, of which all have shares, means go.
+
+    Only results under the same settings count: those under which most of the models have some.
+    """
+
+    limit: int | None
+    shots: int | None
+    tasks: Sequence[str]
+    common: Sequence[str]
+    models: Sequence[BenchmarkedModel]
+
+
+def chosen_benchmarks(session: Session, before: int | None = None) -> tuple[list[BenchmarkListItem], int | None]:
+    """A page of all benchmarks, the latest first, and the number behind which the next page begins, if any."""
+    rows, more = latest_jobs(session, BENCHMARK, PAGE, before=before)
+    return benchmark_items(session, rows), rows[-1].id if more else None
+
+
+def benchmark_items(session: Session, rows: Sequence[BenchmarkJob]) -> list[BenchmarkListItem]:
+    """Benchmarks as items of a list."""
+    wanted = select(LanguageModel).where(LanguageModel.id.in_({row.model_id for row in rows}))
+    models = {each.id: each for each in session.scalars(wanted)}
+    found, progress = BENCHMARK.states_of(session, rows), BENCHMARK.progress_of(session, rows)
+    return [BenchmarkListItem(row, found[row.id], progress[row.id], models[row.model_id]) for row in rows]
+
+
+def results_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, list[BenchmarkResult]]:
+    """The results of each job so far, in the order of its tasks, by the job's number."""
+    found: dict[int, dict[str, BenchmarkResult]] = {row.id: {} for row in rows}
+    for each in session.scalars(select(BenchmarkResult).where(BenchmarkResult.job_id.in_(found))):
+        found[each.job_id][each.task] = each
+    return {row.id: [found[row.id][task] for task in row.tasks if task in found[row.id]] for row in rows}
+
+
+def figures_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, JSON]:
+    """How far each job is, as figures by name, by the job's number; `at` changes with each task that is scored."""
+    items = job_items(session, BENCHMARK, rows)
+    return {
+        each.row.id: {**job_figures(each), "step": each.row.step, "at": f"{each.state} {each.done}"} for each in items
+    }
+
+
+def usage_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, TokenUsage]:
+    """What the chats of each job have used, by the job's number; a job that has asked nothing has none."""
+    prompt_tokens = func.coalesce(func.sum(GenerationRow.prompt_tokens), 0)
+    completion_tokens = func.coalesce(func.sum(GenerationRow.completion_tokens), 0)
+    counted = (
+        select(BenchmarkAnswer.job_id, prompt_tokens, completion_tokens)
+        .join(GenerationRow, GenerationRow.request_id == BenchmarkAnswer.request_id)
+        .where(BenchmarkAnswer.job_id.in_([row.id for row in rows]))
+        .group_by(BenchmarkAnswer.job_id)
+    )
+    models = {item.row.id: item.model for item in benchmark_items(session, rows)}
+    found = {}
+    for number, prompts, completions in session.execute(counted):
+        prices = prices_of_model(models[number])
+        tokens = (prompts or 0, completions or 0)
+        cost = None if prices is None else (prices[0] * tokens[0] + prices[1] * tokens[1]) / 1e6
+        found[number] = TokenUsage(*tokens, cost)
+    return found
+
+
+def mean_of(results: Iterable[BenchmarkResult]) -> MeasuredScore | None:
+    """The geometric mean of tasks that are scored by shares; None where there is none."""
+    scores = [score_of(each) for each in results if is_share(each.metric, each.value)]
+    return geometric_mean(scores) if scores else None
+
+
+def score_of(result: BenchmarkResult) -> MeasuredScore:
+    """What a task has come to by the metric that it counts by."""
+    return MeasuredScore(result.value, result.stderr)
+
+
+def compare(session: Session, models: Sequence[LanguageModel]) -> BenchmarkComparison | None:
+    """The models that have results, in this order, side by side; None where none has.
+
+    The settings are those under which most of the models have results, the latest of them where several have as many.
+    """
+    settings = _settings_of_most(session, models)
+    if settings is None:
+        return None
+    by_model = comparable_results(session, models, settings)
+    shown = [each for each in models if each.id in by_model]
+    scores = [
+        {task: score_of(each) for task, each in by_model[model.id].items() if is_share(each.metric, each.value)}
+        for model in shown
+    ]
+    common = sorted(common_tasks(scores))
+    return BenchmarkComparison(
+        settings.item_limit,
+        settings.shots,
+        sorted({task for each in by_model.values() for task in each}),
+        common,
+        [
+            BenchmarkedModel(
+                model,
+                by_model[model.id],
+                geometric_mean([own[task] for task in common]) if common else None,
+            )
+            for model, own in zip(shown, scores, strict=True)
+        ],
+    )
+
+
+def comparable_results(
+    session: Session, models: Sequence[LanguageModel], settings: BenchmarkSettings
+) -> dict[int, dict[str, BenchmarkResult]]:
+    """The latest results of models under some settings by the model's number and the task.
+
+    Left out is what was scored by another release of a task or of its scorer than the latest of that task.
+    """
+    releases: dict[str, tuple[str, str]] = {}
+    by_model: dict[int, dict[str, BenchmarkResult]] = {}
+    for job, result in _newest_first(session, models):
+        release = (result.source, result.version)
+        if settings_of(job) == settings and releases.setdefault(result.task, release) == release:
+            by_model.setdefault(job.model_id, {}).setdefault(result.task, result)
+    return by_model
+
+
+def settings_of(job: BenchmarkJob) -> BenchmarkSettings:
+    """The settings of a job."""
+    return BenchmarkSettings(job.item_limit, job.shots)
+
+
+def _settings_of_most(session: Session, models: Sequence[LanguageModel]) -> BenchmarkSettings | None:
+    scored: dict[BenchmarkSettings, set[int]] = {}
+    for job, _ in _newest_first(session, models):
+        scored.setdefault(settings_of(job), set()).add(job.model_id)
+    return max(scored, key=lambda each: len(scored[each]), default=None)  # the first of equals is the latest
+
+
+def _newest_first(session: Session, models: Sequence[LanguageModel]) -> list[tuple[BenchmarkJob, BenchmarkResult]]:
+    """All results of models with their jobs."""
+    found = session.execute(
+        select(BenchmarkJob, BenchmarkResult)
+        .join(BenchmarkResult, BenchmarkResult.job_id == BenchmarkJob.id)
+        .where(BenchmarkJob.model_id.in_([each.id for each in models]))
+        .order_by(BenchmarkJob.id.desc())
+    )
+    return [(job, result) for job, result in found]

@@ -1,0 +1,265 @@
+"""One worker at one benchmark: it starts the process that scores the tasks, and writes down what that tells.
+
+The process tells each task as soon as it is scored, so whatever is killed, the next run takes the tasks that are left.
+Of a model behind an API the process writes down what it wants to ask and ends; the chats are asked here, as requests of
+their own, and the process is started again with the answers.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import UTC
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app.benchmarks import lifecycle, tasks
+from app.benchmarks.chats import BenchmarkChats
+from app.benchmarks.job import BENCHMARK
+from app.disk import is_full
+from app.errors import AppError
+from app.extensions import insist, reading, writing
+from app.files import private_folder, replace_file
+from app.games.base import JSON
+from app.jobs import states
+from app.jobs.process import GRACE, INTERRUPTED, FileTail, JobProcess
+from app.matches.turns import WorkerContext
+from app.models import BenchmarkJob
+
+TICK = 0.5  # seconds between two looks at what the process tells, and at whether the job is to be stopped
+AWAY = 600.0  # seconds that the end of a job waits for a database that is away
+MOST_DEATHS = 5  # a job whose worker or process died this often, with no task scored between, is given up
+FOLDER = "benchmarks"  # in PARLOR_HOME
+CHATS_FIRST = 3  # the exit code of a run that needs answers
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+class BenchmarkLeaseLost(Exception):
+    """Somebody else has taken the job."""
+
+
+def run(context: WorkerContext, job_id: int) -> None:
+    """Run a benchmark until it is over, or it or the worker is stopped; nothing, if somebody else does.
+
+    Whatever goes wrong is written down on the job's row.
+    """
+    with writing(context.database) as session:
+        if not BENCHMARK.take(session, job_id, context.owner, context.settings.TRAIN_LEASE):
+            return
+    try:
+        _BenchmarkRunner(context, job_id).work()
+    except BenchmarkLeaseLost:
+        log.warning("a benchmark went to somebody else", job=job_id)
+
+
+def folder_of(home: Path, row: BenchmarkJob) -> Path:
+    """Where a job's files are. In a new database another job may have had its number, so the name has its date too."""
+    return home / FOLDER / f"{row.id}-{row.created_at.astimezone(UTC):%Y%m%dT%H%M%S%f}"
+
+
+class _BenchmarkRunner:
+    """See `run`."""
+
+    def __init__(self, context: WorkerContext, job_id: int) -> None:
+        self._context = context
+        self._job_id = job_id
+        self._lease = context.settings.TRAIN_LEASE
+        with reading(context.database) as session:
+            self._folder = folder_of(context.settings.home, BENCHMARK.get(session, job_id))
+        self._told: list[JSON] = []  # events that are not written down yet
+        self._renew_at = 0.0
+        self._stopping_since: float | None = None
+        self._reason: str | None = None  # what the process has said of its failure
+        self._printed = ""  # its last line
+
+    def work(self) -> None:
+        """Run until there is nothing left or somebody says stop, and leave everything in order. Raises Lost."""
+        error = None
+        try:
+            if self._until_scored():
+                self._settle(lambda session: lifecycle.finish(session, self._job_id, self._context.owner))
+                return
+        except (AppError, OSError) as problem:
+            full = isinstance(problem, OSError) and is_full(problem)
+            home = self._context.settings.home
+            error = f"the disk of {home} is full; make room and resume" if full else " ".join(str(problem).split())
+        except (BenchmarkLeaseLost, OperationalError):  # upkeep calls a worker once the database is back
+            raise
+        except Exception as problem:
+            log.exception("a worker at a benchmark broke", job=self._job_id)
+            self._told = []  # what could not be written down would keep the error from being written as well
+            error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        self._settle(lambda session: BENCHMARK.release(session, self._job_id, self._context.owner, error))
+
+    def _until_scored(self) -> bool:
+        """Whether every task has a result; False when it is to be stopped. Raises AppError where it cannot go on."""
+        for folder in (self._folder.parent, self._folder):
+            private_folder(folder)
+        events = FileTail(self._file("progress.jsonl"), whole=True)
+        self._take_in(events)
+        self._settle(lambda _session: None)
+        while (config := self._config())["tasks"]:
+            code = self._follow(config, events)
+            if self._stopping_since is not None:
+                return False
+            if code == CHATS_FIRST:
+                if not self._ask():
+                    return False
+            elif code < 0 or code == INTERRUPTED:
+                self._settle(lambda session: lifecycle.count_death(session, self._job_id))
+            elif code != 0:
+                raise AppError(self._reason or self._printed or f"the benchmark ended with exit code {code}")
+        return True
+
+    def _config(self) -> JSON:
+        """What is left to do; the answers that a model has given are written beside it.
+
+        Raises AppError where it was tried too often.
+        """
+        with reading(self._context.database) as session:
+            row = BENCHMARK.get(session, self._job_id)
+            if row.lease_count >= MOST_DEATHS:
+                raise AppError(
+                    f"the benchmark or its worker was killed {row.lease_count} times without a task scored between, as"
+                    " for want of memory; lower batch"
+                )
+            config = lifecycle.run_config(session, row, self._context.settings.home)
+            answers = {} if "checkpoint" in config else lifecycle.answers_of(session, self._job_id)
+        if "checkpoint" not in config:
+            config |= {"answers": str(self._file("answers.jsonl")), "requests": str(self._file("requests.jsonl"))}
+            lines = (f"{json.dumps({'key': key, 'text': text})}\n".encode() for key, text in answers.items())
+            replace_file(self._file("answers.jsonl"), lines, private=True)
+        replace_file(self._file("config.json"), [json.dumps(config, indent=2).encode()], private=True)
+        return config
+
+    def _follow(self, config: Mapping[str, Any], events: FileTail) -> int:
+        """Run the process once, over the tasks of `config`; its exit code."""
+        self._reason, self._printed = None, ""
+        self._told.append({"event": "progress", "task": config["tasks"][0]["name"]})
+        printed_into = self._file("log.txt")
+        files = ("--config", str(self._file("config.json")), "--progress", str(self._file("progress.jsonl")))
+        command = (*tasks.PROGRAM, "run", *files, "--parent", str(os.getpid()))
+        printed_into.touch(mode=0o600)
+        printed = FileTail(printed_into, whole=False)
+        process = JobProcess(command, self._file("lock"), printed_into, self._keep, name="benchmark")
+        try:
+            while (code := process.poll(TICK)) is None:
+                self._take_in(events)
+                self._look_after(process)
+        finally:
+            process.kill()
+        self._take_in(events)
+        self._printed = next((line for line in reversed(printed.lines()) if line.strip()), "")
+        self._keep()
+        return code
+
+    def _ask(self) -> bool:
+        """Ask the model what the process wants to know. False when the job is to be stopped."""
+        wanted = [json.loads(line) for line in self._file("requests.jsonl").read_text(encoding="utf-8").splitlines()]
+        chats = BenchmarkChats(self._context, self._job_id)
+        pool = ThreadPoolExecutor(chats.at_once)
+        pending = {pool.submit(chats.ask, each["key"], each["text"], each["max_tokens"]) for each in wanted}
+        try:
+            while pending:
+                done, pending = wait(pending, TICK, return_when="FIRST_EXCEPTION")
+                for each in done:
+                    each.result()
+                self._told.append({"event": "asked", "done": len(wanted) - len(pending), "of": len(wanted)})
+                if self._keep() == states.CANCELLING or self._context.stopping.is_set():
+                    return False
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            pending = {each for each in pending if not each.cancelled()}
+            while pending:  # the chats that are being made; the job stays this worker's until they are over
+                _, pending = wait(pending, TICK)
+                self._keep()
+        return True
+
+    # ---- What it tells -----------------------------------------------------------
+
+    def _take_in(self, events: FileTail) -> None:
+        for line in events.lines():
+            try:
+                event = json.loads(line)
+            except ValueError:  # which a kill has cut off
+                continue
+            self._told.append(event)
+            if event.get("event") == "failed":
+                self._reason = event["message"]
+
+    def _look_after(self, process: JobProcess) -> None:
+        """Write down what is new, and end the process when that was asked for."""
+        wanted = self._keep() == states.CANCELLING or self._context.stopping.is_set()
+        if self._stopping_since is None and wanted:
+            self._stopping_since = time.monotonic()
+            process.cancel()
+        if self._stopping_since is not None and time.monotonic() - self._stopping_since > GRACE:
+            process.kill()
+
+    def _keep(self) -> str:
+        """Write down what is new, renew the lease when it is time, and give the job's status. Raises Lost.
+
+        While the database is away, the process goes on and nothing is forgotten.
+        """
+        try:
+            if self._told or time.monotonic() >= self._renew_at:
+                with writing(self._context.database) as session:
+                    status = self._write(session)
+                self._written()
+                return status
+            with reading(self._context.database) as session:
+                row = BENCHMARK.get(session, self._job_id)
+                if row.lease_owner != self._context.owner:
+                    raise BenchmarkLeaseLost
+                return str(row.status)
+        except OperationalError as error:
+            log.warning("the database is away, the benchmark goes on", job=self._job_id, error=str(error.orig))
+            return states.RUNNING
+
+    def _settle(self, also: Callable[[Session], T]) -> T:
+        """Write down what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
+
+        def work(session: Session) -> T:
+            self._write(session)
+            return also(session)
+
+        found = insist(self._context.database, work, AWAY)
+        self._written()
+        return found
+
+    def _write(self, session: Session) -> str:
+        values = {name: value for event in self._told for name, value in _values(event).items()}
+        status = BENCHMARK.renew(session, self._job_id, self._context.owner, self._lease, **values)
+        if status is None:
+            raise BenchmarkLeaseLost
+        row = BENCHMARK.get(session, self._job_id)
+        lifecycle.store_results(session, row, [each for each in self._told if each.get("event") == "task"])
+        return status
+
+    def _written(self) -> None:
+        self._told = []
+        self._renew_at = time.monotonic() + self._lease / 3
+
+    def _file(self, name: str) -> Path:
+        return self._folder / name
+
+
+def _values(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event changes on the job's row."""
+    match event.get("event"):
+        case "started":
+            return {"device": str(event["device"])[:120]}
+        case "progress":
+            far = f": {event['done']} of {event['of']}" if "of" in event else ""
+            return {"step": f"{event['task']}{far}"}
+        case "asked":
+            return {"step": f"{event['done']} of {event['of']} chats"}
+        case _:
+            return {}
