@@ -44,6 +44,33 @@ def round_of(engine: Engine, settings: Settings, *models: str, matches: int = 6,
     return number
 
 
+def sit_in(engine: Engine, settings: Settings, round_id: int) -> None:
+    """Play a round that there is with scripted players, in the seats of its models."""
+    with writing(engine) as session:
+        row = session.get_one(RoundRow, round_id)
+        own, swapped = (row.model_0_id, row.model_1_id), row.swap_seats
+        row.model_0_id = row.model_1_id = get_model(session, "scripted").id
+    play(engine, settings, round_id)
+    with writing(engine) as session:
+        row = session.get_one(RoundRow, round_id)
+        row.model_0_id, row.model_1_id = own
+        matches = session.execute(select(MatchRow.id, MatchRow.index).where(MatchRow.round_id == round_id)).all()
+        for match, index in matches:
+            seats = own[::-1] if swapped and index % 2 else own
+            for seat, model_id in enumerate(seats):
+                session.get_one(SeatRow, (match, seat)).language_model_id = model_id
+
+
+def pretend_trained(engine: Engine, job_id: int) -> None:
+    """End a training as if it had been run: its model has the weights of its base, and a hash of its own."""
+    with writing(engine) as session:
+        row = session.get_one(TrainingJob, job_id)
+        base = session.get_one(LanguageModel, row.base_id)
+        options = {**base.options, "sha256": f"{job_id:064d}"}
+        made = add_local_model(session, row.name, None, base.games, options, prompt_style=str(base.prompt_style))
+        row.model_id, row.status = made.id, "done"
+
+
 def dataset_of(engine: Engine, settings: Settings, *rounds: int, name: str = "rows") -> Dataset:
     """All transcripts of these rounds."""
     return cut(engine, settings.home, name, rounds=list(rounds), filter="all", style="compact")

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.kind import JobKind
-from app.models import CampaignEvaluation, CampaignIteration, RoundRow, TrainingJob
+from app.models import CampaignEvaluation, CampaignIteration, CampaignRound, RoundRow, TrainingJob
 from app.rounds.job import ROUND
 
 
@@ -42,7 +42,9 @@ def awaited_jobs(session: Session, campaign_ids: Collection[int]) -> dict[int, A
         own: list[tuple[JobKind[Any], int | None]] = [(ROUND, step.round_id), (TRAINING, step.job_id)]
         own.append((ROUND, step.evaluation_id))
         jobs[campaign] += [AwaitedJob(kind, number) for kind, number in own if number is not None]
-    for each in session.scalars(further.order_by(CampaignEvaluation.campaign_id, CampaignEvaluation.round_id)):
+    with_partners = select(CampaignRound).where(CampaignRound.campaign_id.in_(campaign_ids))
+    evaluations = session.scalars(further.order_by(CampaignEvaluation.campaign_id, CampaignEvaluation.round_id))
+    for each in [*session.scalars(with_partners), *evaluations]:
         if each.iteration == last[each.campaign_id].number:
             jobs[each.campaign_id].append(AwaitedJob(ROUND, each.round_id))
     undone: set[AwaitedJob] = set()

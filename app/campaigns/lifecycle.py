@@ -4,35 +4,57 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import Parted
-from app.campaigns.spec import CampaignSpec
+from app.campaigns.spec import EACH_ONCE, MOST_MATCHES, CampaignSpec
+from app.campaigns.start_data import StartData
 from app.errors import Conflict, Invalid, NotFound, Phrase, shown
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states
-from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel
+from app.jobs.kind import Requester
+from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel
 from app.registry import find_round_model
+from app.rounds.lifecycle import Material
 
 
-def create(session: Session, spec: CampaignSpec, name: str | None, material: Parted, *, queued: bool) -> Campaign:
+def create(
+    session: Session,
+    spec: CampaignSpec,
+    name: str | None,
+    material: Parted,
+    start: StartData | None = None,
+    *,
+    queued: bool,
+    requester: Requester | None = None,
+) -> Campaign:
     """Write down a campaign that waits to be carried on, by workers if it is `queued`.
 
     Its models will be called NAME-1, NAME-2 and so on; without a name it gets one. `material` is what `material.parted`
-    gives, which takes half a second, and so is made before a transaction. Raises NotFound for an unknown base, Conflict
-    for a name that one of them would share, and Invalid for all else that cannot be run.
+    gives and `start` what `start_data.read_start_data` does; both take up to a second, and so are made before a
+    transaction. Raises NotFound for an unknown base, Conflict for a name that one of them would share, and Invalid for
+    all else that cannot be run.
     """
     play, held = material
     base = find_round_model(session, spec.game, spec.base)
     find_backend(LOCAL).check_base(base)
     read_config(spec.method, spec.training)
-    _check_partner(session, spec)
+    if spec.has_start:
+        _check_start(spec)
+    spec = _with_matches(spec, play)
+    for partner in spec.partners:
+        _check_player(session, spec, "partner", partner)
+    for partner, _ in spec.play_with:
+        _check_player(session, spec, "play_with", partner)
+    if spec.teacher is not None:
+        _check_teacher(session, spec, spec.teacher, base)
     name = name or _default_name(session, spec)
-    names = [model_name(name, number) for number in range(1, spec.iterations + 1)]
+    names = [model_name(name, number) for number in range(1, spec.total + 1)]
     for each in names:
         check_model_name(each)
     taken = session.scalar(select(LanguageModel.name).where(LanguageModel.name.in_(names)).limit(1))
@@ -48,12 +70,13 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
         raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
     row = CAMPAIGN.new_row(
         queued=queued,
+        requester=requester,
         name=name,
         game=spec.game,
         base_id=base.id,
-        spec={**spec.to_json(), "source": play.source},
+        spec={**spec.to_json(), "source": play.source, "start_matches": None if start is None else start._asdict()},
         material={"play": list(play.items), "held_out": list(held.items)},
-        iterations=spec.iterations,
+        iterations=spec.total,
     )
     session.add(row)
     session.flush()
@@ -62,16 +85,50 @@ def create(session: Session, spec: CampaignSpec, name: str | None, material: Par
     return row
 
 
-def _check_partner(session: Session, spec: CampaignSpec) -> None:
-    """Raises Invalid for a partner that cannot be the one that no model of the campaign learns with."""
-    if spec.partner is None:
-        return
+def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
+    """The spec with the number of matches of a round. Raises Invalid where a partner would get none of them."""
+    if not spec.matches and not play.items:
+        expected = Phrase("a number, as %(game)s has no material", game=spec.game)
+        raise Invalid("matches", expected=expected, got=EACH_ONCE)
+    found = replace(spec, matches=spec.matches or min(len(play.items), MOST_MATCHES))
+    few = next((name for name, matches in found.matches_against.items() if not matches), None)
+    if few is not None:
+        raise Invalid(
+            "play_with",
+            expected=Phrase("a share that is 2 matches and more of %(matches)s", matches=found.matches),
+            got=Phrase("%(name)s with less", name=few),
+        )
+    return found
+
+
+def _check_start(spec: CampaignSpec) -> None:
     try:
-        find_round_model(session, spec.game, spec.partner)
+        read_config(spec.start_method, spec.start_training)
+    except Invalid as error:
+        raise error.at("start_training") from None
+
+
+def _check_player(session: Session, spec: CampaignSpec, field: str, name: str) -> LanguageModel:
+    """A partner. Raises Invalid for one that does not play, and for the base, which learns."""
+    try:
+        found = find_round_model(session, spec.game, name)
     except NotFound as error:
-        raise Invalid("partner", **{**error.parts, "remedy": Phrase("or none")}) from None
-    if spec.partner == spec.base:
-        raise Invalid("partner", expected=Phrase("another model than the base, or none"), got=spec.partner)
+        raise Invalid(field, **{**error.parts, "remedy": Phrase("or none")}) from None
+    if name == spec.base:
+        raise Invalid(field, expected=Phrase("another model than the base, or none"), got=name)
+    return found
+
+
+def _check_teacher(session: Session, spec: CampaignSpec, name: str, base: LanguageModel) -> None:
+    """Raises Invalid for a teacher from whose prompts the base would learn what it is never asked."""
+    teacher = _check_player(session, spec, "teacher", name)
+    if teacher.prompt_style not in (None, base.prompt_style):
+        raise Invalid(
+            "teacher",
+            expected=Phrase("a model with the prompt style of the base, %(style)s", style=base.prompt_style),
+            got=Phrase("%(name)s with %(style)s", name=name, style=teacher.prompt_style),
+            remedy=Phrase("clone it with that style"),
+        )
 
 
 def _default_name(session: Session, spec: CampaignSpec) -> str:
@@ -97,3 +154,9 @@ def evaluations(session: Session, campaign_id: int) -> Sequence[CampaignEvaluati
     """The further evaluations of a campaign's models as far as they were begun, by iteration."""
     found = select(CampaignEvaluation).where(CampaignEvaluation.campaign_id == campaign_id)
     return session.scalars(found.order_by(CampaignEvaluation.iteration, CampaignEvaluation.round_id)).all()
+
+
+def rounds_with_partners(session: Session, campaign_id: int) -> Sequence[CampaignRound]:
+    """The rounds with partners that a campaign's models learn with, as far as they were begun, by iteration."""
+    found = select(CampaignRound).where(CampaignRound.campaign_id == campaign_id)
+    return session.scalars(found.order_by(CampaignRound.iteration, CampaignRound.round_id)).all()

@@ -9,16 +9,26 @@ from sqlalchemy.orm import Session
 
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
+from app.analysis.language import ENGLISH, Language
 from app.campaigns import lifecycle
 from app.campaigns.awaited import AwaitedJob
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.spec import EvaluationSpec, spec_of
+from app.campaigns.spec import CampaignSpec, EvaluationSpec, spec_of
 from app.finetuning.job import TRAINING
 from app.games import partner_weight
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.listing import latest_jobs
-from app.models import Campaign, CampaignEvaluation, CampaignIteration, Dataset, LanguageModel, RoundRow, TrainingJob
+from app.models import (
+    Campaign,
+    CampaignEvaluation,
+    CampaignIteration,
+    CampaignRound,
+    Dataset,
+    LanguageModel,
+    RoundRow,
+    TrainingJob,
+)
 from app.rounds.job import ROUND
 
 PAGE = 25  # campaigns on a page
@@ -59,6 +69,7 @@ class IterationResult(NamedTuple):
     dataset: Dataset | None
     model: LanguageModel | None
     further: Mapping[str, CampaignEvaluation]  # its further evaluations as far as they were begun, by label
+    with_partners: Mapping[str, int]  # its rounds with partners as far as they were begun, by the partner's name
 
     @property
     def evaluations(self) -> Mapping[str, Mapping[str, Any]]:
@@ -106,8 +117,13 @@ def place_of(session: Session, *, round_id: int | None = None, job_id: int | Non
             CampaignEvaluation.campaign_id == CampaignIteration.campaign_id,
             CampaignEvaluation.iteration == CampaignIteration.number,
         )
+        with_partner = select(CampaignRound).where(
+            CampaignRound.round_id == round_id,
+            CampaignRound.campaign_id == CampaignIteration.campaign_id,
+            CampaignRound.iteration == CampaignIteration.number,
+        )
         own = (CampaignIteration.round_id == round_id, CampaignIteration.evaluation_id == round_id)
-        belongs = or_(*own, further.exists())
+        belongs = or_(*own, further.exists(), with_partner.exists())
     else:
         belongs = CampaignIteration.job_id == job_id
     found = session.execute(
@@ -135,6 +151,8 @@ def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[Ite
     others = select(CampaignEvaluation).where(CampaignEvaluation.campaign_id.in_(numbers))
     ordered = others.order_by(CampaignEvaluation.campaign_id, CampaignEvaluation.iteration, CampaignEvaluation.round_id)
     further = [*session.scalars(ordered)]
+    played = select(CampaignRound).where(CampaignRound.campaign_id.in_(numbers)).order_by(CampaignRound.round_id)
+    with_partners = [*session.scalars(played)]
     datasets = select(Dataset).where(Dataset.id.in_([step.dataset_id for step in steps]))
     models = select(LanguageModel).where(LanguageModel.id.in_([step.model_id for step in steps]))
     built = {each.id: each for each in session.scalars(datasets)}
@@ -148,12 +166,17 @@ def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[Ite
                 built.get(step.dataset_id or 0),
                 made.get(step.model_id or 0),
                 {each.label: each for each in own},
+                {
+                    each.partner: each.round_id
+                    for each in with_partners
+                    if (each.campaign_id, each.iteration) == (step.campaign_id, step.number)
+                },
             )
         )
     return found
 
 
-def figure_of(session: Session, campaign_id: int) -> Chart | None:
+def figure_of(session: Session, campaign_id: int, language: Language = ENGLISH) -> Chart | None:
     """The figure of a campaign, as far as it has come; None before its base was evaluated."""
     row = CAMPAIGN.get(session, campaign_id)
     points = [
@@ -162,8 +185,8 @@ def figure_of(session: Session, campaign_id: int) -> Chart | None:
         if each.row.figures is not None
     ]
     lam = partner_weight(row.game, row.spec["config"])
-    called = f"campaign {row.id} ({row.name})"
-    return figure(f"campaign-{row.id}", called, row.game, lam, row.iterations, points)
+    called = language.gettext("campaign %(number)s (%(name)s)", number=row.id, name=row.name)
+    return figure(f"campaign-{row.id}", called, row.game, lam, row.iterations, points, language)
 
 
 def now_of(session: Session, row: Campaign) -> CurrentStep | None:
@@ -176,30 +199,38 @@ def now_of(session: Session, row: Campaign) -> CurrentStep | None:
         begun = session.get(CampaignEvaluation, (row.id, last.number, further.label))
         at = _round(session, last, EVALUATE, None if begun is None else begun.round_id)
         return at or CurrentStep(last.number, EVALUATE, None, 0, None)
+    spec = spec_of(row.spec)
     if last.figures is not None:  # the next one is begun in a moment
-        return CurrentStep(last.number + 1, PLAY, None, 0, None) if last.number < row.iterations else None
+        first = TRAIN if spec.is_start(last.number + 1) and spec.start_data is not None else PLAY
+        return CurrentStep(last.number + 1, first, None, 0, None) if last.number < row.iterations else None
     if last.number > 0:
-        played = _round(session, last, PLAY, last.round_id)
-        if played is not None:
-            return played
         if last.dataset_id is None:
-            return CurrentStep(last.number, CUT, None, 0, None)
+            return _playing(session, spec, newest) or CurrentStep(last.number, CUT, None, 0, None)
         trained = _job(session, last)
         if trained is not None:
             return trained
     return _round(session, last, EVALUATE, last.evaluation_id) or CurrentStep(last.number, EVALUATE, None, 0, None)
 
 
+def _playing(session: Session, spec: CampaignSpec, now: IterationResult) -> CurrentStep | None:
+    """The first round of an iteration that is not over; None when all of them are."""
+    partners = () if spec.is_start(now.row.number) else spec.matches_against
+    for number in (now.row.round_id, *(now.with_partners.get(name) for name in partners)):
+        found = _round(session, now.row, PLAY, number)
+        if found is not None:
+            return found
+    return None
+
+
 def _round(session: Session, at: CampaignIteration, step: str, number: int | None) -> CurrentStep | None:
-    """How far a round is; None when it is done."""
+    """How far a round is, of no matches while it waits for its first; None when it is done."""
     if number is None:
         return CurrentStep(at.number, step, None, 0, None)
     row = session.get_one(RoundRow, number)
-    return (
-        None
-        if row.status == states.DONE
-        else CurrentStep(at.number, step, AwaitedJob(ROUND, number), row.finished, row.matches)
-    )
+    if row.status == states.DONE:
+        return None
+    of = None if row.status == states.WAITING and not row.finished else row.matches
+    return CurrentStep(at.number, step, AwaitedJob(ROUND, number), row.finished, of)
 
 
 def _job(session: Session, at: CampaignIteration) -> CurrentStep | None:

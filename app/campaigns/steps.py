@@ -4,32 +4,31 @@ Rounds and trainings have jobs of their own; a campaign creates them, waits unti
 they left. So whatever is killed, the loop goes on from its last step.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.analysis.evaluations import figures_of_model
-from app.campaigns import lifecycle
+from app.campaigns import lifecycle, rounds
 from app.campaigns.awaited import AwaitedJob
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.spec import BASE, CampaignSpec, EvaluationSpec, spec_of
+from app.campaigns.spec import ALL_ROUNDS, BASE, CampaignSpec, needs_rewards, spec_of
 from app.datasets import build, register, store
-from app.datasets.spec import read_spec as read_dataset_spec
+from app.datasets.filters import NONZERO
+from app.datasets.spec import DatasetSpec
 from app.errors import AppError
 from app.extensions import reading, transact, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
-from app.jobs.kind import LEASE, fail, finish
-from app.matches.turns import WorkerContext
-from app.models import Campaign, CampaignEvaluation, CampaignIteration, LanguageModel, TrainingJob
-from app.rounds import lifecycle as rounds
+from app.jobs.context import JobContext
+from app.jobs.kind import LEASE, fail, finish, requester_of
+from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel, TrainingJob
 from app.rounds.job import ROUND
-from app.rounds.plan import IN_ORDER, SHUFFLED, match_seed
+from app.rounds.plan import match_seed
 
 _OVER = (states.FAILED, states.CANCELLED)
 
@@ -38,7 +37,7 @@ class _Filter(NamedTuple):
     """The next step is to cut the dataset of this iteration."""
 
     number: int
-    round_id: int
+    wanted: DatasetSpec
 
 
 class _Analysis(NamedTuple):
@@ -50,21 +49,12 @@ class _Analysis(NamedTuple):
     base: int | None  # the same evaluation of the base
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignContext:
-    """What the steps of campaigns are taken with. `owner` is a name that nobody else has."""
-
-    database: Engine
-    home: Path
-    owner: str
-
-
-def run(worker: WorkerContext, campaign_id: int) -> None:
+def run(context: JobContext, campaign_id: int) -> None:
     """Take every step of a campaign that can be taken now. Upkeep calls a worker when the next may be due."""
-    take_steps(CampaignContext(worker.database, worker.settings.home, worker.owner), campaign_id)
+    take_steps(context, campaign_id)
 
 
-def take_steps(context: CampaignContext, campaign_id: int) -> AwaitedJob | None:
+def take_steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
     """Take every step that can be taken at once.
 
     Returns what has to be over before the next one; None when the campaign is over or somebody else is at it. Whatever
@@ -85,23 +75,23 @@ def take_steps(context: CampaignContext, campaign_id: int) -> AwaitedJob | None:
             CAMPAIGN.release(session, campaign_id, context.owner)
 
 
-def _steps(context: CampaignContext, campaign_id: int) -> AwaitedJob | None:
+def _steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
     while True:
         with writing(context.database) as session:
             row = _ours(session, campaign_id, context.owner)
             if row is None:
                 return None
-            due = _next(session, row, context.home)
+            due = _next(session, row, context.settings.home)
             if due is None:
                 return None
-            spec, name = spec_of(row.spec), row.name
+            name = row.name
             CAMPAIGN.renew(session, campaign_id, context.owner, LEASE)
         if isinstance(due, AwaitedJob):
             return due
         if isinstance(due, _Analysis):
             _analyse(context, campaign_id, due)
         else:
-            _filter(context, campaign_id, due, spec, name)
+            _filter(context, campaign_id, due, name)
 
 
 def _ours(session: Session, campaign_id: int, owner: str) -> Campaign | None:
@@ -118,7 +108,7 @@ def _next(session: Session, row: Campaign, home: Path) -> AwaitedJob | _Filter |
     while True:
         done = lifecycle.iterations(session, row.id)
         last = done[-1]
-        due = _in_iteration(session, row, spec, last, done[-2] if len(done) > 1 else last, home)
+        due = _in_iteration(session, row, spec, done, home)
         if due is not None:
             return due
         if row.status != states.RUNNING:
@@ -131,30 +121,76 @@ def _next(session: Session, row: Campaign, home: Path) -> AwaitedJob | _Filter |
 
 
 def _in_iteration(
-    session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration, before: CampaignIteration, home: Path
+    session: Session, row: Campaign, spec: CampaignSpec, done: Sequence[CampaignIteration], home: Path
 ) -> AwaitedJob | _Filter | _Analysis | None:
-    """What an iteration needs next, created if need be; None when it has all, or the campaign failed."""
+    """What the last iteration needs next, created if need be; None when it has all, or the campaign failed."""
+    now = done[-1]
     if now.number > 0:
-        if now.round_id is None:
-            now.round_id = _round(session, row, spec, now.number, before.model_id, evaluation=None)
-        if not _is_done(session, row, AwaitedJob(ROUND, now.round_id)):
-            return _waiting(row, AwaitedJob(ROUND, now.round_id))
+        if now.dataset_id is None and spec.is_start(now.number):
+            now.dataset_id = spec.start_data
         if now.dataset_id is None:
-            return _Filter(now.number, now.round_id)
+            playing = _played(session, row, spec, now, done[-2])
+            return _cut(session, row, spec, done) if playing is None else _waiting(row, playing)
         if now.job_id is None:
-            now.job_id = _job(session, row, spec, now, before, home)
+            now.job_id = _job(session, row, spec, done, home)
         if not _is_done(session, row, AwaitedJob(TRAINING, now.job_id)):
             return _waiting(row, AwaitedJob(TRAINING, now.job_id))
         now.model_id = session.get_one(TrainingJob, now.job_id).model_id
     if now.evaluation_id is None:
-        now.evaluation_id = _round(session, row, spec, now.number, now.model_id, evaluation=spec.as_played)
+        now.evaluation_id = rounds.evaluate(session, row, spec, now.number, now.model_id, spec.as_played)
     if not _is_done(session, row, AwaitedJob(ROUND, now.evaluation_id)):
         return _waiting(row, AwaitedJob(ROUND, now.evaluation_id))
     if now.figures is None:
-        base = lifecycle.iterations(session, row.id)[0].evaluation_id
-        return _Analysis(now.number, None, now.evaluation_id, base)
+        return _Analysis(now.number, None, now.evaluation_id, done[0].evaluation_id)
     session.flush()
     return _further(session, row, spec, now)
+
+
+def _played(
+    session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration, before: CampaignIteration
+) -> AwaitedJob | None:
+    """The round that an iteration has to wait for before its dataset can be cut; None when all of them are over."""
+    taught = spec.is_start(now.number)
+    if now.round_id is None:
+        now.round_id = (
+            rounds.teach(session, row, spec, now.number)
+            if taught
+            else rounds.play(session, row, spec, now.number, before.model_id)
+        )
+    if not _is_done(session, row, AwaitedJob(ROUND, now.round_id)):
+        return AwaitedJob(ROUND, now.round_id)
+    for partner in () if taught else spec.matches_against:
+        begun = session.get(CampaignRound, (row.id, now.number, partner))
+        if begun is None:
+            number = rounds.play_with(session, row, spec, now.number, before.model_id, partner)
+            begun = CampaignRound(campaign_id=row.id, iteration=now.number, partner=partner, round_id=number)
+            session.add(begun)
+        if not _is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
+            return AwaitedJob(ROUND, begun.round_id)
+    return None
+
+
+def _cut(session: Session, row: Campaign, spec: CampaignSpec, done: Sequence[CampaignIteration]) -> _Filter:
+    """How the dataset of the last iteration is to be cut: what the models said that learn, and not their partners."""
+    now = done[-1]
+    taught = spec.is_start(now.number)
+    first = now.number if taught or spec.data_of != ALL_ROUNDS else 1 + spec.has_start
+    own = done[first:]
+    numbers = {each.number for each in own}
+    partners = [each for each in lifecycle.rounds_with_partners(session, row.id) if each.iteration in numbers]
+    learners = [session.get_one(LanguageModel, done[each.number - 1].model_id).name for each in own]
+    played = [number for each in own if (number := each.round_id) is not None] + [each.round_id for each in partners]
+    wanted = DatasetSpec(
+        rounds=tuple(sorted(played)),
+        filter=NONZERO if taught else spec.filter,
+        style=session.get_one(LanguageModel, row.base_id).prompt_style,
+        rewards=spec.rewards,
+        decay=spec.decay,
+        role_weights=spec.role_weights,
+        positive_only=spec.positive_only,
+        models=tuple(sorted(learners)) if partners else (),
+    )
+    return _Filter(now.number, wanted)
 
 
 def _further(
@@ -164,7 +200,7 @@ def _further(
     for each in spec.further:
         begun = session.get(CampaignEvaluation, (row.id, now.number, each.label))
         if begun is None:
-            number = _round(session, row, spec, now.number, now.model_id, evaluation=each)
+            number = rounds.evaluate(session, row, spec, now.number, now.model_id, each)
             begun = CampaignEvaluation(campaign_id=row.id, iteration=now.number, label=each.label, round_id=number)
             session.add(begun)
         if not _is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
@@ -200,45 +236,11 @@ def _is_done(session: Session, row: Campaign, part: AwaitedJob) -> bool:
 # ---- The steps -------------------------------------------------------------------
 
 
-def _round(
-    session: Session,
-    row: Campaign,
-    spec: CampaignSpec,
-    number: int,
-    model_id: int | None,
-    *,
-    evaluation: EvaluationSpec | None,
-) -> int:
-    """Create a round of a model, against itself unless an evaluation names a partner.
-
-    All evaluations of a kind are the same matches, so that models compare.
-    """
-    model = session.get_one(LanguageModel, model_id).name
-    items = row.material["held_out" if evaluation else "play"]
-    partner = evaluation.partner if evaluation else None
-    matches = spec.evaluation if evaluation else spec.matches
-    called = f"{'evaluation' if evaluation else 'round'} {number}"
-    request = rounds.RoundSpec(
-        game=spec.game,
-        models=(model, partner or model),
-        swap_seats=partner is not None,
-        matches=matches - matches % 2 if partner else matches,  # as many from either seat
-        seed=match_seed(spec.seed, 0 if evaluation else number),
-        config=spec.config,
-        pick=IN_ORDER if evaluation else SHUFFLED,
-        material=rounds.Material(f"campaign {row.id}", items) if items else None,
-        sampling=evaluation.sampling if evaluation else spec.sampling,
-        name=f"{row.name}, {called}" + (f", {evaluation.label}" if evaluation and evaluation.label else ""),
-    )
-    return rounds.create(session, request, queued=row.queued, goes_on=True).id
-
-
-def _filter(context: CampaignContext, campaign_id: int, due: _Filter, spec: CampaignSpec, name: str) -> None:
+def _filter(context: JobContext, campaign_id: int, due: _Filter, name: str) -> None:
     """Cut the dataset of an iteration. Raises Invalid when the filter leaves nothing."""
-    wanted = read_dataset_spec({"rounds": [due.round_id], "filter": spec.filter})
     with reading(context.database) as session:
-        found = build.prepare(session, wanted)
-        draft = store.write(context.home, found, build.training_rows(session, found))
+        found = build.prepare(session, due.wanted)
+        draft = store.write(context.settings.home, found, build.training_rows(session, found))
     number = register.add(transact(context.database), draft, lifecycle.model_name(name, due.number))
     with writing(context.database) as session:
         if _ours(session, campaign_id, context.owner) is None:
@@ -247,7 +249,7 @@ def _filter(context: CampaignContext, campaign_id: int, due: _Filter, spec: Camp
         row.dataset_id = register.publish(session, number).id
 
 
-def _analyse(context: CampaignContext, campaign_id: int, due: _Analysis) -> None:
+def _analyse(context: JobContext, campaign_id: int, due: _Analysis) -> None:
     """Take the figures of an evaluation."""
     with reading(context.database) as session:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
@@ -261,15 +263,24 @@ def _analyse(context: CampaignContext, campaign_id: int, due: _Analysis) -> None
             session.get_one(CampaignEvaluation, (campaign_id, due.number, due.label)).figures = found
 
 
-def _job(
-    session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration, before: CampaignIteration, home: Path
-) -> int:
-    base = session.get_one(LanguageModel, row.base_id if spec.start == BASE else before.model_id)
+def _job(session: Session, row: Campaign, spec: CampaignSpec, done: Sequence[CampaignIteration], home: Path) -> int:
+    """Create the training of the last iteration; its number.
+
+    The model that played is the reference of a method that learns from rewards, whatever the training goes on from.
+    """
+    now, before = done[-1], done[-2]
+    player = session.get_one(LanguageModel, before.model_id)
+    base = session.get_one(LanguageModel, row.base_id) if spec.start == BASE else player
+    method, fields = spec.method, spec.training
+    if spec.is_start(now.number):
+        method, fields = spec.start_method, spec.start_training
     request = jobs.TrainingSpec(
-        method=spec.method,
+        method=method,
         dataset=str(now.dataset_id),
         name=lifecycle.model_name(row.name, now.number),
         base=base.name,
-        config={"seed": match_seed(spec.seed, now.number) % 2**32, **spec.training},
+        config={"seed": match_seed(spec.seed, now.number) % 2**32, **fields},
+        reference=player.name if player is not base and needs_rewards(method) else None,
+        sft_data=None if spec.is_start(now.number) or spec.sft_data is None else str(spec.sft_data),
     )
-    return jobs.create(session, request, queued=row.queued, home=home, goes_on=True).id
+    return jobs.create(session, request, queued=row.queued, home=home, goes_on=True, requester=requester_of(row)).id

@@ -17,112 +17,54 @@ from app.campaigns import lifecycle, steps
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import IterationResult, evaluated, figure_of, results_of
 from app.campaigns.material import parted
-from app.campaigns.spec import METHODS, PARTNER, STARTS, TRAINING, read_spec
+from app.campaigns.start_data import read_start_data
 from app.cli.base import (
     Command,
     CommandFailed,
     Interrupted,
-    RepeatableOption,
     check_one_format,
     ensure_database,
-    is_pair,
     print_csv,
     print_json,
-    read_pairs,
-    read_value,
     settings,
 )
+from app.cli.campaign_options import campaign_options, read_campaign
 from app.cli.drawing import write_as_named
 from app.cli.jobs import Described, JobCommands
-from app.cli.material import material_options, named_material, read_material
 from app.cli.round import play_here
 from app.cli.training import train_here
-from app.datasets.filters import ABOVE_AVG, FILTERS
 from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, Use
 from app.jobs import states
-from app.matches.lobby import new_seed, read_seed
+from app.jobs.context import JobContext
 from app.models import Campaign
 from app.rounds.job import ROUND
 from app.rounds.runner import freeze_garbage_collector
 
 
 @click.command(cls=Command)
-@click.option("--game", required=True, metavar="GAME")
-@click.option("--base", required=True, metavar="MODEL", help="The local model to start from.")
-@click.option("--rounds", "iterations", default="5", show_default=True, metavar="N", help="How often.")
-@click.option("--matches", default="500", show_default=True, metavar="N", help="Matches of each round.")
-@click.option("--evaluation", default="500", show_default=True, metavar="N", help="Held-out matches for each model.")
-@click.option(
-    "--evaluation-temperature",
-    default="0",
-    show_default=True,
-    metavar="T",
-    help="Evaluate at this temperature, too; 0 is greedy, none leaves it out.",
-)
-@click.option(
-    "--partner",
-    default=PARTNER,
-    show_default=True,
-    metavar="MODEL",
-    help="Evaluate against this model, too, which nobody trains with; none leaves it out.",
-)
-@click.option("--filter", "filter_", type=click.Choice(FILTERS), default=ABOVE_AVG, show_default=True)
-@click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True)
-@click.option(
-    "--start", type=click.Choice(STARTS), default=STARTS[0], show_default=True, help="What a training goes on from."
-)
-@click.option(
-    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop."
-)
-@click.option(
-    "--train",
-    cls=RepeatableOption,
-    belongs=is_pair,
-    metavar="K=V",
-    help="A field of the training, as of `flask train`. [" + " ".join(f"{k}={v:g}" for k, v in TRAINING.items()) + "]",
-)
-@material_options(", of which a tenth is held out")
-@click.option("--seed", metavar="S", help="Rounds, evaluations and trainings follow from it. [default: drawn]")
-@click.option("--temperature", metavar="T", help="0 to 2. [default: the model's own]")
-@click.option("--top-k", metavar="K", help="Sample from the K likeliest tokens.")
-@click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
+@campaign_options
 @click.option("--name", metavar="NAME", help="Models are called NAME-1, NAME-2. [default: base, objective and number]")
 @click.option("--queue", is_flag=True, help="Hand the campaign to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @with_appcontext
-def run(game: str, filter_: str, name: str | None, queue: bool, as_json: bool, **given: Any) -> None:
+def run(name: str | None, queue: bool, as_json: bool, **given: Any) -> None:
     """Play, keep the better transcripts, train on them, register the model, evaluate it; and again with that model.
 
     All models, the base first, are evaluated on the same held-out material: as they play, once more greedily, and
-    against a partner that they were not trained with. Exit code 0: all iterations are done; 1:
-    the campaign stopped; 130: interrupted, and a line says how to resume.
+    against fixed opponents. Exit code 0: all iterations are done; 1: the campaign stopped; 130: interrupted, and a
+    line says how to resume.
     """
-    config, training = read_pairs(given.pop("config"), "--config"), read_pairs(given.pop("train"), "--train")
-    sampling = {field: given.pop(field) for field in ("temperature", "top_k", "max_tokens")}
-    items = read_material(game, named_material(game, given), config)
-    seed = given.pop("seed")
-    wanted = read_spec(
-        {
-            **{field: read_value(value) if field in _NUMBERS else value for field, value in given.items()},
-            "game": game,
-            "filter": filter_,
-            "config": config,
-            "training": training,
-            "sampling": {field: read_value(value) for field, value in sampling.items() if value is not None},
-        },
-        seed=new_seed() if seed is None else read_seed(seed, "--seed"),
-    )
+    wanted, items = read_campaign(given)
     ensure_database()
     material = parted(wanted.game, items, wanted.evaluation, wanted.seed)
+    with reading() as session:
+        start = read_start_data(session, settings().home, wanted)
     with writing() as session:
-        campaign_id = lifecycle.create(session, wanted, name, material, queued=queue).id
+        campaign_id = lifecycle.create(session, wanted, name, material, start, queued=queue).id
     _CAMPAIGNS.go_on(campaign_id, queue, as_json)
-
-
-_NUMBERS = ("iterations", "matches", "evaluation")
 
 
 class _CampaignCommands(JobCommands[Campaign]):
@@ -189,7 +131,7 @@ campaign.add_command(run)
 
 
 def _run_here(campaign_id: int, as_json: bool) -> None:
-    context = steps.CampaignContext(db.engine, settings().home, uuid.uuid4().hex)
+    context = JobContext(db.engine, settings(), uuid.uuid4().hex)
     freeze_garbage_collector()
     interrupted = False
     while not interrupted and (part := steps.take_steps(context, campaign_id)) is not None:
@@ -212,6 +154,12 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
 
 def _say(described: dict[str, Any]) -> None:
     click.echo(f"Campaign {described['campaign_id']}, {described['name']}: {described['status']}.")
+    start = described["spec"].get("start_matches")
+    if start and start["held_out"]:
+        click.echo(
+            f"Dataset {start['number']}, from which it started, has rows of matches on held-out material:"
+            f" {start['held_out']} of {start['matches']}; its models have met some of what they are evaluated on."
+        )
     columns = metrics_of(described["game"]).shown(Use.EVALUATION)
     titles = ["", "model", "evaluated", *(each.title for each in columns)]
     lines = [titles]
@@ -233,6 +181,7 @@ def _described(row: Campaign, state: str, found: Sequence[IterationResult]) -> D
         "game": row.game,
         "status": state,
         "error": row.error,
+        "requested_by": row.requested_by,
         "iterations": row.iterations,
         "evaluated": evaluated(row, found),
         "spec": row.spec,
@@ -241,6 +190,7 @@ def _described(row: Campaign, state: str, found: Sequence[IterationResult]) -> D
                 "iteration": each.row.number,
                 "model": each.model and each.model.name,
                 "round_id": each.row.round_id,
+                "rounds_with": dict(each.with_partners),
                 "dataset_id": each.row.dataset_id,
                 "job_id": each.row.job_id,
                 "evaluation_id": each.row.evaluation_id,

@@ -13,7 +13,9 @@ from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Invalid, Phrase, Verbatim, check_name, shown
+from app.jobs import states
 from app.models import (
+    BenchmarkJob,
     Campaign,
     CampaignIteration,
     GenerationRow,
@@ -148,7 +150,10 @@ def remove_model(session: Session, name: str) -> None:
 
 
 def is_in_use(session: Session, row: LanguageModel) -> bool:
-    """Whether a match, a round, a training, a campaign or a clone refers to the model."""
+    """Whether a match, a round, a training, a campaign, a benchmark or a clone refers to the model.
+
+    A campaign that is not done refers to partners and teachers by their names alone, until it begins their rounds.
+    """
     references = (
         SeatRow.language_model_id,
         RoundRow.model_0_id,
@@ -157,12 +162,23 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
         TrainingJob.model_id,
         Campaign.base_id,
         CampaignIteration.model_id,
+        BenchmarkJob.model_id,
         LanguageModel.cloned_from_id,
     )
+    going_on = session.scalars(select(Campaign.spec).where(Campaign.status != states.DONE))
+    if any(row.name in _named(spec) for spec in going_on):
+        return True
     compared_with = exists().where(TrainingJob.config["reference"].as_string() == row.name)
     return session.scalar(select(compared_with)) or any(
         session.scalar(select(exists().where(column == row.id))) for column in references
     )
+
+
+def _named(spec: Mapping[str, Any]) -> set[str]:
+    """The partners and the teacher of a campaign's spec, as this release or one before wrote it."""
+    partners = spec.get("partners", [spec.get("partner")])
+    found = {spec.get("teacher"), *partners, *(name for name, _ in spec.get("play_with", ()))}
+    return {name for name in found if name}
 
 
 def _set_label(session: Session, row: LanguageModel, label: str) -> None:

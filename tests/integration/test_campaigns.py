@@ -31,6 +31,7 @@ from app.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.games.negotiation.material import Contexts
 from app.jobs import leases, states
+from app.jobs.context import JobContext
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial, RoundRow, TrainingJob
 from app.registry.changes import archive_model
 from app.rounds import lifecycle as rounds
@@ -68,7 +69,7 @@ def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: 
 
 
 def go_on(engine: Engine, settings: Settings, campaign_id: int) -> AwaitedJob | None:
-    return steps.take_steps(steps.CampaignContext(engine, settings.home, uuid.uuid4().hex), campaign_id)
+    return steps.take_steps(JobContext(engine, settings, uuid.uuid4().hex), campaign_id)
 
 
 def row_of(engine: Engine, campaign_id: int) -> Campaign:
@@ -89,7 +90,8 @@ def counted(engine: Engine) -> tuple[int, ...]:
 
 def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) -> None:
     command = (
-        "campaign", "run", "--game", "negotiation", "--base", BASE, "--rounds", "2", "--matches", "14",
+        "campaign", "run", "--game", "negotiation", "--base", BASE, "--rounds", "1", "--matches", "14",
+        "--teacher", "scripted", "--start-train", "max_steps=4", "threads=1",
         "--evaluation", "6", "--filter", "all", "--train", "max_steps=4", "threads=1", "--seed", "3", "--name", "loop",
         "--partner", "none", "--evaluation-temperature", "none",
     )  # fmt: skip
@@ -182,7 +184,7 @@ def test_what_a_campaign_waits_for_is_created_once_and_cancelled_and_resumed_wit
     assert playing.row_of(engine, 1).queued
     with writing(engine) as session:
         assert CAMPAIGN.take_unattended(session) == [number]
-        assert CAMPAIGN.take_unattended(session) == []  # it was just rung
+        assert CAMPAIGN.take_unattended(session) == []  # it was just enqueued
     assert go_on(engine, settings, number) == first
 
 
@@ -320,7 +322,7 @@ def test_a_models_score_stands_beside_the_bases_in_the_same_matches(engine: Engi
         ({"iterations": 0}, "rounds: expected a whole number from 1 to 100, got 0"),
         ({"matches": 10**9}, "matches: expected a whole number from 2 to 100000"),
         ({"filter": "best"}, "filter: expected above_avg or nonzero or all, got 'best'"),
-        ({"method": "magic"}, "method: expected sft, got 'magic'"),
+        ({"method": "magic"}, "method: expected sft or offline-po or sft-kl, got 'magic'"),
         ({"start": "end"}, "start: expected previous or base, got 'end'"),
         ({"config": {"objective": "greed"}}, "objective"),
         ({"config": {"counts": [1, 1, 3], "values": [[1, 0, 3], [0, 1, 3]]}}, "each match has its own"),

@@ -10,11 +10,14 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
+from app.campaigns.job import CAMPAIGN
 from app.extensions import reading, writing
+from app.jobs import states
 from app.model_requests import runner
 from app.model_requests.lifecycle import take_forgotten
 from app.models import LanguageModel, MatchRow, ModelRequest, SeatRow
 from app.registry import add_api_model
+from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
 from tests.model_requests import generation_of, latest
 from tests.rounds import make_round, play
@@ -126,6 +129,20 @@ def test_only_a_model_that_nothing_refers_to_is_removed(client: FlaskClient, eng
     assert "Remove it" in client.get(page_of(engine)).text
     assert client.post(page_of(engine), data={"action": "remove"}).location == "/admin/models"
     assert found(engine) is None
+
+
+@pytest.mark.parametrize("named", [{"play_with": ["partner=0.5"]}, {"partner": ["partner"]}, {"teacher": "partner"}])
+def test_a_model_that_a_campaign_only_names_is_removed_once_that_is_done(
+    client: FlaskClient, engine: Engine, named: dict[str, Any]
+) -> None:
+    for name in ("base", "partner"):
+        add_local(engine, name)
+    number = campaign_of(engine, "base", **named)
+    assert "Remove it" not in client.get(page_of(engine, "partner")).text
+    assert client.post(page_of(engine, "partner"), data={"action": "remove"}).status_code == 409
+    with writing(engine) as session:
+        CAMPAIGN.get(session, number).status = states.DONE
+    assert client.post(page_of(engine, "partner"), data={"action": "remove"}).location == "/admin/models"
 
 
 def test_an_experimenter_plays_a_model_that_people_are_not_offered(client: FlaskClient, engine: Engine) -> None:

@@ -1,0 +1,92 @@
+"""The rounds of a campaign: of its models with themselves, with partners, and those that they are evaluated in.
+
+Nothing here commits.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.campaigns.spec import CampaignSpec, EvaluationSpec
+from app.games.base import JSON
+from app.jobs.kind import requester_of
+from app.models import Campaign, LanguageModel
+from app.rounds import lifecycle as rounds
+from app.rounds.plan import IN_ORDER, SHUFFLED, match_seed
+
+
+def play(session: Session, row: Campaign, spec: CampaignSpec, number: int, model_id: int | None) -> int:
+    """Create the round of an iteration's model with itself; its number."""
+    matches = spec.matches - sum(spec.matches_against.values())
+    return _create(
+        session, row, (_name(session, model_id),), matches, match_seed(spec.seed, number), spec.sampling,
+        f"round {number}", row.material["play"],
+    )  # fmt: skip
+
+
+def teach(session: Session, row: Campaign, spec: CampaignSpec, number: int) -> int:
+    """Create the round of the teacher with itself, sampled as its own row says; its number."""
+    seed = match_seed(spec.seed, number)
+    called = f"round {number}, {spec.teacher}"
+    return _create(session, row, (str(spec.teacher),), spec.matches, seed, {}, called, row.material["play"])
+
+
+def play_with(
+    session: Session, row: Campaign, spec: CampaignSpec, number: int, model_id: int | None, partner: str
+) -> int:
+    """Create the round of an iteration's model with a partner, the seats swapped half of the time; its number."""
+    seed = match_seed(match_seed(spec.seed, number), 1 + [each.name for each in spec.play_with].index(partner))
+    names = (_name(session, model_id), partner)
+    called = f"round {number}, with {partner}"
+    matches = spec.matches_against[partner]
+    return _create(session, row, names, matches, seed, spec.sampling, called, row.material["play"])
+
+
+def evaluate(
+    session: Session, row: Campaign, spec: CampaignSpec, number: int, model_id: int | None, evaluation: EvaluationSpec
+) -> int:
+    """Create an evaluation of an iteration's model; its number.
+
+    All evaluations of a kind are the same matches, so that models compare.
+    """
+    names, matches = [_name(session, model_id)], spec.evaluation
+    if evaluation.partner:
+        names.append(evaluation.partner)
+        matches -= matches % 2  # as many from either seat
+    called = f"evaluation {number}" + (f", {evaluation.label}" if evaluation.label else "")
+    return _create(
+        session, row, names, matches, match_seed(spec.seed, 0), evaluation.sampling,
+        called, row.material["held_out"], pick=IN_ORDER,
+    )  # fmt: skip
+
+
+def _create(
+    session: Session,
+    row: Campaign,
+    models: Sequence[str],
+    matches: int,
+    seed: int,
+    sampling: JSON,
+    called: str,
+    items: Sequence[Any],
+    *,
+    pick: str = SHUFFLED,
+) -> int:
+    request = rounds.RoundSpec(
+        game=row.game,
+        models=(models[0], models[-1]),
+        swap_seats=len(models) > 1,
+        matches=matches,
+        seed=seed,
+        config=row.spec["config"],
+        pick=pick,
+        material=rounds.Material(f"campaign {row.id}", items) if items else None,
+        sampling=sampling,
+        name=f"{row.name}, {called}"[:120],
+    )
+    return rounds.create(session, request, queued=row.queued, goes_on=True, requester=requester_of(row)).id
+
+
+def _name(session: Session, model_id: int | None) -> str:
+    return session.get_one(LanguageModel, model_id).name

@@ -1,0 +1,86 @@
+"""The datasets that a campaign is given: checked before it is created."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.campaigns.material import is_held_out
+from app.campaigns.spec import CampaignSpec, needs_rewards
+from app.datasets import store
+from app.errors import FieldError, Invalid, Phrase
+from app.finetuning.config import check_policies, check_rows
+from app.finetuning.lifecycle import find_supervised
+from app.games import find_game
+from app.models import Dataset, DatasetRow, MatchRow
+from app.registry import find_round_model
+
+FIELD = "start_data"
+_AT_ONCE = 5_000  # matches in memory
+
+
+class StartData(NamedTuple):
+    """A dataset to start from: of how many matches it is, and how many of these were played on held-out material.
+
+    Rows that were made elsewhere are of no match here, and nobody knows what they were played on.
+    """
+
+    number: int
+    matches: int
+    held_out: int
+
+
+def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartData | None:
+    """The dataset that a campaign starts from; None for one without.
+
+    Raises NotFound for one that is not there, and Invalid for one that the first iteration cannot learn from, or whose
+    rows its method cannot mix in. Reading the matches of a large dataset takes up to a second, so this is done before a
+    transaction.
+    """
+    if spec.sft_data is not None:
+        find_supervised(session, home, spec.method, str(spec.sft_data))
+    if spec.start_data is None:
+        return None
+    try:
+        row = store.get_dataset(session, spec.start_data)
+        _check(session, home, spec, row)
+    except FieldError as error:
+        raise type(error)(FIELD, **{**error.parts, "subject": None}) from None
+    kind, held, matches = find_game(spec.game).material, 0, 0
+    for config in _configs(session, row.id, spec.game):
+        piece = None if kind is None else kind.piece_of(config)
+        held += kind is not None and piece is not None and is_held_out(kind, piece)
+        matches += 1
+    return StartData(row.id, matches, held)
+
+
+def _check(session: Session, home: Path, spec: CampaignSpec, row: Dataset) -> None:
+    called = f"{row.name}@{row.version}"
+    check_rows(spec.start_method, row.kind, store.first_row(home, row), called)
+    games = row.spec.get("prompts")  # of rows that were made elsewhere nobody knows the game
+    if games is not None and spec.game not in games:
+        raise Invalid(
+            FIELD,
+            expected=Phrase("matches of %(game)s in it", game=spec.game),
+            got=Phrase("%(name)s, which is of %(games)s", name=called, games=", ".join(sorted(games))),
+        )
+    base = find_round_model(session, spec.game, spec.base)
+    if row.spec.get("style") not in (None, base.prompt_style):  # without one, rows are told as models were prompted
+        raise Invalid(
+            FIELD,
+            expected=Phrase("rows with the prompt style of the base, %(style)s", style=base.prompt_style),
+            got=Phrase("%(name)s with %(style)s", name=called, style=row.spec["style"]),
+            remedy=Phrase("build it with that style"),
+        )
+    if needs_rewards(spec.start_method):
+        policies = [policy for policy, _ in row.figures.get("rewards", {}).get("policies", ())]
+        check_policies(policies, str(base.options.get("sha256")), called, base.name)
+
+
+def _configs(session: Session, dataset_id: int, game: str) -> Iterator[Any]:
+    """The config of each match of the game that the dataset has rows of."""
+    matches = select(DatasetRow.match_id).where(DatasetRow.dataset_id == dataset_id).distinct()
+    found = select(MatchRow.config).where(MatchRow.id.in_(matches), MatchRow.game == game)
+    yield from session.scalars(found, execution_options={"yield_per": _AT_ONCE})
