@@ -1,0 +1,220 @@
+"""`flask study`: designs of human experiments, from a file to a version that people can take part in."""
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli.base import Group, RepeatableOption, ensure_database, is_pair, print_json, read_pairs
+from app.errors import Invalid, NotFound, Verbatim
+from app.extensions import reading, writing
+from app.models import StudyVersion
+from app.studies import store
+from app.studies.arms import arms, conditions, matches_a_person
+from app.studies.cost import person_costs, points_of, study_cost
+from app.studies.design import FORMS, SLUG, StudyDesign
+from app.studies.design_files import LoadedDesign, load_design, write_design
+
+_FILE = click.argument("path", metavar="FILE", type=Path)
+_STUDY = click.argument("reference", metavar="STUDY[@VERSION]")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_OUT = click.option("--out", required=True, type=Path, metavar="FOLDER", help="A folder that is not there yet.")
+
+_MOST = Decimal(1_000_000)  # places, or a share
+
+study = Group("study", help="Designs of human experiments: check, load, copy and price them.")
+
+
+@study.command()
+@_FILE
+@_JSON
+def validate(path: Path, as_json: bool) -> None:
+    """Check the file of a study and the files that it names, and say what follows from it.
+
+    Exit code 0: it can be loaded, and what to think about is listed; 2: one line says what is wrong, and where.
+    """
+    loaded = load_design(path)
+    if as_json:
+        print_json(_described(loaded))
+        return
+    design = loaded.design
+    for arm in arms(design):
+        blocks = [" ".join("/".join(condition.values()) for condition in block) for block in arm.blocks]
+        click.echo(f"{arm.name}: {' | '.join(blocks)}")
+    for warned in loaded.warned:
+        click.echo(f"Think about {'.'.join(map(str, warned.path))}: {warned.text}.")
+    count = len(arms(design))
+    click.echo(
+        f"{design.study}: {count} {'arm' if count == 1 else 'arms'}, {matches_a_person(design)} matches a person,"
+        f" sha256 {loaded.sha256}"
+    )
+
+
+@study.command()
+@_FILE
+@_JSON
+def load(path: Path, as_json: bool) -> None:
+    """Store the file of a study as its newest version; the same file once more changes nothing.
+
+    Its models are pinned: what is changed in the registry later does not touch this version.
+    """
+    loaded = load_design(path)
+    ensure_database()
+    with writing() as session:
+        version, new = store.load(session, loaded)
+        described = {"study": loaded.design.study, "version": version.number, "new": new, "sha256": version.sha256}
+    if as_json:
+        print_json(described)
+    else:
+        said = "Loaded" if new else "Already loaded as"
+        click.echo(f"{said} {described['study']}@{described['version']}, sha256 {described['sha256']}.")
+
+
+@study.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """Show the studies, the one that was loaded last first."""
+    ensure_database()
+    with reading() as session:
+        found = [
+            {
+                "study": each.study.name,
+                "version": each.newest.number,
+                "title": store.written_design(each.newest)["title"],
+                "enrolled": each.enrolled,
+                "loaded_at": each.newest.created_at.isoformat(),
+            }
+            for each in store.studies(session)
+        ]
+    if as_json:
+        print_json(found)
+    elif not found:
+        click.echo("No studies yet: flask study load FILE")
+    for each in [] if as_json else found:
+        click.echo(f"{each['study']}@{each['version']:<4} {each['enrolled']:>5} enrolled  {each['title']}")
+
+
+@study.command()
+@_STUDY
+@_OUT
+def export(reference: str, out: Path) -> None:
+    """Write a loaded study, as it was written, with all of its files into a folder, from which it loads as it is."""
+    version = _version(reference)
+    click.echo(str(write_design(out, store.written_design(version), version.design["texts"])))
+
+
+@study.command()
+@_STUDY
+@click.argument("name", metavar="NEW")
+@_OUT
+def duplicate(reference: str, name: str, out: Path) -> None:
+    """Write a loaded study under another name into a folder, to change it there and to load it."""
+    version = _version(reference)
+    if re.fullmatch(SLUG, name) is None:
+        raise Invalid("new", expected=FORMS[SLUG], got=name)
+    with reading() as session:
+        try:
+            store.find_version(session, name)
+        except NotFound:
+            pass
+        else:
+            raise Invalid("new", expected="a name that no study has", got=name)
+    click.echo(str(write_design(out, {**store.written_design(version), "study": name}, version.design["texts"])))
+
+
+@study.command()
+@click.argument("source", metavar="FILE|STUDY")
+@click.option("--places", default="100", show_default=True, metavar="N", help="People who complete it.")
+@click.option("--fee", default="0", show_default=True, metavar="SHARE", help="The recruiter's share on top: 0.333.")
+@click.option(
+    "--mean-points",
+    cls=RepeatableOption,
+    belongs=is_pair,
+    metavar="LABEL=POINTS",
+    help="What a match against that level of the model comes to on average. [default: half way to the most]",
+)
+@_JSON
+def cost(source: str, places: str, fee: str, mean_points: Sequence[str], as_json: bool) -> None:
+    """Print what a person is paid, as expected and at most, and what all places cost with the recruiter's fee."""
+    design = _design(source)
+    count = _number(places, "--places")
+    means = _means(design, read_pairs(mean_points, "--mean-points"))
+    if count < 1 or count != int(count):
+        raise Invalid("--places", expected="a whole number from 1", got=places)
+    people, whole = person_costs(design, means), study_cost(design, int(count), _number(fee, "--fee"), means)
+    if as_json:
+        print_json(
+            {
+                "currency": design.pay.currency,
+                "arms": {
+                    name: {key: str(value) for key, value in each._asdict().items()} for name, each in people.items()
+                },
+                **{key: str(value) for key, value in whole._asdict().items()},
+            }
+        )
+        return
+    for name, each in people.items():
+        click.echo(f"{name}: {each.base} base, {each.expected} bonus expected, {each.most} at most")
+    click.echo(
+        f"{whole.places} places: {whole.expected} {design.pay.currency} expected, {whole.most} at most;"
+        f" the base is {whole.hourly_base} an hour in {design.minutes} minutes."
+    )
+
+
+def _version(reference: str) -> StudyVersion:
+    ensure_database()
+    with reading() as session:
+        found = store.find_version(session, reference)
+        session.expunge(found)
+        return found
+
+
+def _design(source: str) -> StudyDesign:
+    """The design in a file, or that of a loaded study."""
+    path = Path(source)
+    if path.suffix in (".yaml", ".yml") or path.is_file():
+        return load_design(path).design
+    return store.design_of(_version(source))
+
+
+def _means(design: StudyDesign, pairs: Mapping[str, Any]) -> Mapping[str, Decimal]:
+    """The mean points of a match by the label of its model. Raises Invalid for what no match can come to."""
+    if unknown := set(pairs) - set(design.levels("model")):
+        raise Invalid(
+            "--mean-points", expected=f"labels of models ({', '.join(design.levels('model'))})", got=min(unknown)
+        )
+    spans = [(condition["model"], points_of(design, condition)) for condition in conditions(design)]
+    return {
+        label: _number(
+            value,
+            "--mean-points",
+            min(span.least for model, span in spans if model == label),
+            max(span.most for model, span in spans if model == label),
+        )
+        for label, value in pairs.items()
+    }
+
+
+def _number(text: Any, option: str, least: Decimal = Decimal(0), most: Decimal = _MOST) -> Decimal:
+    try:
+        found = Decimal(str(text))
+        if not found.is_finite() or not least <= found <= most:
+            raise InvalidOperation
+    except InvalidOperation:
+        expected = f"a number from {least} to {most}"
+        raise Invalid(option, expected=expected, got=Verbatim(repr(text))) from None
+    return found
+
+
+def _described(loaded: LoadedDesign) -> Mapping[str, Any]:
+    return {
+        "study": loaded.design.study,
+        "sha256": loaded.sha256,
+        "arms": {arm.name: arm.blocks for arm in arms(loaded.design)},
+        "matches": matches_a_person(loaded.design),
+        "material": len(loaded.material),
+        "warnings": [{"key": ".".join(map(str, each.path)), "text": each.text} for each in loaded.warned],
+    }

@@ -1,0 +1,333 @@
+"""Reading a design with all the files that it names: what people read, and what they play on."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from app.errors import FieldError, Invalid, Verbatim, either, shown
+from app.files import temporary_beside
+from app.games import find_game
+from app.studies.arms import matches_a_person
+from app.studies.checks import faults
+from app.studies.design import FORMS, StudyDesign
+from app.studies.warnings import Warned, warnings
+from app.studies.yaml_reader import Document, KeyPath, dotted, read_yaml
+
+EXTENDS = "extends"
+FORMAT = 1  # of what is stored
+# What a consent text tells, each under a heading of its own, by the study's language. The last is who gets the data,
+# which a design may list instead.
+SECTIONS: Mapping[str, Sequence[str]] = {
+    "en": ("Purpose", "Risks", "If you stop early", "Recipients"),
+    "de": ("Zweck", "Risiken", "Wenn Sie vorzeitig aufhören", "Empfänger"),
+}
+# What stands for a fact of the study in the texts that people read.
+PLACEHOLDERS = ("goal", "matches", "minutes", "base", "most", "currency")
+_HEADING = re.compile(r"^(#{1,6})[^\S\n]+(.+?)[^\S\n]*#*[^\S\n]*$", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_MOST_BYTES = 1 << 20
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class LoadedDesign(NamedTuple):
+    """A design, what its author wrote of it, the text of each file, the pieces of its material, what to think about.
+
+    `sha256` is of what was written, in its order, and of the texts, so that a preregistration can name it.
+    """
+
+    design: StudyDesign
+    written: Mapping[str, Any]
+    texts: Mapping[str, str]
+    material: Sequence[Any]
+    warned: Sequence[Warned]
+    sha256: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as it is stored. The design is one text: its order means something, and PostgreSQL sorts keys."""
+        return {
+            "format": FORMAT,
+            "design": json.dumps(self.written, ensure_ascii=False),
+            "texts": dict(self.texts),
+            "material": list(self.material),
+        }
+
+
+def load_design(path: Path) -> LoadedDesign:
+    """Read the file of a study, what it extends, and the files beside it.
+
+    Raises Invalid, with file, line and key, for the first thing that is wrong.
+    """
+    document = _extended(read_yaml(path), path, ())
+    design = read_part(StudyDesign, document)
+    for fault in faults(design):
+        raise fault.error.at(Verbatim(document.place(fault.path))) from None
+    texts = {name: _text(path.parent / name, document, key) for key, name in _named(design)}
+    _check_placeholders(design, texts, document)
+    _check_consent(design, texts, document)
+    material = _material(design, texts, document)
+    warned = list(warnings(design, texts[design.instructions]))
+    return LoadedDesign(design, document.value, texts, material, warned, _hash(document.value, texts))
+
+
+def read_part(kind: type[M], document: Document) -> M:
+    """The mapping of a document as a model. Raises Invalid for the first thing that is wrong, with its line."""
+    try:
+        return kind.model_validate_json(json.dumps(document.value))
+    except ValidationError as error:
+        raise _fault(error.errors(), kind, document) from None
+
+
+# ---- What a file extends -----------------------------------------------------------
+
+
+def _extended(document: Document, path: Path, seen: tuple[Path, ...]) -> Document:
+    """The document with the keys of what it extends, where it has none of its own."""
+    if EXTENDS not in document.value:
+        return document
+    name = document.value[EXTENDS]
+    place = Verbatim(document.place((EXTENDS,)))
+    if not isinstance(name, str) or "/" in name:
+        raise Invalid(None, expected="the name of a study beside this one", got=name, subject=place)
+    base_path = path.parent / f"{name}.yaml"
+    if base_path in (*seen, path):
+        raise Invalid(None, expected="a study that does not extend this one", got=name, subject=place)
+    if not base_path.is_file():
+        raise Invalid(None, expected=f"a file {base_path.name} beside this one", got=Verbatim("none"), subject=place)
+    base = _extended(read_yaml(base_path), base_path, (*seen, path))
+    own = {key: value for key, value in document.value.items() if key != EXTENDS}
+    if "study" not in own:
+        place = Verbatim(document.place(("study",)))
+        raise Invalid(None, expected="a name of its own", got=Verbatim("none"), subject=place)
+    lines = {key: line for key, line in base.lines.items() if key and key[0] not in own}
+    return Document(document.source, {**base.value, **own}, {**lines, **document.lines})
+
+
+# ---- What pydantic finds -----------------------------------------------------------
+
+
+def _fault(errors: list[ErrorDetails], kind: type[BaseModel], document: Document) -> Invalid:
+    """The fault that stands first in the file. A key that is not known says more than one that is missing."""
+    # A list of which an item is wrong is also too short.
+    whole = [
+        each for each in errors if each["type"] != "too_short" or each["ctx"]["actual_length"] == len(each["input"])
+    ]
+    paths = [_path(each, document.value) for each in whole]
+    # Where something within a value is wrong, that it is no member of a union's other kinds says nothing.
+    found = [
+        (path, each)
+        for path, each in zip(paths, whole, strict=True)
+        if not each["type"].endswith("_type") or all(other[: len(path)] != path or other == path for other in paths)
+    ]
+
+    def order(fault: tuple[KeyPath, ErrorDetails]) -> tuple[bool, bool, int]:
+        """The file itself before what it extends, then by lines."""
+        source, number = document.line(fault[0])
+        return fault[1]["type"] != "extra_forbidden", source != document.source, number
+
+    path, first = min(found, key=order)
+    kinds = dict.fromkeys(_expected(each, kind, path) for other, each in found if other == path)
+    if "a number" in kinds:
+        kinds.pop("a whole number", None)
+    return Invalid(None, expected=str(either(kinds)), got=_got(first), subject=Verbatim(document.place(path)))
+
+
+def _path(error: ErrorDetails, value: Any) -> KeyPath:
+    """The keys of the file in an error's location, which also names members of unions; a missing key stays."""
+    path: list[str | int] = []
+    loc: KeyPath = error["loc"]
+    for at, part in enumerate(loc):
+        if isinstance(value, list) and isinstance(part, int):
+            path.append(part)
+            value = value[part] if part < len(value) else None
+        elif isinstance(value, dict) and part in value:
+            path.append(part)
+            value = value[part]
+        elif error["type"] == "missing" and at == len(loc) - 1:
+            path.append(part)
+    return tuple(path)
+
+
+def _expected(error: ErrorDetails, kind: type[BaseModel], path: KeyPath) -> str:
+    if error["type"] == "extra_forbidden":
+        known = _keys(kind, path[:-1])
+        near = get_close_matches(str(path[-1]), known, 1)
+        return near[0] if near else f"one of {', '.join(known)}"
+    if error["type"] == "missing":
+        return "a value"
+    words = {
+        "string_type": "text (in quotes where it looks like a number, a date, yes or no)",
+        "int_type": "a whole number", "float_type": "a number", "bool_type": "true or false",
+        "tuple_type": "a list", "list_type": "a list", "dict_type": "keys with values",
+        "model_type": "keys with values", "model_attributes_type": "keys with values",
+    }  # fmt: skip
+    if error["type"] in words:
+        return words[error["type"]]
+    if error["type"] == "string_pattern_mismatch":
+        return FORMS[error["ctx"]["pattern"]]
+    message = error["msg"].removeprefix("Input should be ").removeprefix("Value should have ")
+    return message[:1].lower() + message[1:]
+
+
+def _keys(kind: Any, path: KeyPath) -> list[str]:
+    """The keys that may stand at a path."""
+    for part in path:
+        if isinstance(part, int):
+            continue
+        fields = getattr(kind, "model_fields", {})
+        field = next((each for name, each in fields.items() if part in (name, each.alias)), None)
+        kind = _model_in(field.annotation) if field is not None else kind
+    fields = getattr(kind, "model_fields", {})
+    return [each.alias or name for name, each in fields.items()]
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model that a type is made of, as in `tuple[Model, ...]` or `Model | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for each in getattr(annotation, "__args__", ()) if (found := _model_in(each))), None)
+
+
+def _got(error: ErrorDetails) -> object:
+    if error["type"] == "missing":
+        return Verbatim("none")
+    if error["type"] == "extra_forbidden":
+        return Verbatim(dotted((str(error["loc"][-1]),)))
+    value = error["input"]
+    return Verbatim("keys with values") if isinstance(value, dict) else Verbatim(shown(value))
+
+
+# ---- The files beside it -----------------------------------------------------------
+
+
+def _named(design: StudyDesign) -> list[tuple[KeyPath, str]]:
+    """The files that a design names, each with its key."""
+    found: list[tuple[KeyPath, str | None]] = [
+        (("consent", "text"), design.consent.text),
+        (("consent", "debrief"), design.consent.debrief),
+        (("instructions",), design.instructions),
+    ]
+    if design.material is not None:
+        found.append((("material", design.material.kind), design.material.file))
+    return [(key, name) for key, name in found if name is not None]
+
+
+def _text(path: Path, document: Document, key: KeyPath) -> str:
+    place = Verbatim(document.place(key))
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim(path.name), subject=place)
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Invalid(
+            None, expected=f"a text file {path.name} beside the study", got=Verbatim(str(why).lower()), subject=place
+        ) from None
+    if not text.strip():
+        raise Invalid(
+            None, expected="a file with text in it", got=Verbatim(f"{path.name}, which is empty"), subject=place
+        )
+    return text
+
+
+def _check_consent(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
+    """Raises Invalid for a consent text that leaves out what people have to know."""
+    told = _sections(texts[design.consent.text])
+    *needed, recipients = SECTIONS[design.language]
+    if not design.privacy.recipients:
+        needed.append(recipients)
+    missing = [each for each in needed if each.casefold() not in told]
+    if missing:
+        raise Invalid(
+            None,
+            expected=f"text under the headings {', '.join(needed)} in {design.consent.text}",
+            got=Verbatim(f"none of {either(missing)}" if len(missing) > 1 else f"no {missing[0]}"),
+            subject=Verbatim(document.place(("consent", "text"))),
+        )
+
+
+def _sections(text: str) -> set[str]:
+    """The headings of a text under which something is written, in lower case."""
+    found = list(_HEADING.finditer(text))
+    told = set()
+    for at, heading in enumerate(found):
+        later = (each.start() for each in found[at + 1 :] if len(each[1]) <= len(heading[1]))
+        if _HEADING.sub("", text[heading.end() : next(later, len(text))]).strip():
+            told.add(heading[2].casefold())
+    return told
+
+
+def _check_placeholders(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
+    """Raises Invalid for a placeholder that nothing takes the place of."""
+    for key, name in _named(design):
+        unknown = [each for each in _PLACEHOLDER.findall(texts[name]) if each not in PLACEHOLDERS]
+        if unknown and key[0] != "material":
+            known = get_close_matches(unknown[0], PLACEHOLDERS, 1) or PLACEHOLDERS
+            raise Invalid(
+                None,
+                expected=f"{either(f'{{{each}}}' for each in known)} in {name}",
+                got=Verbatim(f"{{{unknown[0]}}}"),
+                subject=Verbatim(document.place(key)),
+            )
+
+
+def _material(design: StudyDesign, texts: Mapping[str, str], document: Document) -> Sequence[Any]:
+    """The pieces of the design's material. Raises Invalid where there are fewer than a person plays."""
+    kind = find_game(design.game).material
+    if design.material is None or kind is None:
+        return ()
+    place = Verbatim(document.place(("material", design.material.kind)))
+    try:
+        pieces = kind.read(texts[design.material.file].splitlines(), design.material.file)
+    except FieldError as error:
+        raise error.at(place) from None
+    needed = matches_a_person(design)
+    # Two pieces with the same key are the same to those who play them.
+    found = len({json.dumps(kind.held_out_key(piece)) for piece in pieces})
+    if found < needed:
+        raise Invalid(
+            None,
+            expected=f"at least {needed} different pieces, one for each match of a person",
+            got=Verbatim(str(found)),
+            subject=place,
+        )
+    return pieces
+
+
+def _hash(written: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """Of what was written, without the defaults: one that is added later leaves the hash as it is."""
+    whole = {"design": written, "texts": dict(texts)}
+    return hashlib.sha256(json.dumps(whole, ensure_ascii=False).encode()).hexdigest()
+
+
+# ---- Writing -----------------------------------------------------------------------
+
+
+def write_design(folder: Path, design: Mapping[str, Any], texts: Mapping[str, str]) -> Path:
+    """Write a stored design and its files into a new folder, and return the path of the study's file.
+
+    `load_design` reads the same design from it. Raises Invalid where something of that name is there, or cannot be.
+    """
+    if folder.exists():
+        raise Invalid("--out", expected="a folder that is not there yet", got=Verbatim(str(folder)))
+    name = f"{design['study']}.yaml"
+    try:
+        with temporary_beside(folder) as draft:
+            draft.mkdir(parents=True)
+            (draft / name).write_text(
+                yaml.safe_dump(dict(design), sort_keys=False, allow_unicode=True, width=100), encoding="utf-8"
+            )
+            for file, text in texts.items():
+                (draft / file).parent.mkdir(parents=True, exist_ok=True)
+                (draft / file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Invalid("--out", expected="a folder that can be written", got=Verbatim(str(error))) from None
+    return folder / name

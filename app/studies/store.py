@@ -1,0 +1,151 @@
+"""The versions of studies in the database. Nothing here commits.
+
+A version never changes: another design under the same name is another version. Its models are pinned by the rows of
+the registry, so that what is done to names and labels later does not change who played.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.errors import FieldError, Invalid, NotFound, Verbatim
+from app.models import Arm, Enrolment, LanguageModel, Study, StudyVersion
+from app.registry import find_round_model
+from app.studies.arms import arms
+from app.studies.checks import MODEL
+from app.studies.design import StudyDesign
+from app.studies.design_files import LoadedDesign
+
+
+class StudyListItem(NamedTuple):
+    """A study with its newest version, how many versions there are, and how many people have enrolled in any."""
+
+    study: Study
+    newest: StudyVersion
+    versions: int
+    enrolled: int
+
+
+def load(session: Session, loaded: LoadedDesign) -> tuple[StudyVersion, bool]:
+    """Store a design as the newest version of its study, and say whether it is new.
+
+    The same file again is the same version, unless its names now stand for other models. Raises Invalid for a model
+    that people cannot be given.
+    """
+    design = loaded.design
+    study = session.scalar(select(Study).where(Study.name == design.study))
+    if study is None:
+        study = Study(name=design.study, created_at=datetime.now(UTC))
+        session.add(study)
+        session.flush()
+    newest = newest_version(session, study.id)
+    if newest is not None and newest.sha256 == loaded.sha256 and _has_its_models(session, newest, design):
+        return newest, False
+    stored = {**loaded.to_json(), "models": pinned_models(session, design)}
+    version = StudyVersion(
+        study_id=study.id,
+        number=1 if newest is None else newest.number + 1,
+        design=stored,
+        sha256=loaded.sha256,
+        created_at=datetime.now(UTC),
+    )
+    session.add(version)
+    session.flush()
+    for arm in arms(design):
+        plan = [{"block": at, **condition} for at, block in enumerate(arm.blocks) for condition in block]
+        session.add(Arm(study_version_id=version.id, name=arm.name, conditions=plan))
+    session.flush()
+    return version, True
+
+
+def _has_its_models(session: Session, version: StudyVersion, design: StudyDesign) -> bool:
+    """Whether the names in a design stand for the models that were pinned, or for none that can be played now."""
+    pinned: Mapping[str, int] = version.design["models"]
+    try:
+        return pinned_models(session, design) == pinned
+    except FieldError:
+        return True
+
+
+def written_design(version: StudyVersion) -> dict[str, Any]:
+    """What the author of a version wrote, in the author's order."""
+    written: dict[str, Any] = json.loads(version.design["design"])
+    return written
+
+
+def design_of(version: StudyVersion) -> StudyDesign:
+    """The design of a version."""
+    return StudyDesign.model_validate_json(version.design["design"])
+
+
+def pinned_models(session: Session, design: StudyDesign) -> dict[str, int]:
+    """The rows of the registry by the names that a design has for them. Raises Invalid for one that is not there."""
+    names: dict[str, tuple[str, ...]] = {str(level): ("conditions", MODEL) for level in design.levels(MODEL).values()}
+    if design.plan.practice is not None:
+        names.setdefault(design.plan.practice.against, ("plan", "practice", "against"))
+    found: dict[str, int] = {}
+    for name, path in names.items():
+        try:
+            found[name] = find_round_model(session, design.game, name).id
+        except FieldError as error:
+            raise Invalid(None, **{**error.parts, "subject": Verbatim(".".join(path))}) from None
+    return found
+
+
+def newest_version(session: Session, study_id: int) -> StudyVersion | None:
+    """The newest version of a study; None before there is one."""
+    versions = select(StudyVersion).where(StudyVersion.study_id == study_id)
+    return session.scalar(versions.order_by(StudyVersion.number.desc()).limit(1))
+
+
+def find_version(session: Session, reference: str) -> StudyVersion:
+    """A version by `study` (the newest) or `study@number`. Raises NotFound."""
+    name, mark, number = reference.partition("@")
+    study = session.scalar(select(Study).where(Study.name == name))
+    if study is None:
+        raise NotFound(
+            "study", expected="the name of a study that was loaded", got=name, remedy="`flask study list` shows them"
+        )
+    if not mark:
+        newest = newest_version(session, study.id)
+        if newest is not None:
+            return newest
+    wanted = int(number) if number.isdecimal() and len(number) < 10 else 0
+    found = session.scalar(select(StudyVersion).where(StudyVersion.study_id == study.id, StudyVersion.number == wanted))
+    if found is None:
+        raise NotFound("study", expected=f"{name} or {name}@NUMBER, with a version that is there", got=reference)
+    return found
+
+
+def studies(session: Session) -> Sequence[StudyListItem]:
+    """All studies, the latest version first."""
+    last = (
+        select(StudyVersion.study_id, func.max(StudyVersion.number).label("number"), func.count().label("count"))
+        .group_by(StudyVersion.study_id)
+        .subquery()
+    )
+    enrolled = (
+        select(StudyVersion.study_id, func.count(Enrolment.id).label("count"))
+        .join(Enrolment, Enrolment.study_version_id == StudyVersion.id)
+        .group_by(StudyVersion.study_id)
+        .subquery()
+    )
+    found = session.execute(
+        select(Study, StudyVersion, last.c.count, func.coalesce(enrolled.c.count, 0))
+        .join(last, last.c.study_id == Study.id)
+        .join(StudyVersion, (StudyVersion.study_id == Study.id) & (StudyVersion.number == last.c.number))
+        .outerjoin(enrolled, enrolled.c.study_id == Study.id)
+        .order_by(StudyVersion.created_at.desc(), Study.id.desc())
+    )
+    return [StudyListItem(*row) for row in found]
+
+
+def models_of(session: Session, version: StudyVersion) -> Mapping[str, LanguageModel]:
+    """The pinned models of a version by the names in its design."""
+    pinned: Mapping[str, int] = version.design["models"]
+    rows = {row.id: row for row in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(pinned.values())))}
+    return {name: rows[number] for name, number in pinned.items() if number in rows}

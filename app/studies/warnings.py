@@ -1,0 +1,79 @@
+"""What the author of a design should think about before people come. Pure."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import NamedTuple
+
+from app.studies.arms import arms, attention_checks, conditions, matches_a_person
+from app.studies.checks import OBJECTIVE
+from app.studies.cost import earned_at_most, points_of, stakes_of
+from app.studies.design import StudyDesign
+from app.studies.endings import BY_TIME, PROLIFIC, QUIZ_FAILED, WITHDRAWN
+from app.studies.yaml_reader import KeyPath
+
+GOAL = "{goal}"
+_FEW_MINUTES = 5
+_PERSONAL = ("name", "email", "mail", "phone", "address", "birthday", "birth_date", "prolific_id", "worker_id")
+_UNEQUAL = Decimal("1.5")  # how many times as much one objective may pay at most as another one
+
+
+class Warned(NamedTuple):
+    """What to think about, and where it stands."""
+
+    path: KeyPath
+    text: str
+
+
+def warnings(design: StudyDesign, instructions: str) -> Iterator[Warned]:
+    """Everything to think about in a design without faults, in the order of the file."""
+    yield from _assignment(design)
+    if OBJECTIVE in design.conditions and GOAL not in instructions:
+        yield Warned(("instructions",), f"the objective differs, and {GOAL} is not in the text that explains it")
+    if design.quiz is not None and design.quiz.attempts == 1:
+        yield Warned(("quiz", "attempts"), "recruiters expect a second attempt before somebody is sent away")
+    yield from _survey(design)
+    yield from _stakes(design)
+    for name in (QUIZ_FAILED, WITHDRAWN):
+        ending = design.ending(name, PROLIFIC)
+        if ending.base == "none":
+            yield Warned(("endings", name), "people get nothing for the time until then")
+        elif ending.base == BY_TIME and design.minutes < _FEW_MINUTES:
+            yield Warned(("endings", name), "pay by time comes to a few cents in so short a study")
+
+
+def _assignment(design: StudyDesign) -> Iterator[Warned]:
+    count = len(arms(design))
+    if count > 1 and matches_a_person(design) == 1 and design.plan.within:
+        yield Warned(("plan", "within"), "everybody plays one match, so nothing differs within a person")
+    if design.material is not None and not design.material.held_out:
+        yield Warned(("material", "held_out"), "models may be trained on what people play here")
+
+
+def _survey(design: StudyDesign) -> Iterator[Warned]:
+    questions = design.survey.all
+    if attention_checks(design) == 1 and design.minutes > _FEW_MINUTES:
+        yield Warned(("survey",), "one attention check in more than five minutes: nobody may be rejected for it alone")
+    for question in questions:
+        if question.id in _PERSONAL:
+            yield Warned(("survey",), f"{question.id} asks for personal data, which recruiters forbid")
+
+
+def _stakes(design: StudyDesign) -> Iterator[Warned]:
+    highest: dict[str, Decimal] = {}
+    negative: dict[str, None] = {}
+    for condition in conditions(design):
+        stakes, span = stakes_of(design, condition), points_of(design, condition)
+        objective = condition.get(OBJECTIVE, "")
+        if span.least < 0 and stakes.endowment == 0 and stakes.per_point:
+            negative[objective] = None
+        most = max(stakes.endowment + stakes.per_point * points for points in span)
+        highest[objective] = max(most, highest.get(objective, Decimal(0)))
+    if negative:
+        under = f"under {', '.join(negative)} " if OBJECTIVE in design.conditions else ""
+        yield Warned(("pay", "bonus"), f"{under}points may be negative, and a floor without an endowment pays nothing")
+    low, high = min(highest, key=highest.__getitem__), max(highest, key=highest.__getitem__)
+    if highest[low] and highest[high] > highest[low] * _UNEQUAL:
+        times = highest[high] / highest[low]
+        yield Warned(("pay", "bonus"), f"{high} can pay {times:.3g} times what {low} can: set by_objective")
+    if (earned := earned_at_most(design)) > design.pay.most_a_person:
+        yield Warned(("pay", "most_a_person"), f"up to {earned} can be earned where models fail, which is more")

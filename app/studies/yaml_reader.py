@@ -1,0 +1,154 @@
+"""Strict YAML: each value knows its line, so that whoever wrote it is told where to look.
+
+Refused are keys that occur twice, values that are left out, anchors and aliases, and what is no text, finite number,
+truth value, list or mapping.
+"""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from yaml.composer import ComposerError
+
+from app.errors import Invalid, Verbatim, shown
+
+KeyPath = tuple[str | int, ...]
+_MOST_BYTES = 1 << 20
+_MOST_DEPTH = 20
+_LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
+_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool")}
+
+
+class Line(NamedTuple):
+    """A line of a file, counted from 1."""
+
+    source: str
+    number: int
+
+
+class Document(NamedTuple):
+    """What a file holds, and the line of each key and list item by its path; what it extends has lines elsewhere."""
+
+    source: str
+    value: dict[str, Any]
+    lines: dict[KeyPath, Line]
+
+    def line(self, path: KeyPath) -> Line:
+        """Where a value stands. Of one that is missing, the line of what it is missing in."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, Line(self.source, 1))
+
+    def place(self, path: KeyPath) -> str:
+        """Where a value stands, or what it is missing in: file, line and key."""
+        source, number = self.line(path)
+        return f"{source}:{number}: {dotted(path)}" if path else f"{self.source}:1"
+
+
+def dotted(path: KeyPath) -> str:
+    """A path as people write it: `survey.end[2].ask`."""
+    text = ""
+    for part in path:
+        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def read_yaml(path: Path) -> Document:
+    """The mapping in a file. Raises Invalid, with the line, for what is no strict YAML, and for a file not there."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim("a larger one"), subject=path.name)
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Invalid(None, expected="a text file that can be read", got=Verbatim(str(why)), subject=path) from None
+    return parse_yaml(text, path.name)
+
+
+def parse_yaml(text: str, source: str) -> Document:
+    """The mapping in a text. Raises Invalid, with the line, for what is no strict YAML."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        lines: dict[KeyPath, Line] = {}
+        value = None if node is None else _value(loader, node, (), lines, source)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{source}:{mark.line + 1}" if mark else source
+        raise Invalid(None, expected="YAML", got=Verbatim(str(error.problem)), subject=place) from None
+    except yaml.YAMLError as error:  # a character that YAML does not allow
+        raise Invalid(None, expected="YAML", got=Verbatim(str(error).splitlines()[0]), subject=source) from None
+    finally:
+        loader.dispose()
+    if not isinstance(value, dict):
+        got = Verbatim("an empty file") if value is None else shown(value)
+        raise Invalid(None, expected="keys with their values (key: value)", got=got, subject=source)
+    return Document(source, value, lines)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses aliases, so that a design says each thing where it belongs, and what is nested too deeply to be one."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # not in the stubs of PyYAML
+        if getattr(event, "anchor", None) is not None:
+            problem = "an anchor (&) or an alias (*), which a study may not have"
+            raise ComposerError(None, None, problem, event.start_mark)
+        if self.depth == _MOST_DEPTH:
+            raise ComposerError(None, None, f"more than {_MOST_DEPTH} levels of keys and lists", event.start_mark)
+        self.depth += 1
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
+    """Text, a number or a truth value. Raises Invalid for what only looks like a number."""
+    try:
+        value = loader.construct_object(node)
+    except ValueError:  # 0x_, or more digits than Python reads
+        value = math.nan
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Invalid(None, expected="a number, or text in quotes", got=Verbatim(shown(node.value)), subject=place)
+    return value
+
+
+def _value(loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, lines: dict[KeyPath, Line], source: str) -> Any:
+    """The value of a node; the lines of all that is in it are added to `lines`."""
+    lines.setdefault(path, Line(source, node.start_mark.line + 1))
+    place = f"{source}:{node.start_mark.line + 1}: {dotted(path)}"
+    if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
+        return _mapping(loader, node, path, lines, source)
+    if isinstance(node, yaml.SequenceNode) and node.tag == _LIST:
+        return [_value(loader, each, (*path, at), lines, source) for at, each in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
+        return _scalar(loader, node, place)
+    if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
+        raise Invalid(None, expected="a value", got=Verbatim("none"), remedy="leave the key out", subject=place)
+    if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:timestamp":
+        raise Invalid(
+            None, expected="text", got=Verbatim(f"the date {node.value}"), remedy="put it in quotes", subject=place
+        )
+    raise Invalid(None, expected="text, a number, a list or keys", got=Verbatim(node.tag), subject=place)
+
+
+def _mapping(
+    loader: yaml.SafeLoader, node: yaml.MappingNode, path: KeyPath, lines: dict[KeyPath, Line], source: str
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+        if key is None or key_node.tag == "tag:yaml.org,2002:merge":
+            got = Verbatim("<<" if key else "a list or keys")
+            raise Invalid(None, expected="a key that is text", got=got, subject=f"{source}:{line}")
+        if key in found:
+            place = f"{source}:{line}: {dotted((*path, key))}"
+            first = lines[(*path, key)].number
+            raise Invalid(None, expected="each key once", got=Verbatim(f"it in line {first}, too"), subject=place)
+        lines[(*path, key)] = Line(source, line)
+        found[key] = _value(loader, value_node, (*path, key), lines, source)
+    return found
