@@ -14,6 +14,8 @@ from sqlalchemy.orm import Session, defer
 
 from app.config import ROOT
 from app.errors import NotFound
+from app.finetuning.config import SFT_DATA
+from app.finetuning.listing import datasets_of, learns_from
 from app.models import (
     Campaign,
     CampaignIteration,
@@ -49,7 +51,10 @@ class CampaignIterationRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelOrigin:
-    """How a model came to be. Only one that is `trained` has a job and a dataset, with what that was cut from."""
+    """How a model came to be. Only one that is `trained` has a job and a dataset, with what that was cut from.
+
+    `sft_dataset` is the one whose rows its job mixed in, if any.
+    """
 
     model: LanguageModel
     origin: str
@@ -57,13 +62,15 @@ class ModelOrigin:
     base: LanguageModel | None = None  # none: from nothing
     dataset: Dataset | None = None
     sources: Sequence[DatasetSource] = ()
+    sft_dataset: Dataset | None = None
+    sft_sources: Sequence[DatasetSource] = ()
     places: Sequence[CampaignIterationRef] = ()
 
     @property
     def parents(self) -> list[LanguageModel]:
         """The models that it came from, each once: its base, and all that played what it learned from."""
         found = [self.base] if self.base else []
-        found += [model for source in self.sources for model in source.models]
+        found += [model for source in (*self.sources, *self.sft_sources) for model in source.models]
         return list({model.id: model for model in found}.values())
 
 
@@ -134,7 +141,7 @@ def _made(session: Session, ids: Collection[int]) -> Iterator[ModelOrigin]:
     """How each of these models came to be."""
     made = select(TrainingJob).where(TrainingJob.model_id.in_(ids))
     jobs = {job.model_id: job for job in session.scalars(made.options(defer(TrainingJob.log)))}
-    learned = {job.dataset_id for job in jobs.values()}
+    learned = {number for job in jobs.values() for number in datasets_of(job)}
     datasets = {row.id: row for row in session.scalars(select(Dataset).where(Dataset.id.in_(learned)))}
     sources, places = _sources(session, learned), _places(session, ids)
     for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(ids))):
@@ -144,7 +151,11 @@ def _made(session: Session, ids: Collection[int]) -> Iterator[ModelOrigin]:
             yield ModelOrigin(model, origin, places=known)
             continue
         base = None if job.base_id is None else session.get_one(LanguageModel, job.base_id)
-        yield ModelOrigin(model, origin, job, base, datasets[job.dataset_id], sources[job.dataset_id], known)
+        learnt, mixed_in = job.dataset_id, job.config.get(SFT_DATA, 0)
+        yield ModelOrigin(
+            model, origin, job, base, datasets[learnt], sources[learnt],
+            datasets.get(mixed_in), sources.get(mixed_in, ()), known,
+        )  # fmt: skip
 
 
 def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[DatasetSource]]:
@@ -206,14 +217,14 @@ def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Cam
 
 def _learned_from(session: Session, ids: Collection[int]) -> tuple[list[Dataset], list[TrainingJob]]:
     """Datasets that hold rows of these models' matches, and jobs on those or from these weights, the latest first."""
-    numbers = {*_cut_from_rounds(session, ids), *_cut_from_others(session, ids)}
+    numbers = {*_built_from_rounds(session, ids), *_built_from_others(session, ids)}
     datasets = select(Dataset).where(Dataset.id.in_(numbers), Dataset.complete).order_by(Dataset.id.desc())
-    which = or_(TrainingJob.base_id.in_(ids), TrainingJob.dataset_id.in_(numbers))
+    which = or_(TrainingJob.base_id.in_(ids), learns_from(numbers))
     jobs = select(TrainingJob).where(which).order_by(TrainingJob.id.desc()).options(defer(TrainingJob.log))
     return list(session.scalars(datasets)), list(session.scalars(jobs))
 
 
-def _cut_from_rounds(session: Session, ids: Collection[int]) -> Iterable[int]:
+def _built_from_rounds(session: Session, ids: Collection[int]) -> Iterable[int]:
     return session.scalars(
         select(DatasetRow.dataset_id)
         .join(MatchRow, MatchRow.id == DatasetRow.match_id)
@@ -223,7 +234,7 @@ def _cut_from_rounds(session: Session, ids: Collection[int]) -> Iterable[int]:
     )
 
 
-def _cut_from_others(session: Session, ids: Collection[int]) -> Iterable[int]:
+def _built_from_others(session: Session, ids: Collection[int]) -> Iterable[int]:
     return session.scalars(
         select(DatasetRow.dataset_id)
         .join(MatchRow, MatchRow.id == DatasetRow.match_id)

@@ -18,12 +18,14 @@ _COMMANDS = {
     "train": "training:train",  # `flask training run`
     "job": "training:training",
     "campaign": "campaign:campaign",
+    "benchmark": "benchmark:benchmark",
     "model": "model:model",
     "export": "export:export",
     "import": "imports:imports",
     "backup": "backup:backup",
     "restore": "backup:restore",
     "judge": "judge:judge",
+    "study": "study:study",
     "user": "user:user",
     "doctor": "doctor:doctor",
 }

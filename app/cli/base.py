@@ -78,6 +78,11 @@ def is_pair(argument: str) -> bool:
     return "=" in argument and not argument.startswith("-")
 
 
+def is_name(argument: str) -> bool:
+    """Whether an argument may be a name, and is no option."""
+    return not argument.startswith("-")
+
+
 class Command(click.Command):
     """A command whose refusals, usage errors included, are one line."""
 

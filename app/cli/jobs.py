@@ -85,14 +85,10 @@ class JobCommands(Generic[R]):
 
     def run_here(self, number: int, as_json: bool) -> None:
         """Run a job in this process, and say what came of it. Raises CommandFailed and Interrupted."""
-        with stop_on_signals() as stop:
-            loop = asyncio.new_event_loop()
-            try:
-                owner = uuid.uuid4().hex
-                context = WorkerContext(db.engine, settings(), loop, lambda _match, _typing: None, owner, stop)
-                self.kind.load_runner()(context, number)
-            finally:
-                loop.close()
+        with stop_on_signals() as stop, running_loop() as loop:
+            owner = uuid.uuid4().hex
+            context = WorkerContext(db.engine, settings(), owner, stop, loop=loop, notify=lambda _match, _typing: None)
+            self.kind.load_runner()(context, number)
         described = self.read(number)
         status = described["status"]
         if status not in (states.DONE, states.FAILED, states.CANCELLED):
@@ -233,6 +229,20 @@ def _cell(value: Any) -> str:
     if isinstance(value, dict):
         return json.dumps(value)
     return "" if value is None else str(value)
+
+
+@contextmanager
+def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop that runs in a thread of its own, as a worker has one to call models."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """`flask model lineage`: where a model comes from, back to models that nobody trained here, and what came of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -9,7 +9,7 @@ from flask.cli import with_appcontext
 from app.cli.base import Command, ensure_database, print_json
 from app.extensions import reading
 from app.lineage import SHIPPED, DatasetSource, Descendants, ModelOrigin, ancestors, descendants
-from app.models import TrainingJob
+from app.models import Dataset, TrainingJob
 from app.registry import get_model
 
 
@@ -24,7 +24,7 @@ def lineage(name: str, as_json: bool) -> None:
         number = get_model(session, name).id
         above, below = ancestors(session, number), descendants(session, number)
         described = {"model": name, "ancestors": [_made(each) for each in above], "descendants": _below(below)}
-        lines = [line for each in above for line in _told(each)] + list(_told_below(below))
+        lines = [line for each in above for line in _lines_of(each)] + list(_lines_below(below))
     if as_json:
         print_json(described)
     else:
@@ -41,16 +41,21 @@ def _made(each: ModelOrigin) -> dict[str, Any]:
         "origin": each.origin,
         "job": None if each.job is None else _job(each.job),
         "base": each.base and each.base.name,
-        "dataset": each.dataset
-        and {
-            "dataset_id": each.dataset.id,
-            "name": each.dataset.name,
-            "version": each.dataset.version,
-            "rows": each.dataset.rows,
-            "imported": each.dataset.spec.get("imported"),
-        },
+        "dataset": each.dataset and _dataset(each.dataset),
         "sources": [_source(source) for source in each.sources],
+        "sft_data": each.sft_dataset and _dataset(each.sft_dataset),
+        "sft_sources": [_source(source) for source in each.sft_sources],
         "campaigns": [place._asdict() for place in each.places],
+    }
+
+
+def _dataset(row: Dataset) -> dict[str, Any]:
+    return {
+        "dataset_id": row.id,
+        "name": row.name,
+        "version": row.version,
+        "rows": row.rows,
+        "imported": row.spec.get("imported"),
     }
 
 
@@ -82,7 +87,7 @@ def _below(found: Descendants) -> dict[str, Any]:
 # ---- In words --------------------------------------------------------------------
 
 
-def _told(each: ModelOrigin) -> Iterator[str]:
+def _lines_of(each: ModelOrigin) -> Iterator[str]:
     """A model in lines; what it came from is below it."""
     if each.job is None or each.dataset is None:
         where = "came with Parlor" if each.origin == SHIPPED else "added by hand"
@@ -92,19 +97,25 @@ def _told(each: ModelOrigin) -> Iterator[str]:
     where = "" if step is None else f", step {step} of {each.job.steps}"
     yield f"{each.model.name}: made by job {each.job.id} ({each.job.method}{where})"
     yield f"  from the weights of {each.base.name}" if each.base else "  from nothing"
-    called = f"{each.dataset.name}, version {each.dataset.version}"
-    yield f"  on {each.dataset.rows} rows of dataset {each.dataset.id} ({called})"
-    if (file := each.dataset.spec.get("imported")) is not None:
-        yield f"    imported from {file['file']} (format {file['format']}, sha256 {file['sha256']})"
-    for source in each.sources:
-        where = f"round {source.round.id} ({source.round.name})" if source.round else "matches outside rounds"
-        names = [model.name for model in source.models] + ["people"] * source.people
-        yield f"    {source.rows} of {where}, played by {' and '.join(names) or 'imported players'}"
+    yield from _lines_of_dataset("on", each.dataset, each.sources)
+    if each.sft_dataset is not None:
+        yield from _lines_of_dataset("beside supervised", each.sft_dataset, each.sft_sources)
     for place in each.places:
         yield f"  iteration {place.iteration} of campaign {place.campaign_id} ({place.name})"
 
 
-def _told_below(found: Descendants) -> Iterator[str]:
+def _lines_of_dataset(how: str, row: Dataset, sources: Sequence[DatasetSource]) -> Iterator[str]:
+    """A dataset in lines, with what it was cut from; `how` is what its rows are to the model."""
+    yield f"  {how} {row.rows} rows of dataset {row.id} ({row.name}, version {row.version})"
+    if (file := row.spec.get("imported")) is not None:
+        yield f"    imported from {file['file']} (format {file['format']}, sha256 {file['sha256']})"
+    for source in sources:
+        where = f"round {source.round.id} ({source.round.name})" if source.round else "matches outside rounds"
+        names = [model.name for model in source.models] + ["people"] * source.people
+        yield f"    {source.rows} of {where}, played by {' and '.join(names) or 'imported players'}"
+
+
+def _lines_below(found: Descendants) -> Iterator[str]:
     kinds = [
         ("datasets", [f"{each.id} ({each.name}, version {each.version})" for each in found.datasets]),
         ("jobs", [f"{each.id} ({each.name}, {each.status})" for each in found.jobs]),

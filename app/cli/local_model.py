@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, RepeatableOption, ensure_database, print_json, read_value, settings
+from app.cli.base import Command, ensure_database, print_json, read_value, settings
 from app.cli.model_format import described, next_steps
+from app.cli.model_options import games_option, given_options, label_option, number_options, style_option
 from app.config import ROOT
 from app.errors import AppError, Invalid, Verbatim
 from app.extensions import writing
-from app.games import GAMES
 from app.players.local.options import resolve
 from app.registry import add_local_model
 
@@ -23,16 +23,16 @@ _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
 @click.command(cls=Command)
 @click.argument("name")
 @click.option("--path", required=True, metavar="FOLDER", help="config.json, safetensors and a tokenizer.")
-@click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
-@click.option(
-    "--game", "games", cls=RepeatableOption, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]"
+@label_option
+@games_option
+@style_option
+@number_options(
+    temperature="0, which is greedy, to 2. [default: 1]",
+    top_k="Sample from the K likeliest tokens. [default: all]",
+    top_p="Sample from the likeliest that have this share together. [default: all]",
+    max_tokens="Most tokens of one move. [default: the game's]",
+    in_flight="Matches that are batched together. [default: 128]",
 )
-@click.option("--prompt-style", default="full", show_default=True, metavar="STYLE", help="How it is prompted.")
-@click.option("--temperature", metavar="T", help="0, which is greedy, to 2. [default: 1]")
-@click.option("--top-k", metavar="K", help="Sample from the K likeliest tokens. [default: all]")
-@click.option("--top-p", metavar="P", help="Sample from the likeliest that have this share together. [default: all]")
-@click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
-@click.option("--in-flight", metavar="N", help="Matches that are batched together. [default: 128]")
 @click.option("--device", metavar="D", help="auto, cpu or cuda. [default: auto]")
 @click.option("--dtype", metavar="T", help="auto, float32 or bfloat16. [default: bfloat16 on a GPU, else float32]")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored, and what the folder holds, as JSON.")
@@ -45,7 +45,7 @@ def add_local(
     """
     home = settings().home
     folder = folder_at(home, path)
-    options = {option: value for option, value in given.items() if value is not None}
+    options = given_options(given)
     options |= {option: read_value(options[option]) for option in _NUMBERS if option in options}
     facts = look_at(folder)
     options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}

@@ -4,24 +4,25 @@ from typing import Any
 
 import click
 
-from app.cli.base import (
-    Group,
-    RepeatableOption,
-    ensure_database,
-    is_pair,
-    print_json,
-    read_pairs,
-    read_value,
-    settings,
-)
+from app.cli.base import Group, ensure_database, print_json, settings
 from app.cli.lineage import lineage
 from app.cli.local_model import add_local
 from app.cli.model_calls import ask, test
 from app.cli.model_changes import archive, clone, edit, remove, restore
 from app.cli.model_format import described, in_full, in_words, next_steps
-from app.errors import Conflict, Invalid, Verbatim
+from app.cli.model_options import (
+    further_option,
+    games_option,
+    given_options,
+    label_option,
+    number_options,
+    read_numbers,
+    style_option,
+    with_further,
+)
+from app.errors import Invalid, Verbatim
 from app.extensions import reading, writing
-from app.games import GAMES, find_game
+from app.games import find_game
 from app.registry import (
     add_api_model,
     add_scripted_model,
@@ -32,6 +33,7 @@ from app.registry import (
 )
 
 ON, OFF = "on", "off"
+_NUMBERS = ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute")
 _SWITCH = click.Choice([ON, OFF])
 
 model = Group("model", help="List, add, test and switch the models of rounds and of people.")
@@ -68,25 +70,18 @@ def list_(game: str | None, archived: bool, as_json: bool) -> None:
 @click.option("--base-url", metavar="URL", help="The server, up to /v1. [default: $OPENAI_BASE_URL, or OpenAI]")
 @click.option("--organisation", metavar="O", help="The organisation that pays.")
 @click.option("--key-env", metavar="VARIABLE", help="NAME of the variable that holds the key; '' for a server without.")
-@click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
-@click.option(
-    "--game", "games", cls=RepeatableOption, belongs=GAMES.__contains__, metavar="GAME", help="What it plays. [all]"
+@label_option
+@games_option
+@number_options(
+    temperature="0 to 2, or none: not sent. [default: 1]",
+    max_tokens="Most tokens of one move. [default: the game's]",
+    timeout="Of each attempt. [default: 60]",
+    retries="After a 429, a 5xx or no connection. [default: 4]",
+    in_flight="Requests at once, of all matches of a worker. [default: 32]",
+    tokens_per_minute="Of prompts and answers together. [default: any number]",
 )
-@click.option("--temperature", metavar="T", help="0 to 2, or none: not sent. [default: 1]")
-@click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
-@click.option("--timeout", metavar="SECONDS", help="Of each attempt. [default: 60]")
-@click.option("--retries", metavar="N", help="After a 429, a 5xx or no connection. [default: 4]")
-@click.option("--in-flight", metavar="N", help="Requests at once, of all matches of a worker. [default: 32]")
-@click.option("--tokens-per-minute", metavar="N", help="Of prompts and answers together. [default: any number]")
-@click.option("--prompt-style", default="full", show_default=True, metavar="STYLE", help="How it is prompted.")
-@click.option(
-    "--option",
-    "more",
-    cls=RepeatableOption,
-    belongs=is_pair,
-    metavar="NAME=VALUE",
-    help="top_p, seed, extra, price_in, price_out, price_training.",
-)
+@style_option
+@further_option("top_p, seed, extra, price_in, price_out, price_training.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(
     name: str,
@@ -102,23 +97,15 @@ def add_api(
 
     The key itself is never stored: --key-env names the variable of the workers' environment that holds it.
     """
-    options = {"model": remote, **{option: value for option, value in given.items() if value is not None}}
-    for number in ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute"):
-        if number in options:
-            options[number] = None if options[number] == "none" else read_value(options[number])
-    # The value of a further option may be a key that was put there by mistake, so it is never shown.
-    further = read_pairs(more, "--option", show=False)
-    if twice := sorted(set(options) & set(further)):
-        raise Conflict("--option", expected=f"{twice[0]} once", got=Verbatim("it twice"))
+    options = with_further({"model": remote, **read_numbers(given_options(given), _NUMBERS)}, more)
     ensure_database()
     with writing() as session:
-        further_options = {**options, **further}
         row = add_api_model(
             session,
             name,
             label,
             games,
-            further_options,
+            options,
             prompt_style=prompt_style,
             hosts=settings().api_hosts,
             key_variables=settings().key_variables,
@@ -139,7 +126,7 @@ def add_api(
 @model.command("add-scripted")
 @click.argument("name")
 @click.option("--manner", required=True, metavar="MANNER", help="plain, casual or careless.")
-@click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
+@label_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_scripted(name: str, manner: str, label: str | None, as_json: bool) -> None:
     """Add a scripted player with a manner of its own.

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json, read_value, settings
+from app.cli.model_options import given_options, number_options
 from app.errors import Invalid, Verbatim
 from app.extensions import db, writing
 from app.model_requests import lifecycle
@@ -41,10 +42,12 @@ def test(name: str, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("message")
 @click.option("--system", metavar="TEXT", help="A system message before it.")
-@click.option("--temperature", metavar="T", help="0 to 2. [default: the model's own]")
-@click.option("--top-p", metavar="P", help="0 to 1. [default: the model's own]")
-@click.option("--top-k", metavar="K", help="Of local models. [default: the model's own]")
-@click.option("--max-tokens", metavar="N", help="Most tokens of the answer. [default: the model's own, or 256]")
+@number_options(
+    temperature="0 to 2. [default: the model's own]",
+    top_p="0 to 1. [default: the model's own]",
+    top_k="Of local models. [default: the model's own]",
+    max_tokens="Most tokens of the answer. [default: the model's own, or 256]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def ask(name: str, message: str, system: str | None, as_json: bool, **given: Any) -> None:
     """Ask a model anything, and print its answer. MESSAGE - is read from standard input.
@@ -52,7 +55,7 @@ def ask(name: str, message: str, system: str | None, as_json: bool, **given: Any
     The call is made here, with the keys of this environment, and kept like all calls. Exit code 0: it answered;
     1: it did not.
     """
-    sampling = _sampling({option: read_value(value) for option, value in given.items() if value is not None})
+    sampling = _sampling({option: read_value(value) for option, value in given_options(given).items()})
     content = sys.stdin.read() if message == "-" else message
     if not content.strip():
         raise Invalid("MESSAGE", expected="something to ask", got=Verbatim("nothing"))

@@ -6,47 +6,44 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import (
-    Command,
-    RepeatableOption,
-    ensure_database,
-    is_pair,
-    print_json,
-    read_pairs,
-    read_value,
-    settings,
-)
+from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.local_model import folder_at, look_at, stored_path
 from app.cli.model_format import described, next_steps
-from app.errors import Conflict, Invalid, Verbatim
+from app.cli.model_options import (
+    further_option,
+    given_options,
+    label_option,
+    number_options,
+    read_numbers,
+    with_further,
+)
+from app.errors import Invalid, Verbatim
 from app.extensions import reading, writing
 from app.registry import changes, get_model
 
 _SAMPLING = ("temperature", "top_p", "max_tokens")
 
 
-def _amount(option: str, help_text: str) -> Callable[[Any], Any]:
-    return click.option(f"--{option.replace('_', '-')}", option, metavar="N", help=help_text)
-
-
 @click.command(cls=Command)
 @click.argument("name")
 @click.option("--label", metavar="LABEL", help="The only name that participants see.")
 @click.option("--notes", metavar="TEXT", help="For experimenters.")
-@_amount("price_in", "US dollars a million tokens of prompts, or none.")
-@_amount("price_out", "US dollars a million tokens of answers, or none.")
-@_amount("price_training", "US dollars a million trained tokens, or none.")
-@_amount("in_flight", "Requests at once, of all matches of a worker, or none.")
-@_amount("tokens_per_minute", "Of prompts and answers together, or none.")
-@_amount("timeout", "Seconds of each attempt, or none.")
-@_amount("retries", "After a 429, a 5xx or no connection, or none.")
+@number_options(
+    price_in="US dollars a million tokens of prompts, or none.",
+    price_out="US dollars a million tokens of answers, or none.",
+    price_training="US dollars a million trained tokens, or none.",
+    in_flight="Requests at once, of all matches of a worker, or none.",
+    tokens_per_minute="Of prompts and answers together, or none.",
+    timeout="Of each attempt, or none.",
+    retries="After a 429, a 5xx or no connection, or none.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored as JSON.")
 def edit(name: str, label: str | None, notes: str | None, as_json: bool, **given: Any) -> None:
     """Change a model's label, notes, prices and limits; none puts an option back to its default.
 
     What changes how it plays makes a new model: flask model clone.
     """
-    options = {option: _read(value) for option, value in given.items() if value is not None}
+    options = read_numbers(given_options(given), list(given))
     if label is None and notes is None and not options:
         raise Invalid(None, expected="at least one option that says what to change", got=Verbatim("none"))
     ensure_database()
@@ -60,22 +57,17 @@ def edit(name: str, label: str | None, notes: str | None, as_json: bool, **given
 @click.command(cls=Command)
 @click.argument("name")
 @click.argument("new_name")
-@click.option("--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]")
+@label_option
 @click.option("--base-url", metavar="URL", help="Another server.")
 @click.option("--model", metavar="ID", help="Another model of the server.")
 @click.option("--path", metavar="FOLDER", help="Another checkpoint.")
 @click.option("--prompt-style", metavar="STYLE", help="Another way of prompting.")
-@click.option("--temperature", metavar="T", help="0 to 2, or none: not sent, of an API model.")
-@click.option("--top-p", metavar="P", help="0 to 1, or none.")
-@click.option("--max-tokens", metavar="N", help="Most tokens of one move, or none: the game's.")
-@click.option(
-    "--option",
-    "more",
-    cls=RepeatableOption,
-    belongs=is_pair,
-    metavar="NAME=VALUE",
-    help="Another option of its kind.",
+@number_options(
+    temperature="0 to 2, or none: not sent, of an API model.",
+    top_p="0 to 1, or none.",
+    max_tokens="Most tokens of one move, or none: the game's.",
 )
+@further_option("Another option of its kind.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def clone(
     name: str,
@@ -89,12 +81,7 @@ def clone(
 ) -> None:
     """Add a model that is as another but for what the options say."""
     home = settings().home
-    options = {option: value for option, value in given.items() if value is not None}
-    options |= {option: _read(options[option]) for option in _SAMPLING if option in options}
-    further = read_pairs(more, "--option", show=False)
-    if twice := sorted(set(options) & set(further)):
-        raise Conflict("--option", expected=f"{twice[0]} once", got=Verbatim("it twice"))
-    options |= further
+    options = with_further(read_numbers(given_options(given), _SAMPLING), more)
     ensure_database()
     if path is not None:
         with reading() as session:
@@ -148,10 +135,6 @@ def _show(stored: dict[str, Any], line: str, as_json: bool) -> None:
         print_json(stored)
     else:
         click.echo(line)
-
-
-def _read(text: str) -> Any:
-    return None if text == "none" else read_value(text)
 
 
 def _check_local(kind: str) -> None:

@@ -87,7 +87,7 @@ def play(
     """
     kind = find_game(game).material
     path = named_material(game, files)
-    asked = read_pairs(config, "--config")
+    shared = read_pairs(config, "--config")
     number = new_seed() if seed is None else read_seed(seed, "--seed")
     ensure_database()
     with writing() as session:
@@ -97,7 +97,7 @@ def play(
         seat = person_seat(find_game(game).roles, role, number)
         seats = (StoredSeat(PERSON), opponent) if seat == 0 else (opponent, StoredSeat(PERSON))
         pieces = material_of_file(kind, path).items if kind is not None and path else server_pieces(game, settings())
-        full = with_piece(game, asked, pieces, number)
+        full = with_piece(game, shared, pieces, number)
         record = live.create(session, game, full, seats, seed=number, source=SOURCE, instant=_scripted(opponent))
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text become a move that is refused
@@ -200,9 +200,9 @@ def _partner(terminal_session: TerminalSession, opponent: StoredSeat) -> Iterato
     context = WorkerContext(
         terminal_session.database,
         terminal_session.settings,
-        loop,
-        lambda _match, _typing: None,
         f"terminal-{uuid.uuid4().hex}",
+        loop=loop,
+        notify=lambda _match, _typing: None,
     )
     try:
         yield lambda: _answered(terminal_session, context)

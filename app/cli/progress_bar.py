@@ -56,8 +56,8 @@ class TrainingBar:
         self._bar: Any = None
         self._seen = sys.stderr.isatty()
 
-    def told(self, events: Sequence[JSON]) -> None:
-        """The job has told of this."""
+    def show(self, events: Sequence[JSON]) -> None:
+        """Go on to the last step among new events of the job."""
         step = next((each for each in reversed(events) if each["event"] == "step"), None)
         if step is None or not self._seen:
             return

@@ -18,6 +18,7 @@ from app.cli.base import (
     Interrupted,
     RepeatableOption,
     ensure_database,
+    is_name,
     is_pair,
     print_json,
     read_pairs,
@@ -31,29 +32,31 @@ from app.errors import Invalid, Verbatim
 from app.extensions import db, writing
 from app.games import GAMES, find_game
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
 from app.rounds.listing import RoundListItem, latest_rounds, list_items, waits_behind
 from app.rounds.plan import PICKS, usual_pick
-from app.rounds.runner import RoundContext, freeze_garbage_collector, play_round
+from app.rounds.runner import freeze_garbage_collector, play_round
 
 ABORTED = 3  # the exit code when a model could not go on with some of the matches
 
 _KINDS = [(kind, usual_pick(game.name)) for game in GAMES.values() if (kind := game.material) is not None]
 _PICKS = ", ".join(f"{kind.name}: {pick}" for kind, pick in _KINDS)
+_FOR_TRAINING = "; ".join(
+    f"{game.name}: {', '.join(f'{name} {value:g}' for name, value in game.sampling.items())}"
+    for game in GAMES.values()
+    if game.sampling
+)
 _ONCE = "".join(f", or each {kind.piece} of --{kind.name} once" for kind, _ in _KINDS if kind.each_once)
-
-
-def _is_name(argument: str) -> bool:
-    return not argument.startswith("-")
 
 
 @click.command(cls=Command)
 @click.argument("game")
 @click.option(
-    "--models", cls=RepeatableOption, belongs=_is_name, required=True, metavar="A B", help="Of seat 0 and seat 1."
+    "--models", cls=RepeatableOption, belongs=is_name, required=True, metavar="A B", help="Of seat 0 and seat 1."
 )
 @click.option("--matches", metavar="N", help=f"How many. [default: 100{_ONCE}]")
 @click.option(
@@ -64,6 +67,12 @@ def _is_name(argument: str) -> bool:
 @click.option("--swap-seats", is_flag=True, help="Play each game twice, with the models' seats swapped.")
 @click.option("--cross-play", is_flag=True, help="A round for every pair of any number of models.")
 @click.option("--seed", metavar="S", help="Play the round that this number gives. [default: drawn]")
+@click.option(
+    "--for-training",
+    is_flag=True,
+    help=f"Sample as the game's paper did where rounds were to be trained on, unless one of these says otherwise."
+    f" [{_FOR_TRAINING}]",
+)
 @click.option("--temperature", metavar="T", help="0 to 2, for all models. [default: each model's own]")
 @click.option("--greedy", is_flag=True, help="The same as --temperature 0.")
 @click.option("--top-k", metavar="K", help="Sample from the K likeliest tokens, where the server can.")
@@ -163,7 +172,8 @@ rounds.add_command(run)
 
 
 def _spec(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.RoundSpec:
-    kind = find_game(game).material
+    found = find_game(game)
+    kind = found.material
     if not cross_play and len(models) > 2:
         raise Invalid("--models", expected="one or two names, or --cross-play with more", got=len(models))
     path = named_material(game, given)
@@ -184,7 +194,10 @@ def _spec(game: str, models: Sequence[str], cross_play: bool, given: dict[str, A
         swap_seats=given["swap_seats"],
         pick=given["pick"] or usual_pick(game),
         material=items,
-        sampling={name: value for name, value in sampling.items() if value is not None},
+        sampling={
+            **(found.sampling if given["for_training"] else {}),
+            **{name: value for name, value in sampling.items() if value is not None},
+        },
         name=given["name"],
     )
 
@@ -253,10 +266,10 @@ async def play_here(round_id: int) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    place = RoundContext(db.engine, settings(), uuid.uuid4().hex, stop)
+    context = JobContext(db.engine, settings(), uuid.uuid4().hex, stop)
     shown = asyncio.create_task(rising(round_id, db.engine))
     try:
-        await play_round(place, round_id)
+        await play_round(context, round_id)
     finally:
         shown.cancel()
         await asyncio.gather(shown, return_exceptions=True)
@@ -307,6 +320,7 @@ def _described(item: RoundListItem, behind: list[int]) -> Described:
         "swap_seats": row.swap_seats,
         "pick": row.pick,
         "queued": row.queued,
+        "requested_by": row.requested_by,
         "matrix_id": row.matrix_id,
         "matches": row.matches,
         "finished": row.finished,

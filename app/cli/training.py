@@ -29,9 +29,10 @@ from app.finetuning.backends import backend_names
 from app.finetuning.config import LOCAL
 from app.finetuning.job import TRAINING
 from app.finetuning.listing import TrainingListItem
-from app.finetuning.runner import TrainingContext, run_job
+from app.finetuning.runner import run_job
 from app.games.base import JSON
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.models import TrainingJob
 from training.methods import all_methods
 
@@ -46,6 +47,9 @@ from training.methods import all_methods
 )
 @click.option(
     "--reference", metavar="MODEL", help="The local model that sft-kl and offline-po compare with. [default: the base]"
+)
+@click.option(
+    "--sft-data", metavar="D", help="A dataset whose rows offline-po and stable-alignment learn as they are, beside D."
 )
 @click.option("--name", required=True, metavar="NAME", help="What the new model is called.")
 @click.option(
@@ -76,7 +80,7 @@ class _TrainingCommands(JobCommands[TrainingJob]):
     none_yet = "No jobs yet: flask train tiny --dataset 1 --name small"
     resume_help = "Go on with a job that failed, was cancelled or interrupted, from its last checkpoint."
     cancel_help = "Stop a job after the step it is in. Its last checkpoint stays, and it can be resumed."
-    show_help = "Show one job: what it trains, how far it is, and the last lines that it told."
+    show_help = "Show one job: what it trains, how far it is, and the last lines of its log."
     list_help = "Show the jobs, the latest first."
     id_field = "job_id"
 
@@ -90,17 +94,18 @@ class _TrainingCommands(JobCommands[TrainingJob]):
 
     def line(self, described: Described) -> str:
         """A job in a list."""
-        learns = f"{described['name']} from {described['base'] or 'nothing'} on {described['dataset']}"
-        where = f"{described['status']:<12} {_place(described):<20}"
+        mixed_in = f" and {described['sft_data']}" if described["sft_data"] else ""
+        learns = f"{described['name']} from {described['base'] or 'nothing'} on {described['dataset']}{mixed_in}"
+        where = f"{described['status']:<12} {_progress(described):<20}"
         return f"{described['job_id']:>5}  {described['method']:<6}{where}  {learns}"
 
     def log(self, row: TrainingJob) -> str:
-        """The last lines that the job told."""
+        """The last lines of its log."""
         return row.log
 
     def stopped(self, described: Described) -> str:
         """At which step."""
-        return f" at {_place(described)}"
+        return f" at {_progress(described)}"
 
     def goes_on(self, number: int) -> str:
         """How to resume a job."""
@@ -133,7 +138,7 @@ training.add_command(training.commands["resume"], "retry")
 def train_here(job_id: int) -> bool:
     """Run a job in this process, with a bar. True if Ctrl-C came."""
     with stop_on_signals() as stop, TrainingBar(job_id) as bar:
-        run_job(TrainingContext(db.engine, settings(), uuid.uuid4().hex, stop, bar.told), job_id)
+        run_job(JobContext(db.engine, settings(), uuid.uuid4().hex, stop), job_id, bar.show)
     return stop.is_set()
 
 
@@ -145,7 +150,7 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
         where = (
             "" if described["remote_job"] is None else f"{described['remote_job']} goes on at {described['device']}, "
         )
-        raise Interrupted(f"Interrupted job {number} at {_place(described)}; {where}{again}.")
+        raise Interrupted(f"Interrupted job {number} at {_progress(described)}; {where}{again}.")
     if as_json:
         print_json(described)
     elif status == states.DONE:
@@ -155,12 +160,12 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
         )
         if described["remote_model"] is not None:
             called = f"which {described['device']} calls {described['remote_model']}"
-            click.echo(f"Job {number} made {described['model']}, {_place(described)}, {called}.{_paid(described)}")
+            click.echo(f"Job {number} made {described['model']}, {_progress(described)}, {called}.{_paid(described)}")
         else:
             where = f"in {described['checkpoint']}"
-            click.echo(f"Job {number} made {described['model']}, {_place(described)}, {where}.{best}")
+            click.echo(f"Job {number} made {described['model']}, {_progress(described)}, {where}.{best}")
     if status == states.CANCELLED:
-        raise CommandFailed(f"job {number} was cancelled at {_place(described)}; {again}")
+        raise CommandFailed(f"job {number} was cancelled at {_progress(described)}; {again}")
     if status == states.FAILED:
         raise CommandFailed(f"job {number} stopped: {described['error']}; after that is repaired, {again}")
 
@@ -173,7 +178,7 @@ def _paid(described: dict[str, Any]) -> str:
     return f" It trained {described['trained_tokens']} tokens{cost}."
 
 
-def _place(described: dict[str, Any]) -> str:
+def _progress(described: dict[str, Any]) -> str:
     if described["steps"] is None:
         return "no step yet"
     loss = "" if described["loss"] is None else f", loss {described['loss']:.4g}"
@@ -190,11 +195,13 @@ def _described(line: TrainingListItem, figures: JSON, recipe: JSON | None) -> De
         "backend": row.backend,
         "dataset_id": row.dataset_id,
         "dataset": f"{line.dataset.name}@{line.dataset.version}",
+        "sft_data": line.sft_dataset and f"{line.sft_dataset.name}@{line.sft_dataset.version}",
         "base": line.base and line.base.name,
         "config": row.config,
         "recipe": recipe,
         "status": line.state,
         "queued": row.queued,
+        "requested_by": row.requested_by,
         "device": row.device,
         "step": row.step,
         "steps": row.steps,

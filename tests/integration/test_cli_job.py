@@ -15,6 +15,7 @@ from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.models import Dataset, TrainingJob
 from tests.jobs import make_dataset, make_job
+from training.methods import all_methods
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("train dpo --dataset rows --name x", "method: expected sft or tiny or offline-po or sft-kl"),
+        ("train dpo --dataset rows --name x", f"method: expected {' or '.join(all_methods())}"),
         ("train sft --dataset rows --name x", "base: expected the local model that sft goes on from, got none"),
         ("train sft --dataset rows --name x --base scripted", "base: expected a local model, which has weights"),
         ("train tiny --dataset rows --name x --config lr=1", "lr: expected a field of tiny ("),

@@ -93,6 +93,18 @@ def test_a_cross_play_is_one_line_and_is_stopped_and_resumed_as_one(app: Flask, 
     assert (alone.exit_code, "round: expected the number of one" in alone.stderr) == (2, True)
 
 
+def test_a_round_for_training_is_sampled_as_the_games_paper_did_unless_it_is_said(app: Flask) -> None:
+    run = app.test_cli_runner()
+    for flags, sampling in (
+        ((), {}),
+        (("--for-training",), {"temperature": 1.2, "top_k": 50}),
+        (("--for-training", "--greedy", "--max-tokens", "64"), {"temperature": 0, "top_k": 50, "max_tokens": 64}),
+    ):
+        done = run.invoke(args=["round", "run", "taboo", "--models", "scripted", "--matches", "1", *flags, "--json"])
+        assert json.loads(done.stdout)["sampling"] == sampling
+    assert "taboo: temperature 1.2, top_k 50" in " ".join(run.invoke(args=["round", "run", "--help"]).stdout.split())
+
+
 def test_the_temperature_of_a_round_is_the_one_that_is_asked_for(app: Flask, engine: Engine, stub: StubServer) -> None:
     add_models(engine, stub.url, "stub-negotiator", temperature=0.7)
     for arguments in (["--temperature", "1.2", "--top-k", "50"], ["--greedy", "--max-tokens", "64"], []):
