@@ -17,7 +17,6 @@ import pstats
 import shutil
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -29,12 +28,13 @@ from sqlalchemy import func, select
 
 from app.extensions import db, reading, writing
 from app.factory import create_app
+from app.jobs.context import JobContext
 from app.matches import engine
 from app.models import EventRow, GenerationRow, MatchRow
 from app.players import prompts
 from app.registry import add_api_model
 from app.rounds import lifecycle
-from app.rounds.runner import RoundContext, play_round
+from app.rounds.runner import play_round
 from app.schema import upgrade
 from bench.processes import yardstick_ms
 from bench.stub import CALLS_A_MATCH, running
@@ -79,8 +79,7 @@ def _round(settings: Any, url: str, in_flight: int, matches: int, profile: bool)
         ).id
 
     async def work() -> None:
-        place = RoundContext(db.engine, settings, uuid.uuid4().hex, threading.Event())
-        await play_round(place, round_id)
+        await play_round(JobContext(db.engine, settings, uuid.uuid4().hex), round_id)
 
     profiler = cProfile.Profile()
     cpu, began = time.process_time(), time.perf_counter()

@@ -17,7 +17,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,13 +29,14 @@ from app.extensions import db, reading, writing
 from app.factory import create_app
 from app.games import GAMES
 from app.games.base import JSON, Event
+from app.jobs.context import JobContext
 from app.matches import engine
 from app.matches.events import RESERVED, LogEvent, from_json, to_json
 from app.matches.live import turn_rng
 from app.models import EventRow, RoundRow
 from app.players.scripted.player import ScriptedPlayer
 from app.rounds import lifecycle
-from app.rounds.runner import RoundContext, freeze_garbage_collector, play_round
+from app.rounds.runner import freeze_garbage_collector, play_round
 from app.schema import upgrade
 from bench.processes import usage, yardstick_ms
 
@@ -139,7 +139,7 @@ def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
                 rss[mark] = usage(os.getpid()).rss
 
     async def work() -> None:
-        await play_round(RoundContext(db.engine, settings, "bench", threading.Event(), look), round_id)
+        await play_round(JobContext(db.engine, settings, "bench"), round_id, look)
 
     cpu, began = time.process_time(), time.perf_counter()
     asyncio.run(work())

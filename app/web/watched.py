@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.benchmarks import listing as benchmarks
+from app.benchmarks.job import BENCHMARK
 from app.campaigns import listing as campaigns
 from app.campaigns.job import CAMPAIGN
 from app.finetuning import listing as trainings
@@ -16,7 +18,7 @@ from app.games.base import JSON
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
 from app.jobs.listing import job_figures, job_items
-from app.models import Campaign, RoundRow, TrainingJob
+from app.models import BenchmarkJob, Campaign, RoundRow, TrainingJob
 from app.rounds.job import ROUND
 from app.rounds.prices import Prices, prices_of_round
 from app.rounds.progress import RecentPace, figures, mean_pace
@@ -85,10 +87,19 @@ class _WatchedCampaigns(WatchedKind):
         return {row.id: campaigns.figures_of(session, row) for row in rows}
 
 
+class _WatchedBenchmarks(WatchedKind):
+    """Benchmarks."""
+
+    def figures(self, session: Session, rows: Sequence[BenchmarkJob], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
+        """See WatchedKind."""
+        return benchmarks.figures_of(session, rows)
+
+
 _OWN: Mapping[str, type[WatchedKind]] = {
     ROUND.name: _WatchedRounds,
     TRAINING.name: _WatchedTrainings,
     CAMPAIGN.name: _WatchedCampaigns,
+    BENCHMARK.name: _WatchedBenchmarks,
 }
 
 

@@ -11,6 +11,7 @@ from app.config import Settings
 from app.extensions import reading, writing
 from app.models import Campaign, LanguageModel, TrainingJob
 from app.registry import set_usable_in_rounds
+from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
 from tests.stack import Stack
 from tests.tables import database, settings_of
@@ -63,6 +64,9 @@ def _growing(engine: Engine, settings: Settings) -> int:
         came = {} if now else {"model_id": job.model_id, "evaluation_id": played[-1], "figures": made_up(iteration)}
         change(engine, number, iteration, round_id=played[-1], dataset_id=dataset.id, job_id=job.id, **came)
         before = name
+        model = BASE if iteration == 3 else name
+        scores = {"mmlu": 0.24 + iteration / 100, "arc_easy": 0.31, "winogrande": 0.5 + iteration / 200}
+        score(engine, make_benchmark(engine, model, "mmlu,arc_easy,winogrande"), scores)
     others = [round_of(engine, settings, "harbour-self-1", "scripted", matches=2) for _ in range(4)]
     mixed = dataset_of(engine, settings, *played, *others, name="harbour, of many rounds")
     job_of(engine, mixed, "harbour-mix", "harbour-self-2")
@@ -102,6 +106,10 @@ def campaign_states(parlor: Stack, page: Page, campaigns: Mapping[str, int]) -> 
         **{f"campaign-{name}": f"/admin/campaigns/{campaigns[name]}" for name in ("self", "fresh", "stopped", "taboo")},
         "campaign-new": "/admin/campaigns/new",
         "campaign-new-taboo": "/admin/campaigns/new?game=taboo",
+        "benchmarks": "/admin/benchmarks",
+        "benchmark": "/admin/benchmarks/1",
+        "benchmark-new": "/admin/benchmarks/new",
+        "model-benchmarks": f"/admin/models/{campaigns['base']}",
         "lineage": f"/admin/models/{campaigns['model']}/lineage",
         "lineage-base": f"/admin/models/{campaigns['base']}/lineage",
         "lineage-none": "/admin/models/1/lineage",
@@ -110,6 +118,8 @@ def campaign_states(parlor: Stack, page: Page, campaigns: Mapping[str, int]) -> 
         page.goto(parlor.url + path)
         if name in ("campaign-self", "campaign-taboo"):
             expect(page.locator("#figure figure[data-state=drawn] svg")).to_be_visible()
+        if name == "campaign-self":
+            expect(page.locator("#benchmarks figure[data-state=drawn] svg")).to_be_visible()
         yield name
     page.goto(f"{parlor.url}/admin/campaigns/new?base={BASE}")
     page.get_by_text("A file of mine").click()

@@ -18,12 +18,13 @@ from app.datasets import rounds as imported
 from app.extensions import reading, writing
 from app.games.taboo.words import TargetWords
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.models import RoundRange, RoundRow
 from app.registry import get_model, set_usable_in_rounds
 from app.rounds import lifecycle, matrix
 from app.rounds.material import ALL, material_of_file
 from app.rounds.plan import SHUFFLED
-from app.rounds.runner import RoundContext, play_round
+from app.rounds.runner import play_round
 from tests.datasets import cut, import_rows, take_in
 from tests.stack import Stack
 
@@ -113,7 +114,7 @@ def _play(engine: Engine, settings: Settings, number: int, until: int | None = N
             if until is not None and over >= until:
                 stop.set()
 
-        await play_round(RoundContext(engine, settings, uuid.uuid4().hex, stop, told), number)
+        await play_round(JobContext(engine, settings, uuid.uuid4().hex, stop), number, told)
 
     with ThreadPoolExecutor(1) as thread:  # where no browser has an event loop of its own
         thread.submit(lambda: asyncio.run(playing())).result()
@@ -174,7 +175,7 @@ def dataset_states(parlor: Stack, page: Page, rounds: Mapping[str, int], dataset
         yield name
     page.get_by_label("Said by").select_option("people")
     page.get_by_role("button", name="Make the dataset").click()
-    expect(page.get_by_role("alert")).to_contain_text("source people: expected to keep at least one transcript")
+    expect(page.get_by_role("alert")).to_contain_text("speakers people: expected to keep at least one transcript")
     yield "dataset-new-refused"
     page.goto(f"{parlor.url}/admin/datasets/import")
     rows = {"name": "bad.jsonl", "mimeType": "application/jsonl", "buffer": b'{"instruction": "Say nothing."}'}

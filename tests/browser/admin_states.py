@@ -146,7 +146,7 @@ def _desk(parlor: Stack, engine: Engine) -> Iterator[WorkerContext]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     settings = settings_of(parlor).model_copy(update={"READING_WORDS_PER_MINUTE": 0})
-    yield WorkerContext(engine, settings, loop, lambda match, typing: None, "the furnisher")
+    yield WorkerContext(engine, settings, "the furnisher", loop=loop, notify=lambda match, typing: None)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(PATIENCE)
 

@@ -38,6 +38,7 @@ def base(parlor: Stack) -> str:
     return BASE
 
 
+@pytest.mark.keyboard
 def test_a_campaign_is_started_from_the_form_and_says_why_it_cannot_go_on(
     parlor: Stack, admin: Page, visitor: Visitor, base: str
 ) -> None:
@@ -96,10 +97,10 @@ def test_a_page_follows_a_campaign_and_its_figure_appears_and_grows(
         do(change, number, 0, figures=made_up(0))
         drawing = admin.locator("#figure figure[data-state=drawn]")
         expect(drawing.locator("svg")).to_be_visible()
-        expect(drawing.locator("[data-sentence]")).to_contain_text("the base alone: mean score 1.80")
+        expect(drawing.locator("[data-sentence]")).to_contain_text("the base alone: Mean score 1.80")
         do(change, number, 1, round_id=played, figures=made_up(1))
         expect(drawing.locator("[data-sentence]")).to_contain_text(
-            "1 iteration after the base: mean score 1.80 at first, 3.45 now"
+            "1 iteration after the base: Mean score 1.80 at first, 3.45 now"
         )
         expect(admin.locator("#results tbody tr")).to_have_count(2)
         expect(admin.locator("#said")).to_contain_text("Iteration 2 of 3")

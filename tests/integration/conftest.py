@@ -16,6 +16,8 @@ from werkzeug.routing import Rule
 
 from app.extensions import db, writing
 from app.factory import create_app
+from app.finetuning.backends import local
+from app.jobs import process
 from app.matches.turns import WorkerContext
 from app.registry import ensure_baselines
 from app.schema import upgrade
@@ -23,6 +25,7 @@ from app.web import form_writes
 from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, TURNS_ALONE, Stack, new_home, running_parlor
 from tests.stub_openai import KEY, StubServer
+from tests.trainings import ForkingSubprocess, TrainingServer
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -136,6 +139,19 @@ def flask(shell: Shell, app: Flask) -> Callable[..., Finished]:
     return lambda *line, **more: shell.flask(line, env=env, **more)
 
 
+@pytest.fixture(scope="session")
+def _training_server() -> Iterator[TrainingServer]:
+    server = TrainingServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: TrainingServer) -> None:
+    """Trainings that a test runs need not load torch each; those of whole Parlors and of commands do."""
+    monkeypatch.setattr(process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM))
+
+
 @pytest.fixture
 def vendor_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the vendor's library reads from the environment: KEY, and nothing that a developer has set."""
@@ -168,7 +184,9 @@ def desk(app: Flask, engine: Engine) -> Iterator[Callable[..., WorkerContext]]:
 
     def make(owner: str = "worker", **changes: Any) -> WorkerContext:
         settings = app.config["SETTINGS"].model_copy(update=changes)
-        return WorkerContext(engine, settings, loop, lambda match, typing: told.append((match, typing)), owner)
+        return WorkerContext(
+            engine, settings, owner, loop=loop, notify=lambda match, typing: told.append((match, typing))
+        )
 
     make.told = told  # type: ignore[attr-defined]
     yield make

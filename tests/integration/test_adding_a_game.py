@@ -18,12 +18,13 @@ from sqlalchemy import Engine, select, update
 from app import games
 from app.analysis.rounds import analyse
 from app.campaigns.job import CampaignKind
-from app.campaigns.steps import CampaignContext, take_steps
+from app.campaigns.steps import take_steps
 from app.config import ROOT, Settings
 from app.errors import Invalid
 from app.extensions import reading, writing
 from app.games.base import Game
 from app.games.metrics import COMMON
+from app.jobs.context import JobContext
 from app.matches import live
 from app.matches.stored import StoredSeat, load
 from app.models import Campaign, CampaignIteration, MatchRow, RoundRow
@@ -62,11 +63,12 @@ def settings(app: Flask) -> Settings:
 @pytest.fixture
 def chain(app: Flask, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Game[Any]]:
     """The game of the page, installed, and known to the scripted player of the registry."""
-    rules, _, baseline, _ = blocks("python")
-    game: Game[Any] = module("app.games.chain.rules", rules, monkeypatch).CHAIN
+    rules, package, baseline, _ = blocks("python")
+    module("app.games.chain.rules", rules, monkeypatch)
+    game: Game[Any] = module("app.games.chain", package, monkeypatch).GAME
     monkeypatch.setitem(games.GAMES, game.name, game)
     players = module("app.players.scripted.chain", baseline, monkeypatch)
-    monkeypatch.setitem(scripted.SCRIPTED, game.name, players.SCRIPTED_CHAIN)
+    monkeypatch.setitem(scripted.SCRIPTED, game.name, players.SCRIPTED_GAME)
     for name in games.GAMES:
         (tmp_path / name).symlink_to(prompts.FOLDER / name) if name != game.name else (tmp_path / name).mkdir()
     (tmp_path / game.name / "full-1.txt").write_text(blocks("text")[0], encoding="utf-8")
@@ -112,6 +114,7 @@ def test_the_game_of_the_page_can_be_played(app: Flask, engine: Engine, chain: G
         over = load(session, record.id).match
     assert over.ended is not None
     assert (over.ended.reason, over.ended.utilities) == ("chain complete", (4, 4))
+    assert chain.utility_range(config) == (4, 4)
     result = client.get(f"/play/{record.id}/result")
     assert result.status_code == 200
     assert "goat" in result.text
@@ -186,6 +189,7 @@ def test_a_bad_config_is_refused_by_field(chain: Game[Any]) -> None:
         assert refused.value.field == field
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # the trainings take long; other games' run on both
 def test_it_is_played_in_a_round_exported_and_learned(
     app: Flask, engine: Engine, settings: Settings, chain: Game[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,7 +234,7 @@ def test_it_is_played_in_a_round_exported_and_learned(
     wanted |= {"evaluation_temperature": "none", "epochs": "1", "name": "loop", "seed": "1"}
     begun = client.post("/admin/campaigns/new", data=wanted)
     assert (begun.status_code, begun.location) == (303, "/admin/campaigns/1"), begun.text
-    while (part := take_steps(CampaignContext(engine, settings.home, "a worker"), 1)) is not None:
+    while (part := take_steps(JobContext(engine, settings, "a worker"), 1)) is not None:
         if part.kind is ROUND:
             play(engine, settings, part.number)
         else:

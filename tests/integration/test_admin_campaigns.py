@@ -6,6 +6,8 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,19 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select, update
 
-from app.campaigns import listing
+from app.accounts import FIRST_USER, create_user, remove_user
+from app.campaigns import listing, steps
+from app.campaigns.awaited import AwaitedJob
 from app.campaigns.job import CAMPAIGN, CampaignKind
+from app.campaigns.presets import PRESETS, with_preset
+from app.campaigns.spec import read_spec, spec_of
 from app.config import Settings
 from app.extensions import reading, writing
+from app.finetuning.job import TRAINING
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.jobs.kind import fail
-from app.models import Campaign, CampaignEvaluation, LanguageModel, RoundRow, TrainingJob
+from app.models import Campaign, CampaignEvaluation, CampaignRound, LanguageModel, RoundRow, TrainingJob
 from app.web.admin import campaigns_form
 from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
 from tests.experimenter import labelled, leafed_through, signed_in
@@ -215,7 +223,7 @@ def test_the_figure_is_drawn_from_the_same_numbers(
 ) -> None:
     page = client.get(f"/admin/campaigns/{half_done}").text
     assert f'data-spec-url="/admin/campaigns/{half_done}/figure.json"' in page
-    assert "mean score 1.80 at first, 3.45 now" in page
+    assert "Mean score 1.80 at first, 3.45 now" in page
     for theme in ("light", "dark"):
         spec = client.get(f"/admin/campaigns/{half_done}/figure.json?theme={theme}").json
         assert spec
@@ -240,11 +248,12 @@ def test_csv_has_a_row_an_iteration_and_evaluation(
     with writing(engine) as session:
         ratio = {"score_ratio": {"value": 10.8, "low": 8.1, "high": 16.8}}
         greedy = CampaignEvaluation(campaign_id=half_done, iteration=1, label="greedy", round_id=1, figures=ratio)
-        session.add(greedy)
+        session.add_all([greedy, CampaignRound(campaign_id=half_done, iteration=1, partner="scripted", round_id=2)])
     told = flask("campaign", "show", half_done, "--csv")
     assert told.exit_code == 0, told.stderr
     every = list(csv.DictReader(io.StringIO(told.stdout)))
     rows = [row for row in every if row["evaluation"] == "as played"]
+    assert [row["rounds_with"] for row in rows] == ["{}", '{"scripted": 2}', "{}"]
     [also] = [row for row in every if row["evaluation"] != "as played"]
     assert [also[name] for name in ("iteration", "model", "evaluation", "evaluation_id", "score_ratio_low")] == [
         "1", "loop-1", "greedy", "1", "8.1",
@@ -312,6 +321,18 @@ def test_every_step_is_told(
     assert says in text_of(client.get(f"/admin/campaigns/{half_done}").text)
 
 
+def test_a_waiting_round_and_the_material_are_told_in_the_pages_language(
+    client: FlaskClient, engine: Engine, half_done: int
+) -> None:
+    with writing(engine) as session:
+        session.execute(update(RoundRow).where(RoundRow.id == 3).values(status="waiting", finished=0))
+        row = session.get_one(Campaign, half_done)
+        row.spec = {**row.spec, "source": "generated contexts"}
+    page = client.get(f"/admin/campaigns/{half_done}", headers={"Accept-Language": "de"}).text
+    assert '<span data-without="of">der Durchgang wartet</span>' in page
+    assert "<dd>erzeugte Kontexte</dd>" in page
+
+
 def test_a_campaign_is_cancelled_with_its_round_and_resumed(
     client: FlaskClient, engine: Engine, half_done: int, enqueued: list[int]
 ) -> None:
@@ -377,7 +398,121 @@ def test_a_campaign_is_started_from_a_models_page(
     }  # fmt: skip
     assert {name: row.spec[name] for name in wanted} == wanted
     assert len(material_of(engine, 1)["held_out"]) == 20
-    assert "It waits for a worker." in client.get("/admin/campaigns/1").text
+    page = text_of(client.get("/admin/campaigns/1").text)
+    assert "It waits for a worker." in page
+    assert "Objective points of both (λ = 1) Most moves 50" in page
+    assert all(each in page for each in ("Epochs: 12", "Learning rate: 0.001", "Sampling Temperature: 0.8"))
+
+
+def test_all_that_a_campaign_starts_names_the_experimenter_who_requested_it_even_after_leaving(
+    client: FlaskClient, app: Flask, engine: Engine, settings: Settings, base: str, enqueued: list[int]
+) -> None:
+    sent = form(iterations="1", matches="4", evaluation="4", evaluation_temperature="none", partner="none")
+    assert client.post("/admin/campaigns/new", data=sent).status_code == 303
+    (settings.home / "checkpoints" / base).mkdir(parents=True)  # which the training will look for
+    context = JobContext(engine, settings, "a worker")
+    evaluation = steps.take_steps(context, 1)
+    assert evaluation is not None
+    played = round_of(engine, settings, base, matches=4)  # by a command
+    with writing(engine) as session:
+        session.execute(update(RoundRow).values(status=states.DONE))
+    change(engine, 1, 0, evaluation_id=evaluation.number, figures=made_up(0))
+    change(engine, 1, 1, round_id=played, dataset_id=dataset_of(engine, settings, played).id)
+    assert steps.take_steps(context, 1) == AwaitedJob(TRAINING, 1)
+    with writing(engine) as session:
+        create_user(session, "berta", None, datetime.now(UTC))
+        remove_user(session, FIRST_USER)
+    client = signed_in(app)
+    for listed, page in (
+        ("campaigns", "campaigns/1"),
+        ("rounds", f"rounds/{evaluation.number}?tab=settings"),
+        ("jobs", "jobs/1"),
+    ):
+        assert f"requested by {FIRST_USER}" in text_of(client.get(f"/admin/{listed}").text)
+        assert f"Requested by {FIRST_USER}" in text_of(client.get(f"/admin/{page}").text)
+    assert "Requested by command line" in text_of(client.get(f"/admin/rounds/{played}?tab=settings").text)
+    mine = [("campaign", "1"), ("round", str(evaluation.number)), ("training", "1")]
+    for line in (*mine, ("round", str(played))):
+        shown = app.test_cli_runner().invoke(args=[line[0], "show", line[1], "--json"])
+        assert json.loads(shown.stdout)["requested_by"] == (FIRST_USER if line in mine else None)
+
+
+def test_published_settings_fill_the_form_in_and_mean_the_same_as_on_the_command_line(
+    client: FlaskClient, engine: Engine, base: str, enqueued: list[int]
+) -> None:
+    page = client.get("/admin/campaigns/new?game=taboo&base=base").text
+    assert 'href="/admin/campaigns/new?game=taboo&amp;base=base&amp;preset=spag"' in page
+    page = client.get("/admin/campaigns/new?game=taboo&base=base&preset=spag").text
+    for text in ('<option value="offline-po" selected>', 'value="0.000002"', "accumulation = 64"):
+        assert text in page
+    assert client.get("/admin/campaigns/new?preset=mine").status_code == 400
+    for name in PRESETS:
+        sent = {**campaigns_form.defaults("taboo", (), "base", name), "name": name, "seed": "1"}
+        assert client.post("/admin/campaigns/new", data=sent).status_code == 303
+        row = row_of(engine, enqueued[-1])
+        asked = read_spec(with_preset(name, {"game": "taboo", "base": "base"}), seed=1)
+        matches = asked.matches or len(material_of(engine, row.id)["play"])
+        wanted = replace(asked, matches=matches, config={"max_turns": 5, "rule": "strict"})
+        if not asked.has_start:  # on the form nothing is left of a start that there is not
+            wanted = replace(wanted, start_training=spec_of(row.spec).start_training)
+        assert spec_of(row.spec) == wanted
+
+
+def test_a_campaign_is_started_with_a_dataset_opponents_and_partners(
+    client: FlaskClient, engine: Engine, settings: Settings, base: str, enqueued: list[int]
+) -> None:
+    add_local(engine, "other")
+    dataset = dataset_of(engine, settings, round_of(engine, settings, base, matches=40, material=None))
+    sent = form(
+        start_data=str(dataset.id), sft_data=str(dataset.id), start_method="sft-kl", start_epochs="2",
+        start_further="kl = 0.3",
+        method="offline-po", positive_only="1", role_weights="", decay="0.5", partner=["scripted", "other"],
+        play_with="scripted=0.25, other=0.1", further="accumulation = 4\ndecay = 0.9", top_k="40", name="loop",
+    )  # fmt: skip
+    assert client.post("/admin/campaigns/new", data=sent).status_code == 303
+    spec = row_of(engine, 1).spec
+    assert (spec["start_data"], spec["start_method"], spec["start_training"]["kl"]) == (dataset.id, "sft-kl", 0.3)
+    assert (spec["rewards"], spec["role_weights"], spec["positive_only"], spec["decay"]) == ("spag", False, True, 0.5)
+    assert (spec["partners"], spec["training"], spec["filter"]) == (
+        ["scripted", "other"],
+        {"accumulation": 4, "decay": 0.9},
+        "all",
+    )
+    assert (spec["start_matches"]["matches"], spec["sft_data"]) == (40, dataset.id)
+    page = client.get("/admin/campaigns/1").text
+    told = text_of(page)
+    assert f'href="/admin/datasets/{dataset.id}"' in page
+    assert "Iterations 6" in told
+    assert "Starts with Dataset 1 sft-kl ; Epochs: 2; KL weight: 0.3; Learning rate: 0.001" in told
+    assert "Training offline-po ; Accumulation: 4; Decay of the running mean: 0.9" in told
+    assert "Plays with scripted in 25 % of the matches; other in 10 % of the matches" in told
+    assert (
+        "Rewards by the formula of the game (SPAG), γ = 0.5; each role by how often it won; only those above 0" in told
+    )
+    assert "against scripted; against other" in told
+    assert f"Supervised rows Dataset {dataset.id}" in told
+    held = spec["start_matches"]["held_out"]
+    assert held
+    assert (
+        f"{held} of 40 matches of the dataset that it started with were played on material of the evaluations" in told
+    )
+    shown = client.application.test_cli_runner().invoke(args=["campaign", "show", "1"]).stdout
+    assert (
+        f"Dataset {dataset.id}, from which it started, has rows of matches on held-out material: {held} of 40" in shown
+    )
+
+
+def test_rounds_with_partners_are_linked_in_the_iterations(
+    client: FlaskClient, engine: Engine, settings: Settings, half_done: int, base: str
+) -> None:
+    number = round_of(engine, settings, base, "scripted", matches=4)
+    with writing(engine) as session:
+        session.add(CampaignRound(campaign_id=half_done, iteration=1, partner="scripted", round_id=number))
+    page = client.get(f"/admin/campaigns/{half_done}").text
+    assert f"Round 2 Round {number} with scripted 8 rows Job 1" in text_of(page)
+    assert "Campaign loop, iteration 1" in text_of(client.get(f"/admin/rounds/{number}").text)
+    shown = client.application.test_cli_runner().invoke(args=["campaign", "show", str(half_done), "--json"]).stdout
+    assert json.loads(shown)["results"][1]["rounds_with"] == {"scripted": number}
 
 
 def test_words_come_as_a_file_and_a_tenth_is_held_out(
@@ -405,13 +540,35 @@ def test_words_come_as_a_file_and_a_tenth_is_held_out(
         ({"temperature": "3"}, 400, "temperature", "temperature: expected a number from 0 (greedy) to 2, got '3'"),
         ({"contexts": "upload", "contexts_text": CONTEXT}, 400, "contexts", "a list of which a tenth can be held out"),
         ({"contexts": "upload", "contexts_text": "1 2"}, 400, "contexts", "the contexts of the form, line 1: expected"),
+        ({"play_with": "scripted=2"}, 400, "play_with", "play_with: expected a share above 0 and below 1, got '2'"),
+        (
+            {"partner": ["nobody"]},
+            400,
+            "partner",
+            "partner: expected one that plays negotiation and is usable in rounds",
+        ),
+        ({"start_data": "7"}, 404, "start_data", "start_data: expected the number of one that exists, got 7"),
+        (
+            {"teacher": "scripted", "start_epochs": "no"},
+            400,
+            "start_epochs",
+            "epochs: expected a number above 0, got 'no'",
+        ),
+        ({"further": "width"}, 400, "further", "further: expected a line such as width = 64, once for each field"),
+        (
+            {"method": "offline-po", "further": "decay = 2"},
+            400,
+            "further",
+            "Decay of the running mean: expected a number",  # and not the decay of rewards
+        ),
+        ({"method": "offline-po", "data_of": "all"}, 400, "data_of", "data_of: expected last with offline-po"),
         ({"seed": "soon"}, 400, "seed", "seed: expected a whole number"),
         ({"name": "two words"}, 400, "name", "name: expected 1 to 80 letters, digits"),
         ({"name": "taken"}, 409, "name", "name: expected one that is not taken, got 'taken', which campaign 1 has"),
     ],
 )
 def test_what_cannot_be_started_is_said_on_the_form_as_it_was_filled_in(
-    client: FlaskClient, engine: Engine, base: str, fields: dict[str, str], status: int, field: str, says: str
+    client: FlaskClient, engine: Engine, base: str, fields: dict[str, Any], status: int, field: str, says: str
 ) -> None:
     campaign_of(engine, base, "taken")
     answer = client.post("/admin/campaigns/new", data=form(**fields))
@@ -423,4 +580,4 @@ def test_what_cannot_be_started_is_said_on_the_form_as_it_was_filled_in(
     )
     assert marked in ([field], ['<p lang="en" class="error"'])
     for name, value in fields.items():
-        assert value.strip() in page, name
+        assert all(each.strip() in page for each in ([value] if isinstance(value, str) else value)), name

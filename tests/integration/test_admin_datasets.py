@@ -1,5 +1,6 @@
 """The admin pages of datasets: made from a round, looked at, led back to matches, and taken home."""
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -39,7 +40,7 @@ def played(app: Flask, engine: Engine) -> Callable[..., int]:
 
 def form(**fields: str) -> dict[str, str]:
     """The form as a browser sends it when nothing was changed."""
-    return {"rounds": "", "game": "", "filter": "above_avg", "source": "both", "style": "full", **fields}
+    return {"rounds": "", "game": "", "filter": "", "speakers": "both", "style": "full", **fields}
 
 
 def counted() -> int:
@@ -70,9 +71,41 @@ def test_a_dataset_is_made_from_a_rounds_page(
     assert f'<dd class="figure">{row.rows}</dd>' in shown
     assert f'href="/admin/rounds/{number}"' in shown
     assert client.get("/admin/datasets").text.count(row.name) == 1
+    assert 'name="filter" value="" checked' in page  # the same as on the command line: with rewards, all transcripts
+    rewarded = client.post("/admin/datasets/new", data=form(rounds=str(number), rewards="spag"))
+    with reading(engine) as session:
+        assert session.get_one(Dataset, int(rewarded.location.rpartition("/")[2])).spec["filter"] == "all"
     downloaded = client.get("/admin/datasets/1.jsonl")
     assert downloaded.data == (home / "datasets" / f"{row.sha256}.jsonl").read_bytes()
     assert downloaded.headers["Content-Disposition"] == f'attachment; filename="dataset-1-{row.sha256[:12]}.jsonl"'
+
+
+def test_a_dataset_is_made_of_the_matches_that_the_list_shows(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    number = played(matches=20)
+    given = "player=scripted&reason=deal&source=selfplay"
+    listed = client.get(f"/admin/matches?{given}").text
+    address = re.search(r'href="(/admin/datasets/new\?[^"]+)">Make a dataset</a>', listed)
+    assert address
+    assert ">Make a dataset of those outside rounds</a>" in client.get("/admin/matches?player=scripted").text
+    page = client.get(html.unescape(address[1])).text
+    assert all(f'<option value="{each}" selected>' in page for each in ("scripted", "deal", "selfplay"))
+    assert "<details open>" in page
+    assert "<details open>" not in client.get(f"/admin/datasets/new?round={number}").text
+    chosen = {"player": "scripted", "reason": "deal", "source": "selfplay"}
+    assert client.post("/admin/datasets/new", data=form(filter="all", **chosen)).status_code == 303
+    with reading(engine) as session:
+        row = session.get_one(Dataset, 1)
+    deals = {match for match, each in matches_of(engine, number).items() if each.reason == "deal"}
+    assert {seat_of(each)[0] for each in rows_of(home, row)} == deals
+    assert row.spec["matches"] == {"player": "scripted", "source": "selfplay"}
+    shown = client.get("/admin/datasets/1").text
+    assert "<dt>Player</dt><dd>scripted</dd>" in shown
+    refused = client.post("/admin/datasets/new", data=form(source="selfplay", campaign="9"))
+    assert (refused.status_code, 'id="campaign"' in refused.text) == (404, True)
+    assert re.search(r'id="campaign"[^>]* aria-invalid="true"', refused.text)
+    assert "<details open>" in refused.text
 
 
 def test_a_rounds_page_reads_no_more_for_many_datasets_and_long_material_than_it_shows(
@@ -124,6 +157,17 @@ def test_sample_rows_are_shown_as_conversations_with_the_kept_moves_marked(
     assert len(matches) == datasets.SAMPLES
     first = next(iter(rows.values()))
     assert own[: len(said(first))] == [text.replace("&", "&amp;").replace("'", "&#39;") for text in said(first)]
+
+
+def test_numbers_have_the_signs_of_the_pages_language(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    dataset = cut(engine, home, rounds=[played(matches=20)], rewards="spag", decay="0.5")
+    page = client.get(f"/admin/datasets/{dataset.id}", headers={"Accept-Language": "de"}).text
+    assert re.search(r"Belohnung −?0,\d", page)
+    assert re.search(r"mittlere Belohnung −?[\d,]+, Gewicht [\d,]+</dd>", page)
+    assert "γ = 0,5" in page
+    assert re.search(r"<dd>\d+,\d kB</dd>", page)
 
 
 def test_every_row_leads_to_its_match(
@@ -181,14 +225,18 @@ def test_a_round_and_a_match_lead_to_the_datasets_they_are_in(
 @pytest.mark.parametrize(
     ("fields", "status", "says"),
     [
-        ({}, 400, "round: expected the number of a round, or a game"),
+        ({}, 400, "round: expected the number of a round or a campaign, or a game"),
         ({"rounds": "1, 77"}, 404, "round: expected the number of one that exists, got 77"),
         ({"rounds": "one"}, 400, "round: expected a whole number"),
         ({"rounds": "1", "filter": "best"}, 400, "filter: expected above_avg or nonzero or all, got &#39;best&#39;"),
         ({"rounds": "1", "model": "nobody"}, 404, "model: expected one of scripted"),
         ({"rounds": "1", "since": "2026-02-01", "until": "2026-01-01"}, 400, "until: expected 2026-02-01 or later"),
         ({"rounds": "1", "name": "x" * 81}, 400, "name: expected 1 to 80 characters"),
-        ({"rounds": "1", "source": "people"}, 400, "source people: expected to keep at least one transcript, got none"),
+        (
+            {"rounds": "1", "speakers": "people"},
+            400,
+            "speakers people: expected to keep at least one transcript, got none",
+        ),
         ({"game": "taboo"}, 400, "the matches of taboo outside rounds: expected matches that are over, got none"),
     ],
 )
@@ -210,7 +258,11 @@ def test_a_dataset_too_large_to_wait_for_is_left_to_the_command_line(
     number = played(matches=4)
     answer = client.post("/admin/datasets/new", data=form(rounds=str(number)))
     assert answer.status_code == 400
-    assert f"`flask dataset build --round {number} --filter above_avg` has no such limit" in answer.text
+    assert f"`flask dataset build --round {number} --filter above_avg --style full` has no such limit" in answer.text
+    rewarded = {"rewards": "spag", "decay": "0.5", "role_weights": "no", "positive_only": "yes", "name": "a b"}
+    answer = client.post("/admin/datasets/new", data=form(rounds=str(number), style="", **rewarded))
+    told = "--filter all --rewards spag --decay 0.5 --no-role-weights --positive-only --name &#39;a b&#39;"
+    assert f"`flask dataset build --round {number} {told}` has no such limit" in answer.text
     assert counted() == 0
 
 

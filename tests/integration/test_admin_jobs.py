@@ -15,6 +15,7 @@ from app.models import Dataset, TrainingJob
 from app.registry import add_local_model
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.jobs import make_dataset, make_job, row_of, tell
+from training.methods import all_methods
 
 HASH = "0" * 64
 
@@ -105,7 +106,7 @@ def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine,
         ({"further": "lr = 1"}, 400, "lr: expected a field of tiny", "further"),
         ({"further": "no mark"}, 400, "further: expected a line such as width = 64", "further"),
         ({"further": "epochs = 1"}, 400, "further: expected a line such as width = 64", "further"),
-        ({"method": "dpo"}, 400, "method: expected sft or tiny", None),
+        ({"method": "dpo"}, 400, f"method: expected {' or '.join(all_methods())}", None),
     ],
 )
 def test_what_cannot_be_trained_is_said_on_the_form_as_it_was_filled_in(
@@ -151,14 +152,14 @@ def test_what_the_loss_of_a_method_tells_is_shown_and_drawn(
     client: FlaskClient, engine: Engine, dataset: Dataset
 ) -> None:
     job_id = make_job(engine, dataset, queued=True)
-    tell(engine, job_id, 4, 8, figures={"reward": 0.8, "kl": 0.04})
+    tell(engine, job_id, 4, 8, figures={"reward": 0.8, "kl": 0.04, "clip_fraction": 0.123456})
     page = client.get(f"/admin/jobs/{job_id}").text
-    for name, text in {"reward": "0.2", "kl": "0.01", "memory_mb": "640"}.items():
+    for name, text in {"reward": "0.2", "kl": "0.01", "clip_fraction": "0.03086", "memory_mb": "640"}.items():
         assert f'<span data-figure="{name}">{text}</span>' in page, name
     assert re.search('data-with="penalty" hidden', page)
     assert "Mean reward 0.8000 at first, 0.2000 now; Distance to the reference (KL) 0.0400 at first" in page
     spec = client.get(f"/admin/jobs/{job_id}/charts/method.json").json or {}
-    assert [len(panel["data"]["values"]) for panel in spec["concat"]] == [4, 4]
+    assert [len(panel["data"]["values"]) for panel in spec["concat"]] == [4, 4, 4]
     other = make_job(engine, dataset, "plain", queued=True)
     assert client.get(f"/admin/jobs/{other}/charts/method.json").status_code == 404
 
@@ -169,11 +170,14 @@ def test_jobs_are_compared_by_their_losses_figures_and_the_settings_in_which_the
     jobs = [make_job(engine, dataset, name, queued=True, epochs=epochs) for name, epochs in (("a", 2), ("b", 5))]
     assert client.get("/admin/jobs").text.count('name="job"') == 2
     tell(engine, jobs[0], 10, 20)
+    with writing(engine) as session:
+        session.get_one(TrainingJob, jobs[0]).step = 12345
     page = client.get(f"/admin/jobs/compare?job={jobs[0]}&job={jobs[1]}").text
     assert "Last losses: job 1 training 1.3000; job 1 held out 2.3000." in page
     facts = re.sub(r"\s*(<[^>]*>\s*)+", "|", page)
     assert "|Loss, held out, best|2.3|–|" in facts
-    assert "|epochs|–|5|" in facts  # as far as each is known: the first has told all its settings
+    assert "|Step|12,345|0|" in facts  # a count, to the last digit
+    assert "|Epochs|epochs|–|5|" in facts  # as far as each is known: the first has told all its settings
     for wrong in ("", f"?job={jobs[0]}", f"?job={jobs[0]}&job=77", "?job=x&job=y"):
         assert client.get(f"/admin/jobs/compare{wrong}").status_code in (400, 404), wrong
 
@@ -190,8 +194,9 @@ def test_a_done_job_shows_which_step_was_registered_and_every_field_of_its_train
     marked = [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
     assert [(each["step"], each["words"]) for each in marked[0]] == [(70, "step 70 is registered")]
     facts = re.sub(r"<[^>]*>", "|", page)
-    for field in ("schedule||cosine |by default", "warmup||0.03 |by default", "batch||4|", "seed||0 |by default"):
+    for field in ("Schedule||schedule|||cosine |by default", "warmup|||0.03 |by default", "Batch||batch|||4|"):
         assert field in facts, field
+    assert "Packing||packing|||no |by default" in facts
 
 
 def test_a_job_that_nobody_runs_in_its_terminal_says_so(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:

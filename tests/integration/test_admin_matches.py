@@ -176,6 +176,20 @@ def test_what_a_match_was_begun_with_is_told_with_labels(client: FlaskClient, en
         assert said in negotiation
     assert "Turns of each side: 5 ; Judge: strict: the word and its inflections ; Word: cat" in taboo
     assert not re.search(r'[{\[]"|max_turns|null', negotiation + taboo)
+    assert "Item On the table Worth (own)" in negotiation
+
+
+def test_a_model_has_its_own_name_in_every_language_and_what_a_judge_did_not_find_is_left_out(
+    client: FlaskClient, engine: Engine
+) -> None:
+    with writing(engine) as session:
+        seats = StoredSeat(PERSON), StoredSeat.of(find_model(session, "taboo", "scripted"))
+        record = live.create(session, "taboo", {"word": "cat"}, seats, seed=7, source="live", instant=True)
+    record = say(engine, record, "hello there")
+    told = words(client.get(f"/admin/matches/{record.id}", headers={"Accept-Language": "de"}).text)
+    assert "Platz 1: Mensch" in told
+    assert "Platz 2: scripted" in told
+    assert "Wort gesagt" not in told
 
 
 def words(page: str) -> str:

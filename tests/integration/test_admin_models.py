@@ -459,7 +459,9 @@ def test_a_change_that_cannot_be_changes_nothing(
 # ---- Labels ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["models", "rounds", "rounds/new?game=taboo", "campaigns", "jobs", "datasets"])
+@pytest.mark.parametrize(
+    "path", ["models", "rounds", "rounds/new?game=taboo", "campaigns", "jobs", "datasets", "benchmarks"]
+)
 def test_refusals_call_a_field_as_its_page_does(client: FlaskClient, path: str) -> None:
     page = client.get(f"/admin/{path if '?' in path else path + '/new'}").text
     shown = dict(re.findall(r'<label for="(\w+)">([^<]+)</label>', page))

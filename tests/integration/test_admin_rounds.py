@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from flask_babel import refresh
 from sqlalchemy import Engine, func, select, update
 
 from app.config import Settings
@@ -20,6 +21,7 @@ from app.matches import live
 from app.matches.stored import StoredSeat
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, add_scripted_model, find_model
+from app.registry.changes import edit_model
 from app.rounds import lifecycle, listing, transcripts
 from app.rounds.job import RoundKind
 from app.web.admin import rounds_form
@@ -396,6 +398,26 @@ def test_a_round_is_shown_with_its_result_its_charts_and_its_transcripts(
     assert client.get(f"{address}?tab=figures").status_code == 400
 
 
+def test_charts_speak_the_language_of_the_page_and_never_that_of_the_last_reader(
+    client: FlaskClient, played: Callable[..., int]
+) -> None:
+    number = played(matches=12, seed=41)
+    german = {"Accept-Language": "de"}
+    for headers, title, outcome, sign in (
+        (german, "Ausgänge, mit 95-%-Intervallen", "Einigung", ","),
+        ({}, "Outcomes, with 95 % intervals", "deal", "."),
+        (german, "Ausgänge, mit 95-%-Intervallen", "Einigung", ","),
+    ):
+        refresh()  # the fixtures' context remembers the language of the request before
+        page = client.get(f"/admin/rounds/{number}?tab=charts", headers=headers).text
+        assert f'<figcaption><h2 id="chart-outcomes-{number}">{title}</h2>' in page
+        answer = client.get(f"/admin/rounds/{number}/charts/outcomes-{number}.json", headers=headers)
+        spec = answer.json or {}
+        assert "Accept-Language" in answer.headers["Vary"]
+        assert spec["config"]["locale"]["number"]["decimal"] == sign
+        assert outcome in [each["reason"] for each in spec["data"]["values"]]
+
+
 @pytest.mark.parametrize(
     ("wish", "says"),
     [
@@ -698,3 +720,11 @@ def test_a_round_and_its_estimate_say_what_they_cost_where_prices_are_known(
     assert f"${cost:,.2f}" in client.get(f"/admin/rounds/{number}?tab=log").text
     asked = form(model_1="stub", matches="300", action="estimate")
     assert f"${100 * cost:,.2f}" in client.post("/admin/rounds/new", data=asked).text
+    with writing(engine) as session:  # later the model becomes dearer
+        edit_model(session, "stub", options={"price_in": 5000, "price_out": 20_000})
+    page = client.get(f"/admin/rounds/{number}?tab=log").text
+    assert (f"${cost:,.2f}" in page, "at today’s prices" in page) == (True, False)
+    with writing(engine) as session:  # as an earlier release has left it
+        session.execute(update(RoundRow).values(prices=None))
+    page = client.get(f"/admin/rounds/{number}?tab=log").text
+    assert (f"${2 * cost:,.2f}" in page, "at today’s prices" in page) == (True, True)

@@ -38,6 +38,7 @@ from app.rounds import lifecycle, matrix
 from app.schema import upgrade
 from app.web import tickets, watch
 from app.web.extensions import socketio
+from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local, campaign_of
 from tests.datasets import cut
 from tests.experimenter import signed_in
@@ -156,6 +157,15 @@ ROUTES: dict[str, Row] = {
         "303 /admin/campaigns/{campaign_id}", form={"action": "cancel"}
     ),
     "GET /admin/campaigns/<int:campaign_id>/figure.json": experimenters("404"),  # nothing has been evaluated
+    "GET /admin/campaigns/<int:campaign_id>/benchmarks.json": experimenters("404"),
+    "POST /admin/campaigns/<int:campaign_id>/benchmarks": experimenters("400", form={"tasks": "none at all!"}),
+    "GET /admin/benchmarks": experimenters("200"),
+    "GET /admin/benchmarks/new": experimenters("200"),
+    "POST /admin/benchmarks/new": experimenters("404", form={"model": "none that there is"}),
+    "GET /admin/benchmarks/<int:benchmark_id>": experimenters("200"),
+    "POST /admin/benchmarks/<int:benchmark_id>": experimenters(
+        "303 /admin/benchmarks/{benchmark_id}", form={"action": "cancel"}
+    ),
     "GET /admin/models": experimenters("200"),
     "GET /admin/models/new": experimenters("200"),
     "POST /admin/models/new": experimenters("400", form={"name": "a model that plays nothing"}),
@@ -181,6 +191,7 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "dataset_id": lambda house: house.dataset,
     "job_id": lambda house: house.job,
     "campaign_id": lambda house: house.campaign,
+    "benchmark_id": lambda house: house.benchmark,
     "jobs": lambda house: "campaigns",
     "job": lambda house: house.campaign,
     "_anything": lambda house: "no/such/page",
@@ -236,6 +247,7 @@ class House:
             self.dataset, self.job = dataset.id, make_job(db.engine, dataset)
             add_local(db.engine, "local")
             self.campaign = campaign_of(db.engine, "local")
+            self.benchmark = make_benchmark(db.engine, "local")
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
         with app.app_context(), reading() as session:
             [began] = session.scalars(select(UserSession))

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.models import EventRow, GenerationRow, MatchRow
 from tests.participant import JSON, Participant
-from tests.stack import Stack, another_worker, put_to_sleep, running_parlor, wait_until
+from tests.stack import TURNS_ALONE, Stack, another_worker, put_to_sleep, running_parlor, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, database, negotiation, taboo
 
@@ -21,6 +21,7 @@ ENV = {
     "TURN_LEASE": "2",
     "UPKEEP_EVERY": "0.5",
     "GUEST_MATCHES_PER_MINUTE": "0",
+    **TURNS_ALONE,
 }
 CHATTY, LABEL = "chatty", "Partner Blue"
 DEAL = "[propose] (0 books, 2 hats, 2 balls)"

@@ -9,12 +9,14 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from app.benchmarks.tasks import PRESETS
 from app.config import known_languages, load_settings
 from app.errors import Invalid
 from app.extensions import db, writing
 from app.matches import live
 from app.matches.stored import load
 from app.registry import add_api_model
+from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
 from tests.rounds import make_round
@@ -225,10 +227,12 @@ SAME = {
     "api, full",
     *("matches.csv", "moves.csv", "events.csv", "generations.csv", "codebook.csv"),
     *("negotiation", "taboo", "negotiation, taboo"),
-    *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-p", "Lambda", "Downloads"),
+    *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-k", "Top-p", "Lambda"),
+    "Downloads",
     *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
     *("max_tokens", "max_completion_tokens", '{"top_k": 40}', "Training", "Batch", "tiny", "tiny-base", "compact"),
-    *("Iteration", "Material", "sft"),
+    *("Iteration", "Material", "sft", "Benchmark", "Benchmarks", "Benchmark 1", "Tokens", "spag"),
+    *("everyday-reasoning", "everyday-reasoning-letters", ", ".join(PRESETS["spag"])),
 }
 
 
@@ -249,9 +253,11 @@ def test_the_pages_for_experimenters_are_whole_in_german(make_app: Callable[...,
     with app.app_context():
         add_local(db.engine, "base-1")
         campaign = campaign_of(db.engine, "base-1", "loop")
+        benchmark = make_benchmark(db.engine, "base-1")
     paths = ["/admin/", "/admin/matches", "/admin/matches?status=waiting", "/admin/models", "/admin/models/new",
              f"/admin/models/{number}", "/admin/models/1", "/account", "/admin/nothing", "/admin/jobs",
              "/admin/jobs/new", "/admin/campaigns", "/admin/campaigns/new", "/admin/campaigns/new?game=taboo",
+             "/admin/benchmarks", "/admin/benchmarks/new", f"/admin/benchmarks/{benchmark}",
              f"/admin/campaigns/{campaign}", "/admin/models/1/lineage",
              *(f"/admin/matches/{match}" for match in matches)]  # fmt: skip
     for path in paths:

@@ -86,21 +86,34 @@ def test_a_python_that_is_too_old_is_one_line_that_says_the_remedy(project: Proj
     assert all(line.startswith("make: ") for line in rest)
 
 
-def test_tests_run_after_all_other_gates_and_have_the_last_word(project: Project) -> None:
+def test_all_gates_run_one_after_the_other_beside_the_tests_which_have_the_last_word(project: Project) -> None:
+    project.put(".venv/bin/mypy", "until [ -e tested ]; do sleep 0.1; done; echo mypy ran >> calls; echo mypy ran")
+    project.put(".venv/bin/pytest", "touch tested; echo pytest $* >> calls; echo pytest ran")
     done = project.make("test")
     assert done.returncode == 0
-    assert [line.split(" [")[0] for line in project.calls().splitlines()][-9:] == [
+    calls = [line.split(" [")[0] for line in project.calls().splitlines()]
+    assert calls.count("pytest -n 6") == 1
+    assert [call for call in calls if not call.startswith("pytest")][-8:] == [
         "ruff check",
         "ruff format --check",
-        "mypy ",
+        "mypy ran",
         "lint-imports ",
         "npm ci --no-progress",
         "node node_modules/typescript/bin/tsc",
         "node node_modules/@biomejs/biome/bin/biome lint --error-on-warnings",
         "node --test --test-reporter=dot tests/js/*.test.js",
-        "pytest -n 4",
     ]
+    gates = [line for line in done.stdout.splitlines() if line.startswith("-- ")]
+    assert [line.split(":")[0] for line in gates][-2:] == ["-- scripts", "-- pytest"]
     assert done.stdout.splitlines()[-1] == "pytest ran"
+
+
+def test_tests_that_fail_are_named_beside_other_gates(project: Project) -> None:
+    project.put(".venv/bin/ruff", "exit 1")
+    project.put(".venv/bin/pytest", "exit 1")
+    done = project.make("test")
+    assert done.returncode != 0
+    assert "Failed: ruff format pytest\n" in done.stderr
 
 
 def test_a_gate_that_fails_is_named_and_keeps_no_other_from_running(project: Project) -> None:

@@ -1,6 +1,8 @@
 """The admin pages, for signed-in experimenters only: one module a subject, all on one blueprint."""
 
 from app.web.admin import (
+    benchmarks,
+    benchmarks_of_campaign,
     campaigns,
     campaigns_new,
     datasets,
@@ -23,6 +25,8 @@ from app.web.admin import (
 from app.web.admin.blueprint import blueprint
 
 __all__ = [
+    "benchmarks",
+    "benchmarks_of_campaign",
     "blueprint",
     "campaigns",
     "campaigns_new",

@@ -18,9 +18,11 @@ from app.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import RATIO, Use
 from app.jobs import states
+from app.web.admin.benchmarks_of_campaign import benchmarks_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
 from app.web.admin.rounds_analysis import TitledFigure, labels_of, notes_of
+from app.web.chart_language import page_language
 from app.web.translations import game_titles
 
 
@@ -65,7 +67,7 @@ def campaign_page(campaign_id: int) -> str:
 def campaign_figure(campaign_id: int) -> ResponseReturnValue:
     """The figure of a campaign as a Vega-Lite spec, in the colours of `theme`: light or dark."""
     with reading() as session:
-        chart = listing.figure_of(session, campaign_id)
+        chart = listing.figure_of(session, campaign_id, page_language())
     if chart is None:
         raise NotFound(
             "figure",
@@ -78,6 +80,7 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
 def _page(campaign_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = CAMPAIGN.get(session, campaign_id)
+        asked = spec_of(row.spec)
         line, results = listing.list_items(session, [row])[0], listing.results(session, campaign_id)
         shown, compared = (metrics_of(row.game).shown(use) for use in (Use.EVALUATION, Use.CONDITION))
         return render_template(
@@ -86,7 +89,8 @@ def _page(campaign_id: int, refused: AppError | None = None) -> str:
             line=line,
             title=game_titles().get(row.game, row.game),
             spec=row.spec,
-            conditions=spec_of(row.spec).further,
+            asked=asked,
+            conditions=asked.further,
             figures=listing.figures_of(session, row),
             now=listing.now_of(session, row),
             results=results,
@@ -95,7 +99,8 @@ def _page(campaign_id: int, refused: AppError | None = None) -> str:
             further=_further(results),
             compared=labels_of(compared),
             compared_notes=notes_of(each for each in compared if each.aggregate == RATIO),
-            chart=listing.figure_of(session, campaign_id),
+            benchmarks=benchmarks_of(session, row),
+            chart=listing.figure_of(session, campaign_id, page_language()),
             refused=refused,
             **job_actions(CAMPAIGN, row, line.state),
         )

@@ -10,7 +10,10 @@ from sqlalchemy.orm import Session
 from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import parted
-from app.campaigns.spec import METHODS, STARTS, TRAINING
+from app.campaigns.presets import PRESETS
+from app.campaigns.spec import METHODS, mixes_supervised_rows, needs_rewards
+from app.campaigns.start_data import read_start_data
+from app.datasets import store
 from app.datasets.filters import FILTERS
 from app.errors import AppError
 from app.extensions import db, reading
@@ -20,22 +23,25 @@ from app.matches.material import server_file
 from app.registry import round_models
 from app.web.admin import campaigns_form
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_scores import in_thread
+from app.web.admin.job_pages import requester
+from app.web.admin.rounds_scores import in_thread, in_worker_thread
 from app.web.admin.training_fields import training_fields
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.game_options import option_fields
 from app.web.seats import settings
 from app.web.translations import game_titles
+from training.methods.base import CONVERSATIONS
 
 
 @blueprint.get("/campaigns/new")
 def new_campaign() -> str:
-    """The launch form of a game, for the base that the address names."""
+    """The launch form of a game, for the base and with the published settings that the address names."""
     game = find_game(request.args.get("game") or next(iter(GAMES))).name
+    base, preset = request.args.get("base", ""), request.args.get("preset", "")
     with reading() as session:
         models = round_models(session, game)
-        return _form(session, campaigns_form.defaults(game, models, request.args.get("base", "")))
+        return _form(session, campaigns_form.defaults(game, models, base, preset))
 
 
 @blueprint.post("/campaigns/new")
@@ -44,11 +50,15 @@ def start_campaign() -> ResponseReturnValue:
     game = find_game(request.form.get("game", "")).name
     form = campaigns_form.typed(request, game)
     try:
-        asked = campaigns_form.read(form, settings())
-        spec = asked.spec
-        # Material may be drawn for half a second, during which others play.
-        material = in_thread(db.engine, lambda _own: parted(spec.game, asked.material, spec.evaluation, spec.seed))
-        number = write(lambda session: lifecycle.create(session, spec, asked.name, material, queued=True).id)
+        wanted = campaigns_form.read(form, settings())
+        spec = wanted.spec
+        # Material may be drawn for half a second, and matches read for as long, during which others play.
+        material = in_thread(db.engine, lambda _own: parted(spec.game, wanted.material, spec.evaluation, spec.seed))
+        start = in_worker_thread(db.engine, read_start_data, settings().home, spec)
+        by = requester()
+        number = write(
+            lambda session: lifecycle.create(session, spec, wanted.name, material, start, queued=True, requester=by).id
+        )
     except (RefusedField, AppError) as error:
         status = error.status if isinstance(error, AppError) else 400
         if isinstance(error, AppError):
@@ -62,15 +72,19 @@ def start_campaign() -> ResponseReturnValue:
 def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | None = None) -> str:
     game = find_game(form["game"])
     models = round_models(session, game.name)
-    fields = training_fields({METHODS[0]: find_method(METHODS[0]).job_fields}, TRAINING)
+    fields = training_fields(campaigns_form.method_fields())
     return render_template(
         "admin/campaign-new.html",
         form=form,
         refused=refused,
         bases=[model.name for model in campaigns_form.bases(models)],
         partners=campaigns_form.partners(models),
+        datasets=[row for row in store.list_datasets(session) if row.kind == CONVERSATIONS],
         filters=FILTERS,
-        starts=STARTS,
+        methods=[find_method(name) for name in METHODS],
+        rewarded=[name for name in METHODS if needs_rewards(name)],
+        mixing=[name for name in METHODS if mixes_supervised_rows(name)],
+        presets=PRESETS,
         training_fields=[fields[name] for name in campaigns_form.FIELDS],
         titles=game_titles(),
         options=option_fields(game),

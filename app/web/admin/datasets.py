@@ -9,12 +9,14 @@ from typing import Any
 
 from flask import Response, render_template, request
 from flask.typing import ResponseReturnValue
+from flask_babel import gettext
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
 from app.analysis.distributions import bins_of
 from app.analysis.histogram import histogram
+from app.analysis.language import Language
 from app.analysis.themes import Palette
 from app.datasets import store
 from app.datasets.export import export_dataset, form_of, formats_of
@@ -27,6 +29,7 @@ from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import with_specs
 from app.web.admin.rounds_scores import in_thread
+from app.web.chart_language import page_language
 from app.web.seats import settings
 
 PAGE = 50  # rows on a page
@@ -174,31 +177,46 @@ def charts_of(row: Dataset) -> list[Chart]:
 
     Nobody knows scores of rows that were imported.
     """
-    lengths = _lengths(row)
-    return [_scores(row), lengths] if "scores" in row.figures else [lengths]
+    language = page_language()
+    lengths = _lengths(row, language)
+    return [_scores(row, language), lengths] if "scores" in row.figures else [lengths]
 
 
-def _scores(row: Dataset) -> Chart:
+def _scores(row: Dataset, language: Language) -> Chart:
     kept, left_out = Counter[float](), Counter[float]()
     for score, number, taken in row.figures["scores"]:
         kept[score] += taken
         left_out[score] += number - taken
     bins = [*bins_of(+kept, _KEPT), *bins_of(+left_out, _LEFT_OUT)]
-    all_seats = kept.total() + left_out.total()
-    sentence = f"Scores of all seats: {kept.total()} of {all_seats} were kept for {_called(row)}."
+    title = gettext("Scores of all seats")
+    sentence = gettext(
+        "%(title)s: %(kept)s of %(all)s were kept for %(dataset)s.",
+        title=title,
+        kept=kept.total(),
+        all=kept.total() + left_out.total(),
+        dataset=_called(row),
+    )
     whole = all(float(score).is_integer() for score in kept)
     return histogram(
-        f"dataset-{row.id}-scores", "Scores of all seats", "Score", "Seats", sorted(bins), sentence,
-        (_KEPT, _LEFT_OUT), "Transcript", whole=whole, stacked=True, shades=_shades,
+        f"dataset-{row.id}-scores", title, gettext("Score"), gettext("Seats"), sorted(bins), sentence,
+        {_KEPT: gettext("kept"), _LEFT_OUT: gettext("left out")}, gettext("Transcript"), whole=whole, stacked=True,
+        shades=_shades, language=language,
     )  # fmt: skip
 
 
-def _lengths(row: Dataset) -> Chart:
+def _lengths(row: Dataset, language: Language) -> Chart:
     words = {float(number): rows for number, rows in row.figures["words"]}
-    mean = row.words / row.rows
-    sentence = f"Length of the {row.rows} rows of {_called(row)}, prompts included: {mean:.1f} words on average."
-    return histogram(f"dataset-{row.id}-words", "Length of rows", "Length (words)", "Rows", bins_of(words), sentence)
+    sentence = gettext(
+        "Length of the %(rows)s rows of %(dataset)s, prompts included: %(mean)s words on average.",
+        rows=row.rows,
+        dataset=_called(row),
+        mean=language.decimals(row.words / row.rows, 1),
+    )
+    return histogram(
+        f"dataset-{row.id}-words", gettext("Length of rows"), gettext("Length (words)"), gettext("Rows"),
+        bins_of(words), sentence, language=language,
+    )  # fmt: skip
 
 
 def _called(row: Dataset) -> str:
-    return f"{row.name}, version {row.version}"
+    return str(gettext("%(name)s, version %(version)s", name=row.name, version=row.version))

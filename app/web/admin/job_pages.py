@@ -10,12 +10,14 @@ from typing import Any
 from flask import abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext
+from flask_login import current_user
+from sqlalchemy.orm import Session
 
 from app.errors import AppError, Conflict, Invalid, Phrase
 from app.extensions import reading
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
-from app.jobs.kind import LARGEST, JobKind
+from app.jobs.kind import LARGEST, JobKind, R, Requester
 from app.jobs.listing import JobListItem, job_figures, job_items, latest_jobs
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
@@ -85,6 +87,25 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
         "can_cancel": kind.may_cancel(row),
         "can_resume": kind.may_resume(row, state),
     }
+
+
+def requester() -> Requester:
+    """Who is signed in, to be read before anything is handed to the thread that writes."""
+    return Requester(current_user.id, current_user.name)
+
+
+def read_compared(session: Session, kind: JobKind[R], name: str, most: int) -> list[R]:
+    """The jobs of a kind to be compared, whose numbers the address has under a name. Raises NotFound and Invalid."""
+    given = request.args.getlist(name)[: most + 1]
+    numbers = dict.fromkeys(whole_number(text, name, 1, LARGEST) for text in given)
+    if not 2 <= len(numbers) <= most:
+        raise Invalid(
+            name,
+            expected=Phrase("2 to %(most)s different ones to compare", most=most),
+            got=len(numbers),
+            remedy=Phrase("tick them in the list"),
+        )
+    return [kind.get(session, number) for number in numbers]
 
 
 def read_before() -> int | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
-from flask_babel import lazy_gettext
+from flask_babel import gettext, lazy_gettext
 
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
@@ -20,7 +20,9 @@ from app.games.base import JSON
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.chart_language import page_language
 from app.web.seats import settings
+from training.methods import all_methods
 
 
 @blueprint.get("/jobs")
@@ -37,7 +39,7 @@ def jobs() -> ResponseReturnValue:
 
 @blueprint.get("/jobs/<int:job_id>")
 def job_page(job_id: int) -> str:
-    """One job: how far it is, how its loss falls, what it trains on what, and what it told last."""
+    """One job: how far it is, how its loss falls, what it trains on what, and the end of its log."""
     return _page(job_id)
 
 
@@ -88,12 +90,24 @@ register_pages(TRAINING, JobPages(lazy_gettext("Training"), "jobs", "job_id", _p
 
 def chart_of(row: TrainingJob, events: Any) -> Chart:
     """The loss curve of a job."""
-    return loss_curve(f"loss-{row.id}", f"job {row.id}", events, row.steps, row.registered_step)
+    name, language = f"loss-{row.id}", page_language()
+    return loss_curve(name, called(row), events, row.steps, row.registered_step, language, by_token=is_by_token(row))
 
 
 def method_chart_of(row: TrainingJob, events: Any) -> Chart | None:
     """What the loss of a job's method tells beside itself, if it does."""
-    return method_curves(f"method-{row.id}", f"job {row.id}", events)
+    return method_curves(f"method-{row.id}", called(row), events, page_language())
+
+
+def is_by_token(row: TrainingJob) -> bool:
+    """Whether the loss of a job is a mean of tokens: that of methods that need nothing but conversations is."""
+    method = all_methods().get(row.method)
+    return method is None or not method.needs
+
+
+def called(row: TrainingJob) -> str:
+    """What a chart calls a job."""
+    return str(gettext("job %(number)s", number=row.id))
 
 
 def _last(events: Any, kind: str) -> JSON | None:

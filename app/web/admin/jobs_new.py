@@ -9,23 +9,24 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.datasets import store
-from app.errors import AppError, Invalid, Phrase
+from app.errors import AppError, Invalid
 from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning.backends import Backend, all_backends, find_backend
-from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, Fields, find_method
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, SFT_DATA, Fields, find_method
 from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.training_fields import TrainingField, training_fields
+from app.web.admin.job_pages import requester
+from app.web.admin.training_fields import TrainingField, read_lines, training_fields
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Method, Need, with_new_names
 
-_OF_JOB = ("dataset", "method", "backend", "base", "reference", "name")
+_OF_JOB = ("dataset", "sft_data", "method", "backend", "base", "reference", "name")
 _LIKELY = {"epochs": "3", "eval_share": "0.1"}  # what a first try is well off with; all else has good defaults
 
 
@@ -53,10 +54,12 @@ def start_job() -> ResponseReturnValue:
             base=form["base"] if find_method(form["method"]).goes_on_from_base else None,
             backend=form["backend"],
             reference=form["reference"] or None if _compares(find_method(form["method"])) else None,
+            sft_data=form["sft_data"] or None if find_method(form["method"]).mixes_supervised_rows else None,
             config=_config(form),
         )
         home = settings().home
-        number = write(lambda session: life.create(session, spec, queued=True, home=home).id)
+        by = requester()
+        number = write(lambda session: life.create(session, spec, queued=True, home=home, requester=by).id)
     except AppError as error:
         with reading() as session:
             return _form(session, form, error), error.status
@@ -98,19 +101,8 @@ def _names() -> list[str]:
 def _config(form: Mapping[str, str]) -> dict[str, str]:
     """The fields of the training that were typed, of the backend that was chosen. Raises Invalid."""
     boxes = _boxes(form["backend"])
-    further = _further(form["further"]) if form["backend"] == LOCAL else {}
+    further = read_lines(form["further"], "further", _first(LOCAL)) if form["backend"] == LOCAL else {}
     return {**{field: form[box] for field, box in boxes.items() if form[box]}, **further}
-
-
-def _further(text: str) -> dict[str, str]:
-    """The fields that were typed in lines of their own. Raises Invalid."""
-    found: dict[str, str] = {}
-    for line in filter(None, (each.strip() for each in text.splitlines())):
-        name, mark, value = (each.strip() for each in line.partition("="))
-        if not mark or name in _first(LOCAL) or name in found:
-            raise Invalid("further", expected=Phrase("a line such as width = 64, once for each field"), got=line)
-        found[name] = value
-    return found
 
 
 def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
@@ -139,11 +131,12 @@ def _like(session: Session, row: TrainingJob) -> dict[str, str]:
     """The form as it was for a job."""
     base = None if row.base_id is None else session.get_one(LanguageModel, row.base_id)
     config, boxes = with_new_names(row.config), _boxes(row.backend)
-    reference = config.pop(REFERENCE, "")
+    reference, sft_data = config.pop(REFERENCE, ""), config.pop(SFT_DATA, "")
     return {
         **dict.fromkeys(_names(), ""),
         **{box: str(config[name]) for name, box in boxes.items() if name in config},
         "dataset": str(row.dataset_id),
+        "sft_data": str(sft_data),
         "method": row.method,
         "backend": row.backend,
         "base": "" if base is None else base.name,
@@ -205,8 +198,9 @@ class _BackendFields(NamedTuple):
 
 def _backend_fields(backend: str) -> _BackendFields:
     fields = training_fields(_fields(backend), JOB_DEFAULTS if backend == LOCAL else None)
-    boxes = [(box, fields[name]) for name, box in _boxes(backend).items()]
-    return _BackendFields(boxes, [field for name, field in fields.items() if name not in _first(backend)])
+    boxes = _boxes(backend)
+    own = [(box, fields[name]) for name, box in boxes.items()]
+    return _BackendFields(own, [field for name, field in fields.items() if name not in boxes])
 
 
 def _form(session: Session, form: Mapping[str, Any], error: AppError | None = None) -> str:
@@ -217,6 +211,7 @@ def _form(session: Session, form: Mapping[str, Any], error: AppError | None = No
         datasets=store.list_datasets(session),
         bases=_bases(session),
         methods=all_methods().values(),
+        mixing=[method.name for method in all_methods().values() if method.mixes_supervised_rows],
         comparing=[method.name for method in all_methods().values() if _compares(method)],
         backends=all_backends(),
         fields={name: _backend_fields(name) for name in all_backends()},

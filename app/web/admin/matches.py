@@ -40,7 +40,7 @@ def matches() -> ResponseReturnValue:
     """A page of the matches that the filter chooses, the latest first."""
     given = {name: request.args[name] for name in NAMES if request.args.get(name)}
     try:
-        return _list(given, read_choice(given), _read_place(request.args.get("before", "")), None)
+        return _list(given, read_choice(given), _read_cursor(request.args.get("before", "")), None)
     except (Invalid, NotFound) as error:
         return _list(given, None, None, error), 400
 
@@ -71,7 +71,7 @@ def _list(
         )
 
 
-def _read_place(text: str) -> PageCursor | None:
+def _read_cursor(text: str) -> PageCursor | None:
     if not text:
         return None
     moment, _, match = text.partition("~")
@@ -169,8 +169,7 @@ def _seat(seat: int, name: str, view: JSON) -> dict[str, Any]:
     by_item = {field: value for field, value in known.items() if isinstance(value, dict)}
     items = list(dict.fromkeys(item for value in by_item.values() for item in value))
     return {
-        "title": (gettext("First seat: %(player)s"), gettext("Second seat: %(player)s"))[seat]
-        % {"player": gettext(name)},
+        "player": name,
         "name": _NAMES[seat],
         "view": view,
         "items": items,

@@ -14,6 +14,7 @@ from app.errors import Invalid, NotFound, Verbatim
 from app.matches.filter import NAMES, MatchFilter, read_choice
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import analyses_of, page_part, with_specs
+from app.web.chart_language import page_language
 from app.web.translations import game_titles
 
 
@@ -57,7 +58,7 @@ def _page(analyses: Sequence[MatchAnalysis], key: str | None) -> Mapping[str, ob
     if key is not None and key not in known:
         raise NotFound("part", expected=Verbatim(", ".join(known)), got=key)
     found = known[key] if key else max(analyses, key=lambda each: each.matches)
-    return {**page_part(found), "charts": charts_of(found), "chart_specs": _specs}
+    return {**page_part(found), "charts": charts_of(found, page_language()), "chart_specs": _specs}
 
 
 def _specs(chart: Chart) -> Mapping[str, Spec]:

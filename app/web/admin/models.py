@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.benchmarks.listing import compare
 from app.errors import AppError, Conflict, Invalid, Phrase
 from app.extensions import reading
 from app.games import GAMES
@@ -150,6 +151,7 @@ def _page(number: int, refused: AppError | None = None, typed: Mapping[str, str]
             field=None if typed is None or refused is None else refused.field,
             removable=not is_shipped(row) and not is_in_use(session, row),
             original=row.cloned_from_id and session.get(LanguageModel, row.cloned_from_id),
+            benchmarks=compare(session, [row]),
             may_play=[game for game in row.games if game in GAMES],
         )
 

@@ -27,12 +27,13 @@ from app.rounds.failures import AbortedMatch, last_broken
 from app.rounds.job import ROUND
 from app.rounds.listing import NAMES as FILTERS
 from app.rounds.listing import RoundListItem, chosen_rounds, list_items, read_chosen, waits_behind
-from app.rounds.prices import prices_of_round
+from app.rounds.prices import has_current_prices, prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
 from app.web.admin.rounds_analysis import analysis_of, page_part
 from app.web.admin.rounds_scores import ListedScores, scores
+from app.web.chart_language import page_language
 from app.web.translations import game_titles
 
 TABS = ("summary", "charts", "transcripts", "settings", "log")
@@ -80,7 +81,7 @@ def shown_round(line: RoundListItem, scored: ListedScores | None) -> dict[str, A
         "id": row.id, "name": line.name, "game": row.game, "models": line.models, "state": line.state,
         "source": row.source, "finished": line.finished, "matches": line.matches, "percent": line.percent,
         "score": scored and scored.score, "headline": scored and scored.headline, "all_aborted": line.all_aborted,
-        "rounds": len(line.members), "at": row.started_at or row.created_at,
+        "rounds": len(line.members), "at": row.started_at or row.created_at, "requested_by": row.requested_by,
         "by_outcome": metrics_of(row.game).headline.unit == SHARE,
         "open": any(_open(each) for each in line.rows),
     }  # fmt: skip
@@ -115,7 +116,7 @@ def round_chart(round_id: int, name: str) -> ResponseReturnValue:
     """A chart of a round as a Vega-Lite spec, in the colours of `theme`: light or dark."""
     with reading() as session:
         row = ROUND.get(session, round_id)
-        found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id])}
+        found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id], page_language())}
     if name not in found:
         raise NotFound("chart", expected=Verbatim(", ".join(found)) if found else Phrase("none yet"), got=name)
     return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
@@ -134,7 +135,8 @@ def _page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str
             state=line.state,
             all_aborted=line.all_aborted,
             title=game_titles().get(row.game, row.game),
-            models=lifecycle.seated(session, row),
+            models=(models := lifecycle.seated(session, row)),
+            current_prices=has_current_prices(row, models),
             figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
             refused=refused,
             behind=waits_behind(session, [row])[round_id],
@@ -155,12 +157,12 @@ register_pages(ROUND, JobPages(lazy_gettext("Rounds"), "rounds", "round_id", _re
 
 def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
     found = analysis_of([row])[row.id]
-    return {**page_part(found), "charts": charts_of(found)[:_FIRST_CHARTS]}
+    return {**page_part(found), "charts": charts_of(found, page_language())[:_FIRST_CHARTS]}
 
 
 def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
     found = analysis_of([row])[row.id]
-    return {"analysis": found, "charts": charts_of(found)}
+    return {"analysis": found, "charts": charts_of(found, page_language())}
 
 
 def _settings(session: Session, row: RoundRow) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from app.models import MatchRow, RoundRow
 from app.web.admin.rounds_result import result_of
 from app.web.admin.rounds_scores import in_worker_thread
 
-_KEPT = 200
+_MOST_CACHED = 200
 _TILES = 8  # two rows of them
 _MOST = 200_000  # matches that a filter may choose for a page
 _known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
@@ -63,14 +63,14 @@ def analysis_of(rows: Sequence[RoundRow]) -> dict[int, RoundAnalysis]:
     engine = db.engine
     # When it was made is part of the key: in a database that was restored, another round may have the number.
     keys = {row.id: (str(engine.url), "round", row.id, row.created_at, row.finished, row.status) for row in rows}
-    return {number: _kept(key, partial(in_worker_thread, engine, _one, number)) for number, key in keys.items()}
+    return {number: _cached(key, partial(in_worker_thread, engine, _one, number)) for number, key in keys.items()}
 
 
 def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
     """The matrix of a cross-play whose rounds these are."""
     engine = db.engine
     key = (str(engine.url), "matrix", matrix_id, *((row.created_at, row.finished) for row in rows))
-    found: CrossPlay = _kept(key, partial(in_worker_thread, engine, cross_play, matrix_id))
+    found: CrossPlay = _cached(key, partial(in_worker_thread, engine, cross_play, matrix_id))
     return found
 
 
@@ -89,7 +89,7 @@ def analyses_of(choice: MatchFilter) -> list[MatchAnalysis]:
             remedy=Phrase("`flask analyze` takes the same choice and any number"),
         )
     key = (str(engine.url), "matches", choice, over, last)
-    found: list[MatchAnalysis] = _kept(key, partial(in_worker_thread, engine, analyse_matches, choice))
+    found: list[MatchAnalysis] = _cached(key, partial(in_worker_thread, engine, analyse_matches, choice))
     return found
 
 
@@ -105,12 +105,12 @@ def _one(session: Session, number: int) -> RoundAnalysis:
     return analyse(session, [number])[0]
 
 
-def _kept(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+def _cached(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     with _one_at_a_time:
         if key not in _known:
             _known[key] = make()
         _known.move_to_end(key)
-        while len(_known) > _KEPT:
+        while len(_known) > _MOST_CACHED:
             _known.popitem(last=False)
         return _known[key]
 

@@ -20,8 +20,8 @@ from app.models import RoundRow
 from app.rounds import matrix
 from app.rounds.job import ROUND
 from app.rounds.listing import cross_play_item, list_items
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import read_compared
 from app.web.admin.rounds_analysis import (
     TitledFigure,
     analysis_of,
@@ -31,6 +31,7 @@ from app.web.admin.rounds_analysis import (
     with_specs,
 )
 from app.web.admin.rounds_result import result_of
+from app.web.chart_language import page_language
 from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -43,7 +44,7 @@ def compare_rounds() -> ResponseReturnValue:
     """Rounds of one game side by side; without any, how to choose them."""
     try:
         with reading() as session:
-            rows = _wanted(session, request.args.getlist("round"))
+            rows = _wanted(session)
             found = analysis_of(rows)
             return _compared(session, rows, [found[row.id] for row in rows])
     except AppError as error:
@@ -51,16 +52,8 @@ def compare_rounds() -> ResponseReturnValue:
         return page, error.status
 
 
-def _wanted(session: Session, given: Sequence[str]) -> list[RoundRow]:
-    numbers = dict.fromkeys(whole_number(text, "round", 1, 2**31 - 1) for text in given[: MOST + 1])
-    if not 2 <= len(numbers) <= MOST:
-        raise Invalid(
-            "round",
-            expected=Phrase("2 to %(most)s different ones to compare", most=MOST),
-            got=len(numbers),
-            remedy=Phrase("tick them in the list"),
-        )
-    rows = [ROUND.get(session, number) for number in numbers]
+def _wanted(session: Session) -> list[RoundRow]:
+    rows = read_compared(session, ROUND, "round", MOST)
     games = sorted({row.game for row in rows})
     if len(games) > 1:
         raise Invalid("round", expected=Phrase("rounds of one game"), got=Verbatim(" and ".join(games)))
@@ -72,7 +65,9 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
     defined = metrics_of(game)
     known = [each for each in defined.ranked if any(each.name in found.metrics.columns for found in analyses)]
     labels = labels_of(known)
-    by_model = [chart for chart in (compare_models(analyses), compare_differences(analyses)) if chart is not None]
+    language = page_language()
+    both = compare_models(analyses, language), compare_differences(analyses, language)
+    by_model = [chart for chart in both if chart is not None]
     columns = [each.name for each in defined.shown(Use.COMPARISON) if each in known and not (by_model and each.pooled)]
     return render_template(
         "admin/rounds-compare.html",
@@ -87,7 +82,7 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
             (TitledFigure(each.name, labels[each.name], Figure(None)), [_figure(found, each) for found in analyses])
             for each in known
         ],
-        charts=[with_specs(chart) for chart in (*by_model, *(compare(analyses, name) for name in columns))],
+        charts=[with_specs(chart) for chart in (*by_model, *(compare(analyses, name, language) for name in columns))],
         refused=None,
     )
 
@@ -138,7 +133,7 @@ def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
             matrix=found,
             title=game_titles()[found.game],
             first=rows[0],
-            charts=[with_specs(chart) for chart in cross_plays(found)],
+            charts=[with_specs(chart) for chart in cross_plays(found, page_language())],
             tables=[(role, _cells(found, role, pairs)) for role in found.roles],
             rounds=members,
             line=cross_play_item(members),

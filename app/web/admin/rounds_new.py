@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Invalid, Phrase
 from app.extensions import reading
 from app.games import GAMES, find_game
+from app.jobs.kind import Requester
 from app.matches.material import server_file
 from app.models import LanguageModel, RoundRow
 from app.registry import round_models
@@ -17,6 +18,7 @@ from app.rounds import estimate, lifecycle, matrix
 from app.rounds.job import ROUND
 from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import requester
 from app.web.admin.rounds_form import RoundForm
 from app.web.form_writes import write
 from app.web.forms import RefusedField
@@ -46,19 +48,20 @@ def launch_round() -> ResponseReturnValue:
         models = round_models(session, game)
         form = rounds_form.typed(request, game, models)
         try:
-            asked = rounds_form.read(session, form, settings())
+            wanted = rounds_form.read(session, form, settings())
             action = form_action()
             if action == "change":
                 return _form(session, models, form)
-            expected = _estimated(models, asked)
+            expected = _estimated(models, wanted)
             if action == "estimate":
                 return _form(session, models, form, expected=expected)
             if _is_much(expected) and form["agreed"] != _agreement(expected):
-                return _confirmation(form, asked, expected)
+                return _confirmation(form, wanted, expected)
         except RefusedField as error:
             return _form(session, models, form, refused=error), 400
     try:
-        numbers, matrix_id = write(lambda session: _create(session, asked))
+        by = requester()
+        numbers, matrix_id = write(lambda session: _create(session, wanted, by))
     except AppError as error:
         refused = RefusedField(rounds_form.field_of(error, game), error)
         with reading() as session:
@@ -87,40 +90,40 @@ def _agreement(expected: estimate.Estimate) -> str:
     return f"{expected.rounds} rounds, {expected.matches} matches"
 
 
-def _confirmation(form: Mapping[str, Any], asked: RoundForm, expected: estimate.Estimate) -> str:
+def _confirmation(form: Mapping[str, Any], wanted: RoundForm, expected: estimate.Estimate) -> str:
     """The page that says what was asked for, and starts it or goes back to the form."""
     return render_template(
         "admin/round-confirm.html",
         form={**form, "agreed": _agreement(expected)},
         expected=expected,
-        models=list(dict.fromkeys(asked.models)),
+        models=list(dict.fromkeys(wanted.models)),
         title=game_titles()[form["game"]],
         most=settings().CONFIRM_MATCHES,
         dearest=settings().CONFIRM_COST,
     )
 
 
-def _create(session: Session, asked: RoundForm) -> tuple[list[int], int | None]:
+def _create(session: Session, wanted: RoundForm, by: Requester) -> tuple[list[int], int | None]:
     """The numbers of the new rounds, and that of the cross-play that they are."""
-    if asked.cross:
-        rows = matrix.create(session, asked.spec, asked.models, queued=True)
+    if wanted.cross:
+        rows = matrix.create(session, wanted.spec, wanted.models, queued=True, requester=by)
         return [row.id for row in rows], rows[0].matrix_id
-    return [lifecycle.create(session, asked.spec, queued=True).id], None
+    return [lifecycle.create(session, wanted.spec, queued=True, requester=by).id], None
 
 
-def _estimated(models: Sequence[LanguageModel], asked: RoundForm) -> estimate.Estimate:
+def _estimated(models: Sequence[LanguageModel], wanted: RoundForm) -> estimate.Estimate:
     """What the rounds will take. Raises RefusedField for a model that cannot play."""
-    playing = {name for pair in asked.pairs for name in pair}
+    playing = {name for pair in wanted.pairs for name in pair}
     rows = {model.name: model for model in models if model.name in playing}
     if missing := sorted(playing - set(rows)):
-        expected = Phrase("one that plays %(game)s and is usable in rounds", game=asked.spec.game)
+        expected = Phrase("one that plays %(game)s and is usable in rounds", game=wanted.spec.game)
         error = Invalid("model", expected=expected, got=missing[0])
-        raise RefusedField("models" if asked.cross else "model_0", error)
+        raise RefusedField("models" if wanted.cross else "model_0", error)
     with reading() as session:
-        config = dict(asked.spec.config)
-        habits = {name: estimate.habit_of(session, row, asked.spec.game, config) for name, row in rows.items()}
+        config = dict(wanted.spec.config)
+        habits = {name: estimate.habit_of(session, row, wanted.spec.game, config) for name, row in rows.items()}
     channels = {name: estimate.channel_of(row) for name, row in rows.items()}
-    return estimate.estimate(asked.pairs, asked.spec.matches, habits, channels)
+    return estimate.estimate(wanted.pairs, wanted.spec.matches, habits, channels)
 
 
 def _form(

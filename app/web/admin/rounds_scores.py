@@ -14,7 +14,7 @@ from app.extensions import reading
 from app.models import RoundRow
 from app.rounds.listing import MeanScores, score
 
-_KEPT = 2000
+_MOST_CACHED = 2000
 _known: OrderedDict[tuple[str, int, datetime, int], "ListedScores"] = OrderedDict()
 
 
@@ -34,7 +34,7 @@ def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
         for number, counted in in_worker_thread(engine, _count, new).items():
             _known[keys[number]] = counted
     found = {number: _known[key] for number, key in keys.items()}
-    while len(_known) > _KEPT:
+    while len(_known) > _MOST_CACHED:
         _known.popitem(last=False)
     return found
 

@@ -1,11 +1,12 @@
 """The fields of trainings as forms show them: made from the JSON Schema of methods and backends."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from flask_babel import gettext
 
+from app.errors import Invalid, Phrase
 from app.finetuning.config import Fields
 from app.validation import kinds_of, words_of
 
@@ -33,6 +34,20 @@ def training_fields(
         for name, schema in fields.items():
             schemas.setdefault(name, {})[method] = schema
     return {name: _field(name, of, (defaults or {}).get(name)) for name, of in schemas.items()}
+
+
+def read_lines(text: str, field: str, boxes: Collection[str]) -> dict[str, str]:
+    """Fields of a training that were typed in lines such as width = 64, each once and none of the `boxes`.
+
+    Raises Invalid for the field of the form that the lines stand in.
+    """
+    found: dict[str, str] = {}
+    for line in filter(None, (each.strip() for each in text.splitlines())):
+        name, mark, value = (each.strip() for each in line.partition("="))
+        if not mark or name in boxes or name in found:
+            raise Invalid(field, expected=Phrase("a line such as width = 64, once for each field"), got=line)
+        found[name] = value
+    return found
 
 
 def _field(name: str, of: Mapping[str, Mapping[str, Any]], default: Any) -> TrainingField:

@@ -1,4 +1,5 @@
-// A job of any kind as it runs: its figures come over a line, and with each change of its status the page is asked for anew.
+// A job of any kind as it runs: its figures come over a line, and with each change of its status, or of what the page
+// names in data-at, the page is asked for anew.
 
 import { find } from "../dom.js";
 import { page } from "./ask.js";
@@ -7,13 +8,14 @@ import { follow, show } from "./watch.js";
 
 const live = find("#live");
 const { jobs = "", number } = live.dataset;
-let { status } = live.dataset;
+const trigger = "at" in live.dataset ? "at" : "status";
+let known = live.dataset[trigger];
 
 /** @param {import("./watch.js").Change} data */
 async function change(data) {
   show(live, data);
-  if (data.status === undefined || data.status === status) return;
-  status = data.status;
+  if (data[trigger] === undefined || data[trigger] === known) return;
+  known = data[trigger];
   const now = await page(location.pathname);
   if (!now) return;
   for (const id of ["head", "live", "facts"]) put(find(`#${id}`), find(`#${id}`, now));

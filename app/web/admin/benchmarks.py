@@ -1,0 +1,120 @@
+"""Benchmarks: the list, one benchmark as it runs, the form, and what can be done with one."""
+
+from collections.abc import Mapping
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
+from sqlalchemy.orm import Session
+
+from app.benchmarks import lifecycle, listing, tasks
+from app.benchmarks.job import BENCHMARK
+from app.benchmarks.scores import is_share
+from app.errors import AppError, Invalid
+from app.extensions import reading
+from app.jobs import states
+from app.registry import list_models
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages, requester
+from app.web.form_writes import write
+from app.web.forms import RefusedField
+from app.web.seats import settings
+
+blueprint.add_app_template_global(is_share)
+_FIELDS = ("model", "tasks", "item_limit", "shots", "batch")
+
+
+@blueprint.get("/benchmarks")
+def benchmarks() -> ResponseReturnValue:
+    """A page of all benchmarks, the latest first."""
+    try:
+        before = read_before()
+    except Invalid as error:
+        return render_template("admin/benchmarks.html", benchmarks=[], older=None, first=True, refused=error), 400
+    with reading() as session:
+        found, older = listing.chosen_benchmarks(session, before)
+        return render_template(
+            "admin/benchmarks.html",
+            benchmarks=found,
+            older=older,
+            first=before is None,
+            live=any(each.row.status in states.LIVE for each in found),
+            refused=None,
+        )
+
+
+@blueprint.get("/benchmarks/<int:benchmark_id>")
+def benchmark_page(benchmark_id: int) -> str:
+    """One benchmark: how far it is, and what each task has come to."""
+    return _page(benchmark_id)
+
+
+@blueprint.get("/benchmarks/new")
+def new_benchmark() -> str:
+    """The form, for the model that the address names."""
+    chosen = request.args.get("model", "")
+    with reading() as session:
+        models = _models(session)
+        kind = models.get(chosen) or next(iter(models.values()), "local")
+        usual = next(each.name for each in tasks.SHIPPED.values() if each.answers == (kind == "api"))
+        form = {**dict.fromkeys(_FIELDS, ""), "model": chosen, "tasks": usual, "batch": str(lifecycle.USUAL_BATCH)}
+        return _form(models, form)
+
+
+@blueprint.post("/benchmarks/new")
+def start_benchmark() -> ResponseReturnValue:
+    """Write the benchmark down, call a worker, and show it; or say why it cannot be."""
+    form = {name: request.form.get(name, "").strip() for name in _FIELDS}
+    spec, home, by = lifecycle.BenchmarkSpec(**form), settings().home, requester()
+    try:
+        number = write(lambda session: lifecycle.create(session, spec, queued=True, home=home, requester=by).id)
+    except AppError as error:
+        with reading() as session:
+            return _form(_models(session), form, error), error.status
+    enqueue(number)
+    return redirect(url_for("admin.benchmark_page", benchmark_id=number), 303)
+
+
+def enqueue(number: int) -> None:
+    """Call a worker to a benchmark, after the commit."""
+    with reading() as session:
+        queue = BENCHMARK.queue_of(session, number)
+    BENCHMARK.enqueue(settings().broker_url, number, queue=queue)
+
+
+def _models(session: Session) -> dict[str, str]:
+    """The kinds of the models that can be scored, by name."""
+    return {each.name: each.kind for each in list_models(session, archived=False) if each.kind != "scripted"}
+
+
+def _form(models: Mapping[str, str], form: Mapping[str, str], error: AppError | None = None) -> str:
+    return render_template(
+        "admin/benchmark-new.html",
+        form=form,
+        models=models,
+        presets=tasks.PRESETS,
+        shipped=tasks.SHIPPED.values(),
+        refused=None if error is None else RefusedField(error.field or "tasks", error),
+    )
+
+
+def _page(benchmark_id: int, refused: AppError | None = None) -> str:
+    with reading() as session:
+        row = BENCHMARK.get(session, benchmark_id)
+        [item] = listing.benchmark_items(session, [row])
+        results = listing.results_of(session, [row])[row.id]
+        return render_template(
+            "admin/benchmark.html",
+            job=row,
+            item=item,
+            figures=listing.figures_of(session, [row])[row.id],
+            results={each.task: each for each in results},
+            shares=sum(is_share(each.metric, each.value) for each in results),
+            mean=listing.mean_of(results),
+            usage=listing.usage_of(session, [row]).get(row.id),
+            refused=refused,
+            **job_actions(BENCHMARK, row, item.state),
+        )
+
+
+register_pages(BENCHMARK, JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", _page))

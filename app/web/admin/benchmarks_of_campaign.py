@@ -1,0 +1,91 @@
+"""What a campaign's models have come to on benchmarks: a part of the campaign's page, its chart, and its button."""
+
+from typing import NamedTuple
+
+from flask import jsonify, redirect, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.analysis.chart import Chart
+from app.analysis.themes import LIGHT
+from app.benchmarks import lifecycle
+from app.benchmarks.chart import BenchmarkPoint, benchmark_figure
+from app.benchmarks.listing import BenchmarkComparison, compare
+from app.benchmarks.tasks import PRESETS, SHIPPED
+from app.campaigns.job import CAMPAIGN
+from app.campaigns.listing import results
+from app.errors import AppError, NotFound, Phrase
+from app.extensions import reading
+from app.models import Campaign, LanguageModel
+from app.web.admin.benchmarks import enqueue
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import pages_of, requester
+from app.web.chart_language import page_language
+from app.web.form_writes import write
+from app.web.seats import settings
+
+
+class CampaignBenchmarks(NamedTuple):
+    """The campaign's models side by side and their chart, None before any was scored; what its button may ask for.
+
+    `iterations` has the number of each model's iteration by the model's number.
+    """
+
+    compared: BenchmarkComparison | None
+    chart: Chart | None
+    iterations: dict[int, int]
+    tasks: list[str]
+
+
+def benchmarks_of(session: Session, row: Campaign) -> CampaignBenchmarks:
+    """The benchmarks of a campaign's models, the base first."""
+    models = _models(session, row.id)
+    iterations = {model.id: number for number, model in models.items()}
+    compared = compare(session, [*models.values()])
+    chart = None
+    if compared is not None:
+        points = [BenchmarkPoint(iterations[each.model.id], each) for each in compared.models]
+        language = page_language()
+        called = language.gettext("campaign %(number)s (%(name)s)", number=row.id, name=row.name)
+        name = f"campaign-{row.id}-benchmarks"
+        chart = benchmark_figure(name, called, row.iterations, compared.common, points, language)
+    shipped = [each.name for each in SHIPPED.values() if not each.answers]
+    return CampaignBenchmarks(compared, chart, iterations, [*shipped, *PRESETS])
+
+
+@blueprint.get("/campaigns/<int:campaign_id>/benchmarks.json")
+def campaign_benchmarks(campaign_id: int) -> ResponseReturnValue:
+    """The chart of a campaign's benchmarks as a Vega-Lite spec, in the colours of `theme`: light or dark."""
+    with reading() as session:
+        chart = benchmarks_of(session, CAMPAIGN.get(session, campaign_id)).chart
+    if chart is None:
+        raise NotFound(
+            "benchmarks",
+            expected=Phrase("some of campaign %(number)s", number=campaign_id),
+            got=Phrase("none before its models were scored on a task that all of them have"),
+        )
+    return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
+
+
+@blueprint.post("/campaigns/<int:campaign_id>/benchmarks")
+def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
+    """Score every model of a campaign that was not scored so yet."""
+    form = {name: request.form.get(name, "").strip() for name in ("tasks", "item_limit")}
+    spec, home, by = lifecycle.BenchmarkSpec(model="", **form), settings().home, requester()
+
+    def create(session: Session) -> list[int]:
+        models = [*_models(session, CAMPAIGN.get(session, campaign_id).id).values()]
+        return [each.id for each in lifecycle.create_missing(session, models, spec, home=home, requester=by)]
+
+    try:
+        created = write(create)
+    except AppError as error:
+        return pages_of(CAMPAIGN).render(campaign_id, error), error.status
+    for number in created:
+        enqueue(number)
+    return redirect(url_for("admin.campaign_page", campaign_id=campaign_id, _anchor="benchmarks"), 303)
+
+
+def _models(session: Session, campaign_id: int) -> dict[int, LanguageModel]:
+    """The models of a campaign by the numbers of their iterations."""
+    return {each.row.number: each.model for each in results(session, campaign_id) if each.model is not None}
