@@ -46,7 +46,7 @@ endef
 run: install  ## Start everything and print where to go; PORT=8001 for another port, Ctrl-C stops it.
 	@exec $(BIN)/python -m workers.supervisor
 
-# Each gate is run even when one before it failed; pytest comes last, so that its last line is the last one.
+# Each gate is run even when one before it failed.
 gate = printf '%s\n' '-- $(1): $(2)'; $(BIN)/$(2) || failed="$$failed $(1)";
 LINT = $(call gate,ruff,ruff check) $(call gate,format,ruff format --check) $(call gate,mypy,mypy) \
 	$(call gate,imports,lint-imports) $(LINT_SCRIPTS)
@@ -66,12 +66,18 @@ else \
 fi;
 endef
 
-# Tests wait more than they compute, so four processes suit even two cores; tests/order.py says which takes what.
-PARALLEL = -n 4
+# Tests wait more than they compute, so six processes suit even two cores; tests/order.py says which takes what.
+PARALLEL = -n 6
 
+# The other gates run beside pytest, which takes most of the time, and what they print comes before what it prints: until
+# they are through, its lines wait in the pipe. A pipe, rather than `&`, joins them, so that Ctrl-C ends all of them.
 test: install chromium  ## Check style, types and imports, of scripts too, and run all tests.
-	@failed=; $(LINT) $(call gate,scripts,node --test --test-reporter=dot tests/js/*.test.js) \
-	$(call gate,pytest,pytest $(PARALLEL)) $(verdict)
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; mkfifo "$$folder/gates"; \
+	{ failed=; $(LINT) $(call gate,scripts,node --test --test-reporter=dot tests/js/*.test.js) \
+	  printf '%s' "$$failed" > "$$folder/failed"; } > "$$folder/gates" 2>&1 \
+	| { failed=; $(call gate,pytest,pytest $(PARALLEL)) printf '%s' "$$failed" > "$$folder/failed-tests"; } \
+	| cat "$$folder/gates" -; \
+	failed=$$(cat "$$folder/failed" "$$folder/failed-tests") || failed="$$failed (ended early)"; $(verdict)
 
 lint: install  ## Check style, types and imports alone, of scripts too.
 	@failed=; $(LINT) $(verdict)
