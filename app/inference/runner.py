@@ -36,6 +36,8 @@ from training.rendering import Renderer, control_tokens, ids_hash
 _SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
 _FEW_THREADS = 4
 _SHARE = 0.8  # of a GPU's free memory for keys and values
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # what glibc's malloc.h calls M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
+_SHORT_LIVED = 32 << 20  # bytes that a value of a forward pass may take; glibc allows no more
 _ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
 
 
@@ -48,6 +50,7 @@ class ModelRunner:
         Raises Unusable for a checkpoint or a device that cannot be used.
         """
         disable_progress_bar()
+        _reuse_short_lived_memory()
         self.device, dtype = _place(checkpoint)
         try:
             model, self._tokenizer = checkpoints.load(checkpoint.folder, checkpoint.sha256, dtype)
@@ -190,6 +193,17 @@ def _bytes_in_rows(model: Any) -> int | str:
     if not apart <= _ALIKE[model.dtype]:
         return f"beside another sequence its logits are {apart:.2g} of the largest apart from those alone"
     return rows.bytes_a_token
+
+
+def _reuse_short_lived_memory() -> None:
+    """Have the C library keep what one forward pass freed for the next one.
+
+    glibc comes to do so by itself where a large block is freed to it; those of keys and values never are.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _SHORT_LIVED)
+        mallopt(_TRIM_THRESHOLD, 2 * _SHORT_LIVED)
 
 
 def _give_memory_back() -> None:
