@@ -4,7 +4,7 @@ from alembic import context
 from flask import current_app
 
 from app.extensions import db
-from app.models.types import UtcDateTime
+from app.models.types import Amount, UtcDateTime
 
 
 def run() -> None:
@@ -23,7 +23,9 @@ def run() -> None:
 
 def rendered(kind, value, _context):
     """What `flask db migrate` writes of a type of the app's own: a migration imports nothing of the app."""
-    return "sa.DateTime()" if kind == "type" and isinstance(value, UtcDateTime) else False
+    if kind == "type" and isinstance(value, UtcDateTime):
+        return "sa.DateTime()"
+    return "sa.String(length=24)" if kind == "type" and isinstance(value, Amount) else False
 
 
 def number(migration, _revision, directives):

@@ -20,11 +20,12 @@ from app.models.study import (
 )
 from app.models.training import TrainingEvent, TrainingJob
 from app.models.user import LoginLink, User, UserSession
+from app.models.wave import Payment, PaymentBatch, StudyEvent, Submission, Wave
 
 __all__ = [
-    "Arm", "BenchmarkAnswer", "BenchmarkJob", "BenchmarkResult", "Campaign", "CampaignEvaluation", "CampaignIteration",
-    "CampaignRound", "Consent", "Dataset", "DatasetRow", "Enrolment", "EventRow", "GenerationRow", "LanguageModel",
-    "Lease", "LoginLink", "MatchRow", "MatchSource", "ModelRequest", "Participant", "RecruitmentIdentity",
-    "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Study", "StudyVersion", "TrainingEvent", "TrainingJob",
-    "User", "UserSession",
+    "Arm", "BenchmarkAnswer", "BenchmarkJob", "BenchmarkResult", "Campaign", "CampaignEvaluation",
+    "CampaignIteration", "CampaignRound", "Consent", "Dataset", "DatasetRow", "Enrolment", "EventRow",
+    "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource", "ModelRequest", "Participant",
+    "Payment", "PaymentBatch", "RecruitmentIdentity", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Study",
+    "StudyEvent", "StudyVersion", "Submission", "TrainingEvent", "TrainingJob", "User", "UserSession", "Wave",
 ]  # fmt: skip

@@ -31,7 +31,8 @@ class MatchRow(Model):
     round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"))
     index: Mapped[int | None]  # the place in the round, from 0
     arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # of the study that it belongs to
-    position: Mapped[int | None]  # among the matches of its participant in that study, from 0
+    position: Mapped[int | None]  # among the matches of its participant in that study, from 0; None: practice
+    options: Mapped[dict[str, Any] | None] = mapped_column(Json)  # of a study: when replies come, what the end shows
     status: Mapped[str] = mapped_column(String(10))  # waiting | playing | over
     seed: Mapped[int] = mapped_column(BigInteger)
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # resolved
@@ -92,6 +93,7 @@ class EventRow(Model):
     ply: Mapped[int]  # accepted moves before this event
     move_id: Mapped[str | None] = mapped_column(String(64))
     body: Mapped[dict[str, Any]] = mapped_column(Json)
+    timing: Mapped[dict[str, Any] | None] = mapped_column(Json)  # how a person wrote a move, by the browser's clock
     at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 

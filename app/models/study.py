@@ -61,18 +61,28 @@ class Participant(Model):
 
 
 class Enrolment(Model):
-    """A participant's way through a version of a study."""
+    """A participant's way through a version of a study, step by step."""
 
     __tablename__ = "enrolment"
+    __table_args__ = (UniqueConstraint("wave_id", "participant_id"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
     study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id"), index=True)
+    wave_id: Mapped[int | None] = mapped_column(ForeignKey("wave.id"))  # None: a preview, which belongs to none
+    token: Mapped[str | None] = mapped_column(String(43), unique=True)  # of the person's private link
+    device: Mapped[str | None] = mapped_column(String(10))  # desktop | tablet | phone
+    stratum: Mapped[str | None] = mapped_column(String(40))
     arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # from the first match on
-    stage: Mapped[str] = mapped_column(String(20))  # the page that the person is on
+    assigned_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    holds_place: Mapped[bool] = mapped_column(default=True)  # of its wave's, until an ending frees it
+    plan: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was drawn: orders, material, sides, who starts
+    step: Mapped[int] = mapped_column(default=0)  # the place of `stage` among the steps of the way
+    stage: Mapped[str] = mapped_column(String(20))  # the kind of page that the person is on
     ending: Mapped[str | None] = mapped_column(String(20))  # completed, declined, withdrawn …; None: under way
     answers: Mapped[dict[str, Any]] = mapped_column(Json)  # to quizzes and surveys
     enrolled_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # the last sign of life
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 

@@ -3,9 +3,10 @@
 import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect
+from sqlalchemy import JSON, DateTime, Dialect, String
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
@@ -36,6 +37,19 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
         return None if value is None else value.replace(tzinfo=UTC)
+
+
+class Amount(TypeDecorator[Decimal]):
+    """An exact amount, kept as text; SQLite would make a binary fraction of it."""
+
+    impl = String(24)
+    cache_ok = True
+
+    def process_bind_param(self, value: Decimal | None, _dialect: Dialect) -> Any:
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: Any, _dialect: Dialect) -> Decimal | None:
+        return None if value is None else Decimal(value)
 
 
 class list_length(GenericFunction[int]):  # noqa: N801 - functions of SQL are named so

@@ -1,0 +1,123 @@
+"""A person's way through a study: which step is due, what was answered, and how it ends. Nothing here commits.
+
+A page is always that of the step that is due, wherever somebody comes from: back, a refresh, a second tab and another
+device lead there. What is sent for another step than that changes nothing.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import NotFound, Phrase
+from app.models import Enrolment, MatchRow, SeatRow, StudyEvent, StudyVersion
+from app.studies.design import StudyDesign
+from app.studies.endings import PROLIFIC, EndingName
+from app.studies.steps import DEBRIEF, DONE, Step, steps
+
+
+class Way:
+    """An enrolment with the design that it goes by."""
+
+    def __init__(self, enrolment: Enrolment, version: StudyVersion) -> None:
+        self.enrolment = enrolment
+        self.version = version
+        self.design = parsed_design(version.id, version.design["design"])
+        self.steps = steps(self.design)
+
+    @property
+    def step(self) -> Step:
+        """The step that is due."""
+        return self.steps[self.enrolment.step]
+
+    @property
+    def condition(self) -> Mapping[str, str] | None:
+        """The labels of the condition of the match that is due or was last; None before the arm is drawn."""
+        plan = self.enrolment.plan
+        if plan is None:
+            return None
+        at = next((each.number for each in self.steps[self.enrolment.step :] if each.kind == "match"), None)
+        found: Mapping[str, str] = plan["matches"][-1 if at is None else at]["condition"]
+        return found
+
+
+@lru_cache(maxsize=64)
+def parsed_design(_version_id: int, text: str) -> StudyDesign:
+    """The design of a version, read once."""
+    return StudyDesign.model_validate_json(text)
+
+
+def find_way(session: Session, enrolment_id: int, *, lock: bool = False) -> Way:
+    """An enrolment on its way. `lock` keeps others from changing it until the transaction ends. Raises NotFound."""
+    enrolment = session.get(Enrolment, enrolment_id, with_for_update=lock, populate_existing=lock)
+    if enrolment is None:
+        raise NotFound("enrolment", expected=Phrase("one that exists"), got=enrolment_id)
+    return Way(enrolment, session.get_one(StudyVersion, enrolment.study_version_id))
+
+
+def find_way_by_token(session: Session, token: str, *, lock: bool = False) -> Way:
+    """An enrolment by its private link. Raises NotFound."""
+    number = session.scalar(select(Enrolment.id).where(Enrolment.token == token))
+    if number is None:
+        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
+    return find_way(session, number, lock=lock)
+
+
+def answer(way: Way, key: str, values: Mapping[str, Any]) -> None:
+    """Keep what was answered at a step; the last answers count."""
+    way.enrolment.answers = {
+        **way.enrolment.answers,
+        key: {"at": datetime.now(UTC).isoformat(), "values": dict(values)},
+    }
+
+
+def advance(session: Session, way: Way, key: str) -> Step:
+    """Go on from the step with that key, if it is the one that is due; returns the step that is due then."""
+    if way.step.key == key and way.step.kind != DONE:
+        _go_to(way, way.enrolment.step + 1)
+        note(session, way, "step", {"step": way.step.key})
+    return way.step
+
+
+def end(session: Session, way: Way, name: EndingName, **facts: Any) -> bool:
+    """End an enrolment, once. False if it has ended before, which stays its ending.
+
+    Whoever has played goes by the debrief to the page with the code, everybody else straight to it.
+    """
+    enrolment = way.enrolment
+    if enrolment.ending is not None:
+        return False
+    ending = way.design.ending(name, PROLIFIC)
+    enrolment.ending, enrolment.ended_at = name, datetime.now(UTC)
+    enrolment.holds_place = enrolment.holds_place and not ending.frees_place
+    if way.step.kind not in (DEBRIEF, DONE):
+        kind = DEBRIEF if has_played(session, enrolment.id) else DONE
+        _go_to(way, next(at for at, step in enumerate(way.steps) if step.kind == kind))
+    note(session, way, "ending", {"ending": name, **facts})
+    return True
+
+
+def has_played(session: Session, enrolment_id: int) -> bool:
+    """Whether a match that counts has begun."""
+    matches = select(MatchRow.id).join(SeatRow, SeatRow.match_id == MatchRow.id)
+    counted = matches.where(SeatRow.enrolment_id == enrolment_id, MatchRow.position.is_not(None))
+    return session.scalar(counted.limit(1)) is not None
+
+
+def note(session: Session, way: Way, kind: str, body: Mapping[str, Any]) -> None:
+    """Keep in the log of its wave that something happened; a preview has none."""
+    enrolment = way.enrolment
+    if enrolment.wave_id is not None:
+        event = StudyEvent(
+            wave_id=enrolment.wave_id, enrolment_id=enrolment.id, kind=kind, body=dict(body), at=datetime.now(UTC)
+        )
+        session.add(event)
+
+
+def _go_to(way: Way, at: int) -> None:
+    way.enrolment.step = at
+    way.enrolment.stage = way.step.kind
+    way.enrolment.seen_at = datetime.now(UTC)
