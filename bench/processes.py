@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.managed_process import end_with
+from workers.parent_death import end_with
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 60.0

@@ -1,4 +1,5 @@
-"""`python -m training` for tests, forked from one that has loaded torch: that takes four seconds of processor time.
+"""`python -m training` and `python -m training.benchmarks` for tests, forked from a process that has loaded torch: that
+takes four seconds of processor time.
 
 A training is a process of its own as ever: it leads a session, holds the job's lock, writes into the job's log, and can
 be signalled. `python -m tests.trainings FD` is what it is forked from; requests come over that socket.
@@ -19,7 +20,7 @@ from importlib import import_module
 from typing import IO, Any, NoReturn
 
 from tests.stack import PATIENCE, ROOT
-from workers.managed_process import end_with
+from workers.parent_death import end_with
 
 LARGEST = 1 << 17  # bytes of a request, which is one packet
 
@@ -58,6 +59,7 @@ class ForkedTraining:
     def __init__(
         self,
         server: TrainingServer,
+        module: str,
         arguments: Sequence[str],
         env: Mapping[str, str],
         log: IO[bytes],
@@ -67,7 +69,7 @@ class ForkedTraining:
         self.returncode: int | None = None
         self._status, end = os.pipe()
         try:
-            request = {"arguments": [*arguments], "env": {**env}, "umask": umask}
+            request = {"module": module, "arguments": [*arguments], "env": {**env}, "umask": umask}
             self.pid = server.start(request, (log.fileno(), lock, end))
         finally:
             os.close(end)
@@ -92,19 +94,24 @@ class ForkedTraining:
 
 
 class ForkingSubprocess:
-    """What `app.jobs.process` needs of `subprocess`: `program` is forked, all else is started as usual."""
+    """What `app.jobs.process` needs of `subprocess`: `programs` are forked, all else is started as usual.
+
+    A program is the beginning of a command, the last part of which is the name of its module.
+    """
 
     DEVNULL, STDOUT, TimeoutExpired = subprocess.DEVNULL, subprocess.STDOUT, subprocess.TimeoutExpired
 
-    def __init__(self, server: TrainingServer, program: tuple[str, ...]) -> None:
+    def __init__(self, server: TrainingServer, *programs: tuple[str, ...]) -> None:
         self._server = server
-        self._program = program
+        self._programs = programs
 
     def Popen(self, command: Sequence[str], **options: Any) -> Any:  # noqa: N802 - the library's name
-        if tuple(command[: len(self._program)]) != self._program:
+        program = next((each for each in self._programs if tuple(command[: len(each)]) == each), None)
+        if program is None:
             return subprocess.Popen(command, **options)
-        arguments, (lock,) = command[len(self._program) :], options["pass_fds"]
-        return ForkedTraining(self._server, arguments, options["env"], options["stdout"], lock, options["umask"])
+        arguments, (lock,) = command[len(program) :], options["pass_fds"]
+        env = options["env"] or os.environ
+        return ForkedTraining(self._server, program[-1], arguments, env, options["stdout"], lock, options["umask"])
 
 
 # ---- The process that is forked ---------------------------------------------
@@ -114,6 +121,7 @@ def _serve(connection: socket.socket) -> None:
     training = import_module("training.__main__")
     training.prepare_libraries()
     import_module("training.recipe")
+    import_module("training.benchmarks.run")
     while True:
         request, fds, *_ = socket.recv_fds(connection, LARGEST, 3)
         with contextlib.suppress(ChildProcessError):
@@ -147,7 +155,7 @@ def _wait_for_training(
     os._exit(0)
 
 
-def _train(log: int, arguments: list[str], env: Mapping[str, str], umask: int) -> NoReturn:
+def _train(log: int, module: str, arguments: list[str], env: Mapping[str, str], umask: int) -> NoReturn:
     code = 1
     try:
         os.setsid()
@@ -157,7 +165,7 @@ def _train(log: int, arguments: list[str], env: Mapping[str, str], umask: int) -
         os.environ.clear()
         os.environ.update(env)
         arguments[arguments.index("--parent") + 1] = str(os.getppid())
-        code = import_module("training.__main__").main(arguments)
+        code = import_module(f"{module}.__main__").main(arguments)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 1
     except BaseException:

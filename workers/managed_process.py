@@ -7,12 +7,10 @@ stranger by now.
 """
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,27 +20,28 @@ from typing import IO
 from app.config import ROOT
 from app.errors import Conflict, Verbatim
 from workers import heartbeat
+from workers.forked_process import Entry, ForkedProcess
 from workers.heartbeat import Heartbeat
 from workers.log_file import LogFile
+from workers.parent_death import end_with
 
 YOUNG = 5.0  # seconds; who dies younger waits longer for the next life
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 10.0
 LEFTOVER_PATIENCE = 3.0  # seconds that a family from an earlier run has to end by itself
 START_PATIENCE = 300.0  # seconds that a process may take to its first sign of life
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. `fds` are handed down; `echo` shows its output beside writing it to its log.
+    """What to run: a command, or a part of Parlor in a fork of this process. `fds` are handed down to a command.
 
+    `echo` shows its output beside writing it to its log.
     `answers` asks a program for a sign of life, if it cannot give one by itself (`workers.heartbeat`).
     """
 
     name: str
-    command: list[str]
+    runs: list[str] | Entry
     fds: tuple[int, ...] = ()
     echo: bool = True
     answers: Callable[[], bool] | None = None
@@ -64,7 +63,7 @@ class ManagedProcess:
         self._program = program
         self._pid_path = run / f"{program.name}.pid"
         self._environment = environment
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._started_at = 0.0
         self._delay = 0.0
         self._heartbeat = Heartbeat()
@@ -99,16 +98,20 @@ class ManagedProcess:
             return
         self._write_pid()
 
-    def _launch(self, lock: int) -> "subprocess.Popen[bytes]":
+    def _launch(self, lock: int) -> "subprocess.Popen[bytes] | ForkedProcess":
+        environment = {**self._environment, heartbeat.VARIABLE: str(self._heartbeat.fd)}
+        output, kept = self._log.fileno(), (lock, self._heartbeat.fd)
+        if isinstance(self._program.runs, Entry):
+            return ForkedProcess(self._program.runs, environment, output, output, kept)
         return subprocess.Popen(  # noqa: S603 - the supervisor's own commands
-            self._program.command,
+            self._program.runs,
             cwd=ROOT,
-            env={**self._environment, heartbeat.VARIABLE: str(self._heartbeat.fd)},
+            env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=self._log.fileno(),
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=(*self._program.fds, lock, self._heartbeat.fd),
+            pass_fds=(*self._program.fds, *kept),
             preexec_fn=end_with(os.getpid()),
         )
 
@@ -214,15 +217,3 @@ def _lock_until(file: IO[str], deadline: float) -> bool:
             time.sleep(0.05)
         else:
             return True
-
-
-def end_with(parent: int) -> Callable[[], None]:
-    """For `preexec_fn`: has a process ended when its parent dies, even by SIGKILL, where the system can do that."""
-
-    def prepare() -> None:
-        if _LIBC is not None:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != parent:
-                os._exit(1)
-
-    return prepare

@@ -1,7 +1,7 @@
 """Brings the database up to date and prints a one-time admin link: what the supervisor runs first.
 
-A process of its own, so that the supervisor stays small and carries no part of the application; and without the pages,
-which would take longer to load than all else that it does.
+A process of its own, so that the supervisor opens no connection; and without the pages, which would take longer to load
+than all else that it does.
 """
 
 import sys

@@ -1,7 +1,9 @@
 """Starts Parlor on one machine and keeps it running: `make run`, or `python -m workers.supervisor`.
 
-Checks what can be checked, brings the database up to date, starts the broker, the web process, the workers and
-upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C, SIGTERM or SIGHUP.
+Checks what can be checked, starts the broker and the web process, brings the database up to date, starts the workers
+and upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C, SIGTERM or SIGHUP.
+Workers and upkeep are forks of the supervisor, which loads what they share once (`workers.shared_modules`): they start
+at once and share its memory. The web process is started anew, because gevent has to patch before anything is loaded.
 The listening socket belongs to the supervisor and is handed down to the web process: a taken port is found out before
 anything else happens, and while the web process is being replaced, clients wait instead of being refused.
 """
@@ -13,10 +15,10 @@ import http.client
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -27,7 +29,8 @@ from app.config import QUEUES, ROOT, Settings, load_settings
 from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid, Verbatim
 from workers import broker
-from workers.managed_process import ManagedProcess, Program, end_leftover, end_with
+from workers.forked_process import Entry, ForkedProcess
+from workers.managed_process import ManagedProcess, Program, end_leftover
 
 TICK = 0.1  # seconds between two looks at the children
 START_SECONDS = 60.0
@@ -102,6 +105,8 @@ class Supervisor:
         if embedded:
             embedded.start()
         waiting.pop("web").start()
+        # Not earlier: the web process takes longest to load, and does so meanwhile.
+        import_module("workers.shared_modules").load(self._settings)
         admin_link = self._prepare()
         self._gate.close()
         if embedded:
@@ -115,28 +120,22 @@ class Supervisor:
 
     def _prepare(self) -> str:
         """Bring the database up to date; returns an admin link. Raises Invalid and StartError."""
-        with subprocess.Popen(
-            [sys.executable, "-m", "workers.prepare"],
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=end_with(os.getpid()),
-        ) as process:
-            while process.returncode is None:
-                try:
-                    link, complaint = process.communicate(timeout=TICK)
-                except subprocess.TimeoutExpired:
-                    if self._stop_asked_at is not None:
-                        process.kill()
-        if process.returncode == WRONG_SETTING:
-            raise AppError(complaint.strip().removeprefix("error: "), code=Invalid.code)
-        if process.returncode != 0 and self._stop_asked_at is None:
-            raise StartError(f"the database was not brought up to date:\n{complaint}")
-        return link.strip()
+        with _Pipe() as link, _Pipe() as complaint:
+            entry = Entry("workers.prepare:main")
+            process = ForkedProcess(entry, self._environment, link.writer, complaint.writer)
+            while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                if self._stop_asked_at is not None:
+                    os.kill(process.pid, signal.SIGKILL)
+                link.read()
+                complaint.read()
+                time.sleep(TICK / 4)
+            code = process.wait()
+            said, complained = link.read(), complaint.read()
+        if code == WRONG_SETTING:
+            raise AppError(complained.removeprefix("error: "), code=Invalid.code)
+        if code != 0 and self._stop_asked_at is None:
+            raise StartError(f"the database was not brought up to date:\n{complained}")
+        return said
 
     def _wait_for(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -201,32 +200,59 @@ class Supervisor:
                 say(f"{child.name:>6} | {line}")
 
 
+class _Pipe:
+    """What a process says in a few lines, read without waiting for it."""
+
+    def __init__(self) -> None:
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._said = b""
+
+    def read(self) -> str:
+        """All that it has said so far."""
+        with contextlib.suppress(BlockingIOError):
+            while more := os.read(self._reader, 65536):
+                self._said += more
+        return self._said.decode(errors="replace").strip()
+
+    def __enter__(self) -> "_Pipe":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._reader)
+        os.close(self.writer)
+
+
 def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
     """What runs beside the supervisor; the web process serves the listening socket as soon as the gate is open."""
-    python = [sys.executable, "-m"]
-    gunicorn = [*python, "gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}"]
+    gunicorn = [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}"]
     gunicorn += ["--env", f"PARLOR_GATE={gate}", "wsgi:app"]
-    # Celery warns root because of pickled messages; Parlor's are JSON, read from a private socket.
-    celery = [sys.executable, "-W", "ignore:You're running the worker with superuser privileges", "-m", "celery"]
-    celery += ["--quiet", "-A", "workers.celery_app", "worker", "--loglevel", "warning", "-P", "threads"]
-    # Workers have nothing to gossip about; a ping (flask doctor) needs none of the three.
-    celery += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    turns = [*celery, "-n", "turns@%h", "-Q", "turns", "-c", str(settings.TURN_THREADS)]
-    # Whoever plays live comes first: rounds take what processor time is left over.
-    nice = ["nice", "-n", str(settings.WORK_NICENESS)]
-    batch = [*nice, *celery, "-n", "batch@%h", "-Q", "batch", "-c", str(settings.ROUND_THREADS)]
-    train = [*nice, *celery, "-n", "train@%h", "-Q", "train", "-c", "1"]
-    workers = zip(QUEUES, (turns, batch, train), strict=True)
+    # Whoever plays live comes first: rounds and trainings take what processor time is left over.
+    workers = {
+        "turns": celery("turns", settings.TURN_THREADS),
+        "batch": celery("batch", settings.ROUND_THREADS, settings.WORK_NICENESS),
+        "train": celery("train", 1, settings.WORK_NICENESS),
+    }
     found = [
         Program("web", gunicorn, fds=(listener, gate)),
-        *(Program(queue, command) for queue, command in workers if queue in settings.worker_queues),
-        Program("upkeep", [*python, "workers.upkeep"]),
+        *(Program(queue, workers[queue]) for queue in QUEUES if queue in settings.worker_queues),
+        Program("upkeep", Entry("workers.upkeep:main")),
     ]
     if not settings.REDIS_URL:
         # Its warnings are about the machine's kernel settings and mean nothing to who plays; they are in its log.
         command = broker.command(settings.redis_socket, settings.home / "broker")
         found.insert(0, Program("broker", command, echo=False, answers=broker.Probe(settings.redis_socket)))
     return found
+
+
+def celery(queue: str, threads: int, nice: int = 0) -> Entry:
+    """The worker of a queue."""
+    which = ("-n", f"{queue}@%h", "-Q", queue, "-c", str(threads))  # first: `ps` cuts a long command short
+    others = ("-P", "threads", "--loglevel", "warning")
+    # Workers have nothing to gossip about; a ping (flask doctor) needs none of the three.
+    alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    arguments = ("--quiet", "-A", "workers.celery_app", "worker", *which, *others, *alone)
+    return Entry("celery.__main__:main", arguments, nice)
 
 
 def web_answers(settings: Settings) -> bool:
@@ -324,9 +350,17 @@ def say(text: str) -> None:
         print(text, flush=True)
 
 
+def _open_standard_files() -> None:
+    """Have those that are closed lead nowhere, so that no file that is opened later gets the number of one."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+
+
 def main() -> int:
     """Run until asked to stop. 0: stopped when asked; 1: something did not start; 2: a setting has to change."""
     os.umask(PRIVATE)
+    _open_standard_files()
     try:
         settings = load_settings()
         redis_url = settings.redis_url  # refuses a PARLOR_HOME that is too long for a socket, before anything is made

@@ -14,6 +14,7 @@ from jinja2.bccache import Bucket, BytecodeCache
 from sqlalchemy import Engine, inspect
 from werkzeug.routing import Rule
 
+from app.benchmarks import tasks
 from app.extensions import db, writing
 from app.factory import create_app
 from app.finetuning.backends import local
@@ -148,8 +149,8 @@ def _training_server() -> Iterator[TrainingServer]:
 
 @pytest.fixture(autouse=True)
 def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: TrainingServer) -> None:
-    """Trainings that a test runs need not load torch each; those of whole Parlors and of commands do."""
-    monkeypatch.setattr(process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM))
+    """Trainings and benchmarks that a test runs need not load torch each; those of whole Parlors and of commands do."""
+    monkeypatch.setattr(process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM, tasks.PROGRAM))
 
 
 @pytest.fixture

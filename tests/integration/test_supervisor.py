@@ -1,5 +1,6 @@
 """The supervisor: starts everything, keeps it running, leaves nothing behind, and refuses in one line."""
 
+import contextlib
 import os
 import re
 import signal
@@ -88,6 +89,43 @@ def test_whatever_is_killed_comes_back_and_a_line_says_so(parlor: Stack) -> None
         wait_until(lambda line=line, before=before: parlor.output().count(line) == before + 1, "a line")
         assert {other: parlor.pid(other) for other in others} == others
         assert parlor.healthy()
+
+
+def test_each_process_is_named_by_the_command_that_starts_it_by_hand(parlor: Stack) -> None:
+    celery = "celery --quiet -A workers.celery_app worker"
+    commands = {queue: f"{celery} -n {queue}@%h -Q {queue} " for queue in ("turns", "batch", "train")}
+    commands["upkeep"] = "workers.upkeep"
+    titles = {name: Path(f"/proc/{parlor.pid(name)}/cmdline").read_text() for name in commands}
+    assert [
+        titles[name] for name in titles if not titles[name].startswith(f"{sys.executable} -m {commands[name]}")
+    ] == []
+    assert "gunicorn" in Path(f"/proc/{parlor.pid('web')}/cmdline").read_text()
+
+
+def test_workers_and_upkeep_share_memory_and_hold_no_file_of_another_process(parlor: Stack) -> None:
+    listener = f"socket:[{_listening_inode(int(parlor.env['PORT']))}]"
+    assert listener in _open_files(parlor.pid("web"))
+    for name in ("turns", "batch", "train", "upkeep"):
+        sizes = Path(f"/proc/{parlor.pid(name)}/smaps_rollup").read_text()
+        rss, pss = (int(re.search(rf"^{size}: +(\d+)", sizes, re.MULTILINE)[1]) for size in ("Rss", "Pss"))
+        assert pss < 0.75 * rss
+        files = _open_files(parlor.pid(name))
+        assert listener not in files
+        assert {Path(file).name for file in files if str(parlor.home / "logs") in file} == {f"{name}.log"}
+        assert {Path(file).name for file in files if str(parlor.home / "run") in file} == {f"{name}.pid"}
+
+
+def _open_files(pid: int) -> list[str]:
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found.append(str(entry.readlink()))
+    return found
+
+
+def _listening_inode(port: int) -> str:
+    rows = (row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return next(row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A")
 
 
 def test_whatever_hangs_is_replaced(stack: Callable[..., Stack]) -> None:

@@ -1,0 +1,144 @@
+"""A process forked from this one instead of started anew: it shares the memory of all that is loaded here already.
+
+It is what a new process would be: it leads a session, has this process's settings of signals and none of its handlers,
+ends when this process dies, and holds no file but the ones that it was given. `ps` shows the command by which the same
+program is started by hand.
+"""
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import NoReturn
+
+from setproctitle import setproctitle, setthreadtitle
+
+from app.config import ROOT
+from workers.parent_death import end_with
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a Python program begins: `module:function`, and its arguments. `nice` is added to its niceness."""
+
+    function: str
+    arguments: tuple[str, ...] = ()
+    nice: int = 0
+
+    @property
+    def command(self) -> list[str]:
+        """How the same program is started by hand, but for its niceness."""
+        module = self.function.partition(":")[0].removesuffix(".__main__")
+        return [sys.executable, "-m", module, *self.arguments]
+
+    def load(self) -> Callable[[], object]:
+        """The function, with `sys.argv` as it is when the program is started by hand."""
+        name, _, function = self.function.partition(":")
+        module = import_module(name)
+        sys.argv = [str(module.__file__), *self.arguments]
+        found: Callable[[], object] = getattr(module, function)
+        return found
+
+
+class ForkedProcess:
+    """A fork of this process that runs a program, as subprocess.Popen is a process that was started.
+
+    For a process with one thread: a lock that another thread holds would be held for ever in the fork.
+    """
+
+    def __init__(
+        self, entry: Entry, environment: Mapping[str, str], output: int, errors: int, kept: Collection[int] = ()
+    ) -> None:
+        """Fork. `output`, `errors` and `kept`: the file descriptors that it gets, the last by the same numbers."""
+        parent = os.getpid()
+        # A signal that came before the fork has dropped the handlers of this process would be lost in them.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                _run(entry, parent, environment, (output, errors), kept, mask)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def wait(self) -> int:
+        """Wait for its end; returns the exit code, or minus the number of the signal that has killed it."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def terminate(self) -> None:
+        """Ask it to end. Not to be called after `wait`, when its number may be a stranger's."""
+        os.kill(self.pid, signal.SIGTERM)
+
+
+def _run(
+    entry: Entry,
+    parent: int,
+    environment: Mapping[str, str],
+    outputs: tuple[int, int],
+    kept: Collection[int],
+    mask: Collection[int],
+) -> NoReturn:
+    """The fork's whole life. It must never return into what its parent was at."""
+    code = 1
+    try:
+        os.setsid()
+        end_with(parent)()
+        _keep_files(outputs, kept)
+        _forget_handlers()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        setproctitle(" ".join(entry.command))
+        setthreadtitle(Path(sys.executable).name)
+        os.environ.update(environment)
+        os.chdir(ROOT)
+        os.nice(entry.nice)
+        code = _exit_code(entry)
+        # As the interpreter ends: first threads, then what is registered to be done.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+
+
+def _exit_code(entry: Entry) -> int:
+    try:
+        result = entry.load()()
+    except SystemExit as end:
+        result = end.code
+    if result is None or isinstance(result, int):
+        return (result or 0) & 0xFF
+    print(result, file=sys.stderr)
+    return 1
+
+
+def _keep_files(outputs: tuple[int, int], kept: Collection[int]) -> None:
+    """Make nothing the input and `outputs` the outputs, and close all other files but those to be kept."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, output in zip((1, 2), outputs, strict=True):
+        os.dup2(output, number)
+    for low, high in pairwise((2, *sorted(kept), os.sysconf("SC_OPEN_MAX"))):
+        os.closerange(low + 1, high)
+    for number in kept:
+        os.set_inheritable(number, True)
+    # Not the parent's, which may hold something unwritten, or write each line at once to a terminal.
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - a file descriptor, open to the end
+    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
+
+
+def _forget_handlers() -> None:
+    """What is ignored stays ignored, as in a process that is started anew."""
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,22 @@
+"""Has a process ended when its parent dies, even by SIGKILL, where the system can do that."""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def end_with(parent: int) -> Callable[[], None]:
+    """What the child of process `parent` is to call first, as `preexec_fn` or after a fork."""
+
+    def prepare() -> None:
+        if _LIBC is not None:
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    return prepare
