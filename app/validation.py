@@ -9,6 +9,7 @@ _MOST = 10**9  # of a whole number without a bound
 _LARGEST = 1e300  # of a number without a bound
 
 Schema = Mapping[str, Any]
+KeyPath = tuple[str | int, ...]  # where a value stands in nested ones: names and places
 
 
 def read_value(schema: Schema, raw: Any, name: str) -> Any:

@@ -170,7 +170,7 @@ def _submit(terminal_session: TerminalSession, text: str) -> None:
     if len(text) > longest:
         terminal_session.say(f"Please make it shorter: {longest} characters at most, got {len(text)}.")
         return
-    submission = live.Submission(
+    submission = live.MoveSubmission(
         terminal_session.record.id, terminal_session.seat, text, uuid.uuid4().hex, terminal_session.record.match.ply
     )
     instant = _scripted(terminal_session.record.seats[1 - terminal_session.seat])
@@ -181,7 +181,7 @@ def _submit(terminal_session: TerminalSession, text: str) -> None:
 
 
 def _resign(terminal_session: TerminalSession) -> None:
-    gone = live.Submission(terminal_session.record.id, terminal_session.seat, None)
+    gone = live.MoveSubmission(terminal_session.record.id, terminal_session.seat, None)
     terminal_session.record = live.commit(terminal_session.database, gone, instant=False).record
 
 

@@ -116,6 +116,9 @@ class Game(ABC, Generic[S]):
     material: ClassVar[MaterialKind | None] = None
     metrics: ClassVar[GameMetrics] = COMMON
     rewards: ClassVar[RewardFormula | None] = None  # of moves, for methods that learn from them
+    first_field: ClassVar[str | None] = None  # of the config: which seat begins, where that is no matter of its role
+    # Of the config: what bounds a match, and how many moves of both seats together one of it stands for.
+    limit_field: ClassVar[tuple[str, int] | None] = None
     list_field: ClassVar[str | None] = None  # of the config, shown in lists of matches in place of the joint score
     most_tokens: ClassVar[int] = 256  # of a move, where a model's row does not say
     typical: ClassVar[TypicalCalls] = TypicalCalls(4, 3400, 150, 1.0)

@@ -18,6 +18,8 @@ from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, Time
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
 MODEL_FAULT, OUR_FAULT = "model", "us"
+RESIGNED, TIMEOUT, ABANDONED, ABORTED = "resigned", "timeout", "abandoned", "aborted"
+BROKEN_OFF = (RESIGNED, TIMEOUT, ABANDONED, ABORTED)  # the reasons of ends that the game's rules do not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,13 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
     return advance(match, seat, text, by_model=by_model)[0]
 
 
-def advance(match: Match, seat: int, text: str | None, *, by_model: bool = False) -> tuple[list[LogEvent], Match]:
-    """The events of a `step`, or of resigning where there is no text, and the match after them."""
+def advance(
+    match: Match, seat: int, text: str | None, *, by_model: bool = False, most_attempts: int = BAD_ATTEMPTS
+) -> tuple[list[LogEvent], Match]:
+    """The events of a `step`, or of resigning where there is no text, and the match after them.
+
+    `most_attempts` is the number of the refused attempt that aborts a model's match.
+    """
     if text is None:
         resigned = resign(match, seat)
         return resigned, applied(match, resigned)
@@ -132,7 +139,7 @@ def advance(match: Match, seat: int, text: str | None, *, by_model: bool = False
         raise Invalid("move", expected=f"seat {match.to_move} to move", got=Verbatim(f"seat {seat}"))
     move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)
     if isinstance(move, Violation):
-        events = _refused(match, move, readable(text), by_model)
+        events = _refused(match, move, readable(text), most_attempts if by_model else None)
         return events, applied(match, events)
     after = apply(match, move)
     outcome = match.game.outcome(after.state) if after.to_move is None else None
@@ -142,10 +149,10 @@ def advance(match: Match, seat: int, text: str | None, *, by_model: bool = False
     return [move, ended], apply(after, ended)
 
 
-def _refused(match: Match, violation: Violation, tried: str, by_model: bool) -> list[LogEvent]:
+def _refused(match: Match, violation: Violation, tried: str, most_attempts: int | None) -> list[LogEvent]:
     violated = Violated(violation.seat, tried, violation.code, violation.reason)
     attempts = len(match.refused) + 1
-    if not by_model or attempts < BAD_ATTEMPTS:
+    if most_attempts is None or attempts < most_attempts:
         return [violated]
     detail = f"{attempts} refused attempts at one turn, the last: {violation.reason}"
     return [violated, *abort(match, MODEL_FAULT, violation.seat, detail)]
@@ -153,22 +160,22 @@ def _refused(match: Match, violation: Violation, tried: str, by_model: bool) -> 
 
 def resign(match: Match, seat: int) -> list[LogEvent]:
     """The events of a person's leaving: nobody scores."""
-    return [Resigned(seat), _broken_off(match, "resigned")]
+    return [Resigned(seat), _broken_off(match, RESIGNED)]
 
 
 def time_out(match: Match, clock: str) -> list[LogEvent]:
     """The events of a clock that ran out: nobody scores, and the log says whose turn it was if that decided it."""
-    return [TimedOut(match.to_move if clock == TURN else None, clock), _broken_off(match, "timeout")]
+    return [TimedOut(match.to_move if clock == TURN else None, clock), _broken_off(match, TIMEOUT)]
 
 
 def abandon(match: Match) -> list[LogEvent]:
     """The events of a match that everybody has left open: nobody scores, and it was nobody's turn that decided it."""
-    return [TimedOut(None, IDLE), _broken_off(match, "abandoned")]
+    return [TimedOut(None, IDLE), _broken_off(match, ABANDONED)]
 
 
 def abort(match: Match, fault: str, seat: int | None, detail: str) -> list[LogEvent]:
     """The events of a match that cannot go on: nobody scores, and the log says whose fault it was."""
-    return [Aborted(seat, fault, readable(detail)), _broken_off(match, "aborted")]
+    return [Aborted(seat, fault, readable(detail)), _broken_off(match, ABORTED)]
 
 
 def _broken_off(match: Match, reason: str) -> Ended:

@@ -29,7 +29,7 @@ from app.players.base import InstantPlayer, PlayerSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class MoveSubmission:
     """A move or a resignation on its way into a match. `ply` is the one its maker saw; None skips that check."""
 
     match_id: str
@@ -37,6 +37,7 @@ class Submission:
     text: str | None  # None: resigns
     move_id: str | None = None
     ply: int | None = None
+    timing: Mapping[str, Any] | None = None  # how long it took; kept in matches of studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def create(
     return record
 
 
-def decide(record: StoredMatch, submission: Submission, *, instant: bool) -> Receipt:
+def decide(record: StoredMatch, submission: MoveSubmission, *, instant: bool) -> Receipt:
     """What a move or a resignation brings to a match as it is; nothing is written yet."""
     answer = _refusal(record, submission)
     if answer is not None:
@@ -110,15 +111,19 @@ def decide(record: StoredMatch, submission: Submission, *, instant: bool) -> Rec
     if (deadline := record.deadline) is not None and deadline.passed(now):
         after = record.extended(engine.time_out(record.match, deadline.clock), now)
         return Receipt(_TOO_LATE, (after,), after.log[known:])
-    by_model = record.seats[seat].kind == MODEL
+    by_model, in_study = record.seats[seat].kind == MODEL, record.options is not None
     own = record.advanced(
-        *engine.advance(record.match, seat, submission.text, by_model=by_model), now, submission.move_id
+        *engine.advance(record.match, seat, submission.text, by_model=by_model, most_attempts=record.most_attempts),
+        now,
+        submission.move_id,
+        submission.timing if in_study else None,
     )
-    steps = (own, *_scripted_moves(own, now)) if instant else (own,)
+    # In a study all partners take their time, scripted ones too.
+    steps = (own, *_scripted_moves(own, now)) if instant and not in_study else (own,)
     return Receipt(_answer(own.log[known]), steps, steps[-1].log[known:])
 
 
-def submit(session: Session, submission: Submission, *, instant: bool) -> Receipt:
+def submit(session: Session, submission: MoveSubmission, *, instant: bool) -> Receipt:
     """Take a move or a resignation into the caller's transaction. Raises NotFound for an unknown match."""
     record = load(session, submission.match_id, lock=True)
     receipt = decide(record, submission, instant=instant)
@@ -128,7 +133,11 @@ def submit(session: Session, submission: Submission, *, instant: bool) -> Receip
 
 
 def submit_together(
-    session: Session, submissions: Sequence[Submission], remembered: MutableMapping[str, StoredMatch], *, instant: bool
+    session: Session,
+    submissions: Sequence[MoveSubmission],
+    remembered: MutableMapping[str, StoredMatch],
+    *,
+    instant: bool,
 ) -> list[Receipt | AppError]:
     """Take many into the caller's transaction, with what the caller remembers of their matches.
 
@@ -159,7 +168,7 @@ def submit_together(
     return results
 
 
-def commit(database: Engine, submission: Submission, *, instant: bool, tries: int = 5) -> Receipt:
+def commit(database: Engine, submission: MoveSubmission, *, instant: bool, tries: int = 5) -> Receipt:
     """Submit in a transaction of its own; of two processes that append at once, the slower reads again."""
     try:
         with writing(database) as session:
@@ -244,7 +253,7 @@ def _scripted_moves(record: StoredMatch, now: datetime) -> Iterator[StoredMatch]
         yield record
 
 
-def _refusal(record: StoredMatch, submission: Submission) -> MoveReply | None:
+def _refusal(record: StoredMatch, submission: MoveSubmission) -> MoveReply | None:
     """Why the submission is not even tried, or its first answer if it has come before."""
     if submission.move_id is not None:
         for logged in record.log:

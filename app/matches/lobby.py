@@ -16,7 +16,7 @@ from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.material import server_pieces, with_piece
 from app.matches.stored import StoredMatch, StoredSeat
-from app.models import LanguageModel, MatchRow
+from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.scripted import SCRIPTED
 from app.registry import PERSON, SHIPPED, check_not_archived, find_partner
 
@@ -25,7 +25,11 @@ LIVE = "live"
 
 @dataclass(frozen=True, slots=True)
 class GuestMatchRequest:
-    """What a guest asks for. `opponent` is a public label and `role` a role of the game; None leaves it open."""
+    """What a guest asks for. `opponent` is a public label and `role` a role of the game; None leaves it open.
+
+    `training_consent` is whether the guest, who is that participant, agreed that models learn from what they write;
+    None: was not asked.
+    """
 
     game: str
     config: Mapping[str, Any]
@@ -33,6 +37,8 @@ class GuestMatchRequest:
     role: str | None = None
     start_key: str | None = None
     held: Collection[str] = ()  # matches in which this person has a seat already
+    participant_id: int | None = None
+    training_consent: bool | None = None
 
 
 def start_guest_match(session: Session, settings: Settings, request: GuestMatchRequest) -> StoredMatch:
@@ -68,7 +74,7 @@ def _start(session: Session, settings: Settings, request: GuestMatchRequest, opp
     seed = new_seed()
     person = person_seat(game.roles, request.role, seed)
     seats = StoredSeat(PERSON), StoredSeat.of(opponent)
-    return live.create(
+    record = live.create(
         session,
         game.name,
         _drawn(game.name, request.config, settings, opponent, seed),
@@ -79,6 +85,11 @@ def _start(session: Session, settings: Settings, request: GuestMatchRequest, opp
         start_key=request.start_key,
         clocks=Clocks.of(settings.TURN_CLOCK, settings.MATCH_CLOCK),
     )
+    if request.participant_id is not None:
+        seat = session.get_one(SeatRow, (record.id, person_in(record)))
+        seat.participant_id, seat.training_consent = request.participant_id, request.training_consent
+        session.flush()
+    return record
 
 
 def _check_open(session: Session, most: int, request: GuestMatchRequest) -> None:

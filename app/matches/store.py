@@ -6,7 +6,7 @@ that append at once, one gets an IntegrityError and reads again.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -37,8 +37,20 @@ _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "enq
 
 
 @dataclass(frozen=True, slots=True)
+class SeatPerson:
+    """Who a person at a seat is, and whether models may be trained on what that person writes; None: was not asked."""
+
+    training_consent: bool | None = None
+    participant_id: int | None = None
+    enrolment_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewMatch:
-    """A match that is not in the database yet. `tokens` are those of its accepted moves, of a match of a round."""
+    """A match that is not in the database yet. `tokens` are those of its accepted moves, of a match of a round.
+
+    `arm_id` and `position` are its place in a study, and `people` says by seat who the persons in it are.
+    """
 
     record: StoredMatch
     source: str
@@ -46,13 +58,16 @@ class NewMatch:
     index: int | None = None
     tokens: int | None = None
     start_key: str | None = None
+    arm_id: int | None = None
+    position: int | None = None
+    people: Mapping[int, SeatPerson] = field(default_factory=dict)
 
 
 def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
     """Write new matches, whole, with all that has happened in them so far; in one statement a table."""
     connection = session.connection()
     _insert(connection, _MATCH, [_match_row(each) for each in begun])
-    _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each.record)])
+    _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each)])
     _insert(connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log])
 
 
@@ -132,6 +147,9 @@ def _match_row(begun: NewMatch) -> dict[str, Any]:
         "seed": record.seed,
         "config": record.match.state.config.to_json(),
         "start_key": begun.start_key,
+        "arm_id": begun.arm_id,
+        "position": begun.position,
+        "options": None if record.options is None else record.options.to_json(),
         "started_at": _moment(record.log[0].at),
         "lease_count": 0,
         "tokens": begun.tokens,
@@ -140,7 +158,8 @@ def _match_row(begun: NewMatch) -> dict[str, Any]:
     return row if record.match.ended is None else row | _row_at_the_end(record, record.match.ended)
 
 
-def _seat_rows(record: StoredMatch) -> list[dict[str, Any]]:
+def _seat_rows(begun: NewMatch) -> list[dict[str, Any]]:
+    record, nobody = begun.record, SeatPerson()
     roles = record.match.game.roles
     return [
         {
@@ -150,13 +169,17 @@ def _seat_rows(record: StoredMatch) -> list[dict[str, Any]]:
             "kind": seat.kind,
             "language_model_id": seat.language_model_id,
             "player": seat.player,
+            "training_consent": person.training_consent,
+            "participant_id": person.participant_id,
+            "enrolment_id": person.enrolment_id,
         }
         for number, seat in enumerate(record.seats)
+        for person in (begun.people.get(number, nobody),)
     ]
 
 
 def _event_row(match_id: str, logged: LoggedEvent) -> dict[str, Any]:
-    return {
+    row = {
         "match_id": match_id,
         "seq": logged.seq,
         "kind": kind_of(logged.event),
@@ -166,6 +189,7 @@ def _event_row(match_id: str, logged: LoggedEvent) -> dict[str, Any]:
         "body": to_json(logged.event),
         "at": _moment(logged.at),
     }
+    return row if logged.timing is None else {**row, "timing": dict(logged.timing)}
 
 
 def _row_while_played(record: StoredMatch) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from app.games.base import JSON, Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline
 from app.matches.events import Ended, LogEvent, from_json
+from app.matches.options import BOTH, MatchOptions
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
 from app.players.prompts import USUAL_STYLE, default_prompt
@@ -44,13 +45,17 @@ class StoredSeat:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event with its place in the log. `ply` counts the accepted moves before it."""
+    """An event with its place in the log. `ply` counts the accepted moves before it.
+
+    `timing` is how long a move took, on its way into the log of a match of a study; it is not read back.
+    """
 
     seq: int
     ply: int
     event: LogEvent
     at: datetime
     move_id: str | None = None
+    timing: Mapping[str, Any] | None = None
 
     @property
     def seat(self) -> int | None:
@@ -66,6 +71,17 @@ class StoredMatch:
     seats: tuple[StoredSeat, StoredSeat]
     log: tuple[LoggedEvent, ...]
     match: engine.Match
+    options: MatchOptions | None = None  # of a match of a study
+
+    @property
+    def most_attempts(self) -> int:
+        """The attempts of a model at one turn after which its match is broken off."""
+        return engine.BAD_ATTEMPTS if self.options is None else self.options.retries + 1
+
+    @property
+    def feedback(self) -> str:
+        """What its persons see of the points once it is over."""
+        return BOTH if self.options is None else self.options.feedback
 
     @property
     def mover(self) -> StoredSeat | None:
@@ -93,15 +109,22 @@ class StoredMatch:
         return self.advanced(events, engine.applied(self.match, events), at)
 
     def advanced(
-        self, events: Sequence[LogEvent], match: engine.Match, at: datetime, move_id: str | None = None
+        self,
+        events: Sequence[LogEvent],
+        match: engine.Match,
+        at: datetime,
+        move_id: str | None = None,
+        timing: Mapping[str, Any] | None = None,
     ) -> "StoredMatch":
-        """This record after the events of a step and the match after them; the first event answers `move_id`."""
+        """This record after the events of a step and the match after them; the first event answers `move_id`, and
+        `timing` is its.
+        """
         log, ply = list(self.log), self.match.ply
         for event in events:
-            log.append(LoggedEvent(len(log), ply, event, at, move_id))
+            log.append(LoggedEvent(len(log), ply, event, at, move_id, timing))
             ply += isinstance(event, Event)
-            move_id = None
-        return StoredMatch(self.id, self.seed, self.seats, tuple(log), match)
+            move_id = timing = None
+        return StoredMatch(self.id, self.seed, self.seats, tuple(log), match, self.options)
 
     def followed(self, new: Sequence[LoggedEvent]) -> Iterator["StoredMatch"]:
         """This record after each accepted move among what others have added to its log, and after all of it.
@@ -113,7 +136,7 @@ class StoredMatch:
             log, match = (*log, logged), engine.apply(match, logged.event)
             last = number == len(new)
             if last or (isinstance(logged.event, Event) and not isinstance(new[number].event, Ended)):
-                yield StoredMatch(self.id, self.seed, self.seats, log, match)
+                yield StoredMatch(self.id, self.seed, self.seats, log, match, self.options)
 
 
 def opened(
@@ -122,11 +145,12 @@ def opened(
     seats: tuple[StoredSeat, StoredSeat],
     seed: int,
     clocks: Clocks = NO_CLOCKS,
+    options: MatchOptions | None = None,
 ) -> StoredMatch:
     """A new match that nobody has written down yet. Raises NotFound for an unknown game, Invalid for a bad config."""
     prompts = seats[0].prompt(game), seats[1].prompt(game)
     started, match = engine.begin(game, dict(config), seed, prompts, clocks)
-    return StoredMatch(new_match_id(), seed, seats, (LoggedEvent(0, 0, started, datetime.now(UTC)),), match)
+    return StoredMatch(new_match_id(), seed, seats, (LoggedEvent(0, 0, started, datetime.now(UTC)),), match, options)
 
 
 def turn_seed(seed: int, seat: int | None, ply: int, attempt: int) -> str:
@@ -165,7 +189,12 @@ def load(session: Session, match_id: str, *, lock: bool = False) -> StoredMatch:
     )
     log = load_log(session, match_id)
     return StoredMatch(
-        match_id, rows[0].seed, cast(tuple[StoredSeat, StoredSeat], seats), log, engine.replay(x.event for x in log)
+        match_id,
+        rows[0].seed,
+        cast(tuple[StoredSeat, StoredSeat], seats),
+        log,
+        engine.replay(x.event for x in log),
+        None if rows[0].options is None else MatchOptions.from_json(rows[0].options),
     )
 
 
@@ -177,7 +206,7 @@ def load_log(session: Session, match_id: str, after: int = -1) -> tuple[LoggedEv
 
 # Made once: a match is read when a page opens it, and putting a statement together takes as long as running it.
 _SEATS = (
-    select(MatchRow.seed, SeatRow.player, LanguageModel)
+    select(MatchRow.seed, MatchRow.options, SeatRow.player, LanguageModel)
     .join(SeatRow, SeatRow.match_id == MatchRow.id)
     .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
     .where(MatchRow.id == bindparam("match"))

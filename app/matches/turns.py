@@ -9,7 +9,7 @@ import concurrent.futures
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -25,8 +25,9 @@ from app.jobs.context import JobContext
 from app.matches import live
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
+from app.matches.move_timing import reply_timing
 from app.matches.store import generation_row, insert_generations
-from app.matches.stored import StoredMatch, load
+from app.matches.stored import StoredMatch, load, turn_began
 from app.matches.sweep import turn_is_free
 from app.models import MatchRow
 from app.players import make_player
@@ -102,9 +103,15 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
     except Exception as error:
         log.exception("a player broke", match=record.id, model=spec.name)
         return _abort(context, record, OUR_FAULT, f"{type(error).__name__}: {error}", None)
-    pause = reading_delay(record, text, context.settings) - (time.monotonic() - began)
+    timing = None
+    if record.options is None:
+        pause = reading_delay(record, text, context.settings) - (time.monotonic() - began)
+    else:
+        asked_at, now = turn_began(record.log), datetime.now(UTC)
+        timing = reply_timing(record.options.reply_after, text, asked_at, now)
+        pause = timing["target"] - (now - asked_at).total_seconds()
     _wait(context, record, pause)
-    return _submit(context, record, seat, text, generation)
+    return _submit(context, record, seat, text, generation, timing)
 
 
 def _ask(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
@@ -136,7 +143,7 @@ def _wait(context: WorkerContext, record: StoredMatch, seconds: float) -> None:
 
 
 def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
-    """Seconds after which an answer appears, so that a person can follow.
+    """Seconds after which an answer to a guest appears, so that a person can follow; a study says so by itself.
 
     One to begin with, and the words of the partner's last move and of the answer at the set pace, up to a ceiling.
     """
@@ -148,14 +155,19 @@ def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
 
 
 def _submit(
-    context: WorkerContext, record: StoredMatch, seat: int, text: str, generation: Generation | None
+    context: WorkerContext,
+    record: StoredMatch,
+    seat: int,
+    text: str,
+    generation: Generation | None,
+    timing: Mapping[str, float] | None,
 ) -> StoredMatch:
     attempt = len(record.match.refused)
     ply = record.match.ply
 
     def store(session: Session) -> live.Receipt:
         _claim(session, context, record, seat, generation)
-        submission = live.Submission(record.id, seat, text, f"model-{ply}-{attempt}", ply)
+        submission = live.MoveSubmission(record.id, seat, text, f"model-{ply}-{attempt}", ply, timing)
         receipt = live.submit(session, submission, instant=False)
         if receipt.record.model_to_move:  # another attempt, or a match of two models: keep the lease
             session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**_lease_values(context)))

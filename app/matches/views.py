@@ -4,10 +4,13 @@ docs/protocol.md describes both. Everything here is made from `Game.view`, which
 know, so nothing private can leak by a slip further out.
 """
 
+import random
 from collections.abc import Sequence
+from dataclasses import replace
 
-from app.games.base import JSON, TranscriptEntry
-from app.matches.engine import Match
+from app.games.base import JSON, TranscriptEntry, View
+from app.matches.engine import BROKEN_OFF, Match
+from app.matches.options import BOTH, NOTHING
 
 _ALWAYS = ("match", "ply")
 
@@ -20,13 +23,17 @@ def seat_view(
     clock: JSON | None = None,
     known: Sequence[JSON] = (),
     partner: str | None = None,
+    feedback: str = BOTH,
 ) -> JSON:
     """The whole view of a seat. `times` are the moments of the accepted moves, ISO 8601 in UTC, by ply.
 
     `partner` is what the seat is told of its partner, one of `players.description.KINDS`; None: nothing. `known` are
-    the entries of an earlier view of the same seat: those that are still true are taken over as they are.
+    the entries of an earlier view of the same seat: those that are still true are taken over as they are. `feedback`
+    is what the seat sees of the points, as `matches.options` names it.
     """
     view = match.view(seat)
+    if match.over and feedback == NOTHING:
+        view = _as_played(match, view)
     transcript = [
         old if old["text"] == entry.text else _entry(entry, times)
         for old, entry in zip(known, view.transcript, strict=False)
@@ -46,7 +53,7 @@ def seat_view(
         "secret": view.secret,
         "may": list(view.may),
         "clock": clock,
-        "outcome": _outcome(match, seat),
+        "outcome": _outcome(match, seat, feedback),
     }
 
 
@@ -64,13 +71,26 @@ def _entry(entry: TranscriptEntry, times: Sequence[str]) -> JSON:
     return {"ply": entry.ply, "by": entry.by, "kind": entry.kind, "text": entry.text, "at": times[entry.ply]}
 
 
-def _outcome(match: Match, seat: int) -> JSON | None:
+def _as_played(match: Match, view: View) -> View:
+    """The view of a match that is over, without what its seat was not told while it was played."""
+    told = match.game.view(match.game.initial(match.state.config, random.Random(0)), view.seat).facts
+    transcript = tuple(
+        entry._replace(text=None) if entry.by == "partner" and entry.kind != "message" else entry
+        for entry in view.transcript
+    )
+    return replace(view, transcript=transcript, facts={name: view.facts[name] for name in told})
+
+
+def _outcome(match: Match, seat: int, feedback: str) -> JSON | None:
     if match.ended is None:
         return None
+    if feedback == NOTHING:
+        reason = match.ended.reason
+        return {"reason": reason, "winner": None} if reason in BROKEN_OFF else None
     winner = match.ended.winner
     return {
         "reason": match.ended.reason,
         "winner": None if winner is None else "you" if winner == seat else "partner",
         "utility": match.ended.utilities[seat],
-        "partner_utility": match.ended.utilities[1 - seat],
+        "partner_utility": match.ended.utilities[1 - seat] if feedback == BOTH else None,
     }

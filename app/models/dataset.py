@@ -31,6 +31,8 @@ class Dataset(Model):
     figures: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     complete: Mapped[bool] = mapped_column(server_default=true())  # whether all of its rows are there; else unseen
+    # Since when nothing may be trained on it, because a person in it took that back; its file goes.
+    unusable_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class DatasetRow(Model):

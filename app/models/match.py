@@ -57,6 +57,7 @@ class MatchRow(Model):
     moved_at: Mapped[datetime] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     deadline: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)  # of the clock that runs out first
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when what a person wrote in it was deleted
 
     lease_owner: Mapped[str | None] = mapped_column(String(80))
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)

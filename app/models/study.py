@@ -58,6 +58,7 @@ class Participant(Model):
     # A keyed hash of the recruiter's id, which links a person's studies and outlives the id.
     person_hash: Mapped[str | None] = mapped_column(String(64), index=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when the person's data were deleted
 
 
 class Enrolment(Model):

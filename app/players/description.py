@@ -10,7 +10,8 @@ from app.players.base import PlayerSpec
 from app.players.local import options as local_options
 
 PERSON, SCRIPTED, SMALL_MODEL, MODEL = "person", "scripted", "small_model", "model"
-KINDS = (PERSON, SCRIPTED, SMALL_MODEL, MODEL)
+COMPUTER = "computer"  # in a study, where the kind would tell conditions apart
+KINDS = (PERSON, SCRIPTED, SMALL_MODEL, MODEL, COMPUTER)
 SMALL = 1_000_000_000  # weights; a model of fewer may misunderstand plain sentences
 
 

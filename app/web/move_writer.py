@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class _Waiting:
-    submission: live.Submission
+    submission: live.MoveSubmission
     result: AsyncResult
 
 
@@ -50,7 +50,7 @@ class MoveWriter:
         self._remembered: OrderedDict[str, StoredMatch] = OrderedDict()
         spawn(self._run)
 
-    def submit(self, submission: live.Submission) -> live.Receipt:
+    def submit(self, submission: live.MoveSubmission) -> live.Receipt:
         """Commit a submission, together with others. Raises AppError as `live.submit` does."""
         waiting = _Waiting(submission, AsyncResult())
         self._queue.put(waiting)
@@ -105,7 +105,7 @@ class MoveWriter:
             else:
                 return results
 
-    def _committed(self, submissions: list[live.Submission]) -> list[live.Receipt | Exception]:
+    def _committed(self, submissions: list[live.MoveSubmission]) -> list[live.Receipt | Exception]:
         try:
             with writing(self._engine) as session:
                 results = live.submit_together(session, submissions, self._remembered, instant=self._instant)
@@ -117,13 +117,13 @@ class MoveWriter:
         self._forget_the_rest(submissions)
         return list(results)
 
-    def _commit_alone(self, submission: live.Submission) -> live.Receipt | Exception:
+    def _commit_alone(self, submission: live.MoveSubmission) -> live.Receipt | Exception:
         try:
             return live.commit(cast(Engine, self._engine), submission, instant=self._instant)
         except (AppError, SQLAlchemyError) as error:
             return error
 
-    def _forget_the_rest(self, latest: list[live.Submission]) -> None:
+    def _forget_the_rest(self, latest: list[live.MoveSubmission]) -> None:
         """Keep the matches that are played, the latest moved last, up to a number; the others are read again."""
         for submission in latest:
             record = self._remembered.pop(submission.match_id, None)

@@ -24,8 +24,8 @@ from app.games.base import JSON, Event, Game
 from app.matches.stored import StoredMatch, load, load_log, move_times
 from app.matches.views import change, seat_view
 from app.models import MatchRow
-from app.players.description import partner_kind
 from app.registry import PERSON
+from app.web.partners import told_of_partner
 
 PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
 FRESH = 1.0  # seconds for which what was read of a match is shown again without asking the database
@@ -41,7 +41,9 @@ class Room:
         """`home` is PARLOR_HOME, where local models may lie."""
         self.id = record.id
         self.record = record
-        self.kinds = tuple(partner_kind(seat.spec, home) for seat in record.seats)
+        self.partners = tuple(
+            told_of_partner(record, seat, home) for seat in (0, 1)
+        )  # what each seat is told of its own
         self.times = move_times(record.log)
         self.sockets: tuple[set[str], set[str]] = (set(), set())
         self.just_read = True  # until the first socket is in
@@ -61,7 +63,14 @@ class Room:
         shown = self._shown.get(seat)
         known = () if shown is None else shown["transcript"]
         view = self._shown[seat] = seat_view(
-            self.id, self.record.match, self.times, seat, self._clock(), known, self.kinds[1 - seat]
+            self.id,
+            self.record.match,
+            self.times,
+            seat,
+            self._clock(),
+            known,
+            self.partners[seat],
+            self.record.feedback,
         )
         return view
 

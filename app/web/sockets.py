@@ -24,6 +24,7 @@ from app.errors import AppError, Invalid, Unavailable, Verbatim, shown
 from app.extensions import db, is_away, reason_of
 from app.games.base import JSON
 from app.matches import live
+from app.matches.move_timing import read_timing
 from app.matches.stored import StoredMatch
 from app.queues import CHANNEL, enqueue_turn, read_notice
 from app.web import tickets
@@ -120,7 +121,8 @@ class PlayNamespace:
         longest = self._settings.MOVE_CHARACTERS
         if len(text) > longest:
             raise AppError(f"Please make it shorter: {longest} characters at most, got {len(text)}.", code="too_long")
-        return self._submit(live.Submission(connection.match_id, connection.seat, text, move_id, ply))
+        timing = read_timing(data.get("timing"))
+        return self._submit(live.MoveSubmission(connection.match_id, connection.seat, text, move_id, ply, timing))
 
     def _slow_down(self, connection: SeatConnection) -> None:
         now = time.monotonic()
@@ -129,7 +131,7 @@ class PlayNamespace:
             raise AppError("That was very quick. Please wait a moment, then send it again.", code="too_fast")
 
     def resign(self, connection: SeatConnection, _sid: str, _data: JSON) -> JSON:
-        return self._submit(live.Submission(connection.match_id, connection.seat, None))
+        return self._submit(live.MoveSubmission(connection.match_id, connection.seat, None))
 
     def sync(self, connection: SeatConnection, sid: str, _data: JSON) -> JSON:
         self._rooms.show(connection.match_id, connection.seat, sid)
@@ -141,7 +143,7 @@ class PlayNamespace:
         self._rooms.typing(connection.match_id, connection.seat, data["on"])
         return {"ok": True, "ply": self._rooms.ply(connection.match_id)}
 
-    def _submit(self, submission: live.Submission) -> JSON:
+    def _submit(self, submission: live.MoveSubmission) -> JSON:
         if self._writer is None:
             raise Invalid("match", expected="a connected socket", got=Verbatim("none"), remedy="connect again")
         receipt = self._writer.submit(submission)

@@ -13,6 +13,7 @@ import { presenceLine } from "./presence.js";
 import { soundSwitch } from "./sound.js";
 import { isWhole, may, merge, moments, moves } from "./state.js";
 import { stored } from "./store.js";
+import { measured } from "./timing.js";
 import { TurnLine } from "./turn.js";
 import { typingLine } from "./typing.js";
 import { language, t } from "./words.js";
@@ -111,6 +112,8 @@ const composer = new Composer(find("#composer", document, HTMLFormElement), stor
     warned = null;
   },
 });
+// In a study, how each move is written.
+const timing = "timed" in main.dataset ? measured(find("#message", document, HTMLTextAreaElement)) : null;
 const line = connect(
   { match, ticket },
   {
@@ -182,6 +185,7 @@ function render() {
   composer.show(!over && game.talking(view));
   composer.wait(waiting("message"));
   turn.until(over ? null : view.clock);
+  if (view.status === "playing" && view.to_move === "you") timing?.show(view.ply);
   main.classList.toggle("match-over", over);
   byId("over").hidden = !over;
   byId("leave").hidden = over;
@@ -241,7 +245,7 @@ function waiting(kind) {
 
 /** @type {Page["send"]} */
 function send(kind, body) {
-  outbox.send(kind, body, game.compose(kind, body), view.ply);
+  outbox.send(kind, body, game.compose(kind, body), view.ply, timing?.take());
   composer.wait(waiting("message"));
 }
 
@@ -274,8 +278,10 @@ function refused(move, { code, violation, message }) {
   const reason = REFUSALS[code] ?? translated ?? message;
   log.drop();
   composer.wait(waiting("message"));
-  if (move.kind === "message") composer.refuse(reason, move.body);
-  else game.refused(move.kind, reason);
+  if (move.kind === "message") {
+    composer.refuse(reason, move.body);
+    timing?.restore(move.body.length);
+  } else game.refused(move.kind, reason);
   game.update(view);
   if (code !== "illegal_move") line.ask("sync").catch(() => {});
 }

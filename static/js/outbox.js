@@ -12,7 +12,7 @@ export class Outbox {
 
   /**
    * @param {import("./store.js").Store} store
-   * @param {(move: {move_id: string, ply: number, text: string}) => Promise<any>} post - gives the server's answer, or rejects
+   * @param {(move: {move_id: string, ply: number, text: string, timing?: Record<string, number>}) => Promise<any>} post - gives the server's answer, or rejects
    * @param {{sending(move: Move): void, accepted(move: Move): void, refused(move: Move, error: any): void, unsent(move: Move): void}} on
    */
   constructor(store, post, on) {
@@ -28,11 +28,12 @@ export class Outbox {
    * @param {any} body
    * @param {string} text
    * @param {number} ply
+   * @param {Record<string, number>} [timing] - how it was written, in a study
    */
-  send(kind, body, text, ply) {
+  send(kind, body, text, ply, timing) {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     const move_id = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-    this.move = { move_id, ply, text, kind, body, at: new Date().toISOString() };
+    this.move = { move_id, ply, text, kind, body, timing, at: new Date().toISOString() };
     this.#store.write(this.move);
     return this.retry();
   }
@@ -43,7 +44,8 @@ export class Outbox {
     this.#busy = move;
     this.#on.sending(move);
     try {
-      const answer = await this.#post({ move_id: move.move_id, ply: move.ply, text: move.text });
+      const { move_id, ply, text, timing } = move;
+      const answer = await this.#post(timing ? { move_id, ply, text, timing } : { move_id, ply, text });
       if (this.move !== move) return; // it showed up in the conversation before its answer did
       if (answer.error?.code === "unavailable") return this.#on.unsent(move);
       this.settle();

@@ -32,6 +32,7 @@
  * @property {number} ply
  * @property {string} kind
  * @property {string} text
+ * @property {Record<string, number>} [timing] - how it was written, in a study
  * @property {any} body - what the game's module composed the text of
  * @property {string} at - ISO 8601, in UTC
  */

@@ -93,6 +93,12 @@ def _register(engine: Engine, stub: StubServer) -> dict[str, int]:
         return {name: get_model(session, name).id for name in MODELS}
 
 
+def _is_over(desk: WorkerContext, match: str) -> bool:
+    """Upkeep may have been there first."""
+    with reading(desk.database) as session:
+        return live.load(session, match).match.over
+
+
 def _play(desk: WorkerContext) -> dict[str, str]:
     deal = _talk(desk, "harbour-7b", "Hello! The hat matters most to me. What would you like?")
     deal = _say(desk, deal, "[propose] (9 books, 0 hats, 0 balls)")
@@ -103,7 +109,7 @@ def _play(desk: WorkerContext) -> dict[str, str]:
     down = _talk(desk, "harbour-down", "Hello!")
     left = _say(desk, _begin(desk, None, "taboo", {"word": "candle"}), None)
     late = _begin(desk, None, clocks=Clocks(turn=0.1))
-    wait_until(lambda: live.end_overdue(desk.database, late.id), "the end of a turn's clock")
+    wait_until(lambda: _is_over(desk, late.id) or live.end_overdue(desk.database, late.id), "the end of a turn's clock")
     with writing(desk.database) as session:
         ours = live.create(session, "negotiation", DEAL, _people(), seed=3, source="live", instant=False)
         live.abort(session, ours, "us", 0, "OperationalError: disk I/O error")
@@ -133,7 +139,7 @@ def _talk(desk: WorkerContext, model: str, text: str) -> StoredMatch:
 
 def _say(desk: WorkerContext, record: StoredMatch, text: str | None) -> StoredMatch:
     """The person's move, or their leaving, and what the model makes of it."""
-    receipt = live.commit(desk.database, live.Submission(record.id, 0, text), instant=False)
+    receipt = live.commit(desk.database, live.MoveSubmission(record.id, 0, text), instant=False)
     if receipt.record.model_to_move:
         play_turn(desk, record.id)
     with reading(desk.database) as session:

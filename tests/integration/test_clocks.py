@@ -56,7 +56,7 @@ def row_of(engine: Engine, record: StoredMatch) -> MatchRow:
 
 
 def say(engine: Engine, record: StoredMatch, seat: int, text: str | None) -> live.MoveReply:
-    return live.commit(engine, live.Submission(record.id, seat, text), instant=True).answer
+    return live.commit(engine, live.MoveSubmission(record.id, seat, text), instant=True).answer
 
 
 def test_every_move_sets_the_deadline_of_the_next(engine: Engine) -> None:

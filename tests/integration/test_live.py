@@ -39,7 +39,7 @@ def begin(engine: Engine, game: str = "negotiation", **config: Any) -> StoredMat
 
 
 def say(engine: Engine, record: StoredMatch, seat: int, text: str | None, **more: Any) -> live.Receipt:
-    return live.commit(engine, live.Submission(record.id, seat, text, **more), instant=True)
+    return live.commit(engine, live.MoveSubmission(record.id, seat, text, **more), instant=True)
 
 
 def rows(engine: Engine, record: StoredMatch) -> list[EventRow]:
@@ -138,7 +138,7 @@ def test_after_the_end_nothing_is_taken(engine: Engine) -> None:
 
 def test_an_unknown_match_is_named(engine: Engine) -> None:
     with pytest.raises(NotFound, match="expected one that exists, got 'nope'"):
-        live.commit(engine, live.Submission("nope", 0, "hi"), instant=True)
+        live.commit(engine, live.MoveSubmission("nope", 0, "hi"), instant=True)
 
 
 def test_text_is_stored_as_it_came(engine: Engine) -> None:
@@ -175,7 +175,7 @@ def test_what_is_remembered_of_a_match_never_refuses_wrongly(engine: Engine) -> 
     say(engine, record, 0, "[message] hi", move_id="a", ply=0)
     remembered = {record.id: record}  # from before that move
     with writing(engine) as session:
-        submission = live.Submission(record.id, 1, "[message] hello", "b", 1)
+        submission = live.MoveSubmission(record.id, 1, "[message] hello", "b", 1)
         (receipt,) = live.submit_together(session, [submission], remembered, instant=True)
     assert isinstance(receipt, live.Receipt)
     assert receipt.answer == live.MoveReply(ply=2)
@@ -185,7 +185,7 @@ def test_what_is_remembered_of_a_match_never_refuses_wrongly(engine: Engine) -> 
 def test_an_append_to_a_log_that_has_grown_fails_whole(engine: Engine) -> None:
     record, other = begin(engine), begin(engine)
     say(engine, record, 0, "[message] hi", move_id="a", ply=0)
-    moves = [live.Submission(each.id, 0, "[message] me too", "b", 0) for each in (other, record)]
+    moves = [live.MoveSubmission(each.id, 0, "[message] me too", "b", 0) for each in (other, record)]
     with pytest.raises(IntegrityError), writing(engine) as session:
         live.submit_together(session, moves, {record.id: record, other.id: other}, instant=True)
     assert [len(rows(engine, each)) for each in (record, other)] == [2, 1]
@@ -194,13 +194,13 @@ def test_an_append_to_a_log_that_has_grown_fails_whole(engine: Engine) -> None:
 def test_moves_that_come_together_are_taken_in_their_order(engine: Engine) -> None:
     record, other = begin(engine), begin(engine)
     moves = [
-        live.Submission(record.id, 0, "[message] one", "a", 0),
-        live.Submission("nope", 0, "[message] one", "a", 0),
-        live.Submission(other.id, 0, "nonsense", "a", 0),
-        live.Submission(record.id, 1, "[message] two", "a", 1),
-        live.Submission(record.id, 0, "[message] one", "a", 0),
-        live.Submission(record.id, 1, "[message] too soon", "b", 2),
-        live.Submission(other.id, 1, None),
+        live.MoveSubmission(record.id, 0, "[message] one", "a", 0),
+        live.MoveSubmission("nope", 0, "[message] one", "a", 0),
+        live.MoveSubmission(other.id, 0, "nonsense", "a", 0),
+        live.MoveSubmission(record.id, 1, "[message] two", "a", 1),
+        live.MoveSubmission(record.id, 0, "[message] one", "a", 0),
+        live.MoveSubmission(record.id, 1, "[message] too soon", "b", 2),
+        live.MoveSubmission(other.id, 1, None),
     ]
     with writing(engine) as session:
         results = live.submit_together(session, moves, {}, instant=True)
@@ -336,7 +336,7 @@ def test_moves_that_are_in_a_deadlock_with_somebody_else_are_played_all_the_same
     with engine.begin() as other:
         other.exec_driver_sql("SET LOCAL deadlock_timeout = '20s'")  # so that it is the writer who is interrupted
         other.execute(touch.where(MatchRow.id == one.id))
-        submissions = [live.Submission(record.id, 0, "[message] hi", "a", 0) for record in (two, one)]
+        submissions = [live.MoveSubmission(record.id, 0, "[message] hi", "a", 0) for record in (two, one)]
         moves = [gevent.spawn(writer.submit, submission) for submission in submissions]
         gevent.sleep(0.5)  # it has written to the other match by now, and waits for this one
         other.execute(touch.where(MatchRow.id == two.id))

@@ -33,12 +33,12 @@ def test_who_remembers_a_match_that_another_process_has_locked_is_told_to_read_a
             locked.set()
             sent.wait(PATIENCE)
             time.sleep(0.3)  # until the other waits for this lock
-            live.submit(session, live.Submission(record.id, 0, "a pet", "theirs"), instant=False)
+            live.submit(session, live.MoveSubmission(record.id, 0, "a pet", "theirs"), instant=False)
 
     def web() -> None:
         with writing(engine) as session:
             remembered = {record.id: record}
-            submission = live.Submission(record.id, 0, "an animal", "ours")
+            submission = live.MoveSubmission(record.id, 0, "an animal", "ours")
             sent.set()
             live.submit_together(session, [submission], remembered, instant=False)
 

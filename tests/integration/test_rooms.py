@@ -73,7 +73,7 @@ def until(condition: Callable[[], Any]) -> None:
 
 def move(engine: Engine, record: StoredMatch, seat: int, text: str) -> None:
     """Somebody moves in another process, and tells nobody."""
-    assert live.commit(engine, live.Submission(record.id, seat, text), instant=False).answer.ok
+    assert live.commit(engine, live.MoveSubmission(record.id, seat, text), instant=False).answer.ok
 
 
 def test_a_page_that_is_found_gone_keeps_no_change_from_the_others(
@@ -134,7 +134,7 @@ def test_a_receipt_is_shown_step_by_step_without_reading_or_folding_the_log_agai
 ) -> None:
     come(play, app, record, "here")
     until(lambda: pages.names("here") == ["view"])
-    receipt = live.commit(engine, live.Submission(record.id, 0, "a pet"), instant=True)
+    receipt = live.commit(engine, live.MoveSubmission(record.id, 0, "a pet"), instant=True)
 
     def refused(*_: object) -> None:
         raise AssertionError("expected the steps of the receipt, got another fold or a look at the database")
@@ -220,7 +220,9 @@ def test_who_is_refused_because_the_match_has_ended_is_shown_its_end_with_the_re
     until(lambda: pages.names("here") == ["view"])
     place = play._connections["here"]
     play.sync(place, "here", {})  # from now on views come from memory
-    live.commit(engine, live.Submission(record.id, 0, None), instant=False)  # in another process, which tells nobody
+    live.commit(
+        engine, live.MoveSubmission(record.id, 0, None), instant=False
+    )  # in another process, which tells nobody
     answer = play.move(place, "here", {"move_id": "m", "ply": 0, "text": "a pet"})
     assert answer["error"]["code"] == "over"
     name, shown = pages.heard["here"][-1]

@@ -119,7 +119,7 @@ def test_a_bad_move_is_answered_with_its_reason_in_the_retry_only(
     assert "[message]" in second[-1]["content"]
     assert kinds(engine, record) == ["started", "violation", "message"]
     assert [(row.ply, row.attempt) for row in generations(engine, record)] == [(0, 0), (0, 1)]
-    live.commit(engine, live.Submission(record.id, 0, "[message] hi", "a", 1), instant=True)
+    live.commit(engine, live.MoveSubmission(record.id, 0, "[message] hi", "a", 1), instant=True)
     play_turn(desk(), record.id)
     assert "no prefix" not in str(stub.requests[-1].body)
 
@@ -247,7 +247,7 @@ def test_leaving_while_the_model_thinks_ends_the_match_once(
     worker = threading.Thread(target=play_turn, args=(desk("slow", TURN_LEASE=0.6), record.id))
     worker.start()
     wait_until(lambda: stub.requests, "the call of the model")
-    assert live.commit(engine, live.Submission(record.id, 0, None), instant=True).answer.ok
+    assert live.commit(engine, live.MoveSubmission(record.id, 0, None), instant=True).answer.ok
     left.set()
     worker.join()
     assert kinds(engine, record) == ["started", "resigned", "ended"]

@@ -149,6 +149,8 @@ class Negotiation(Game[State]):
     material = Contexts()
     metrics = METRICS
     rewards = REWARDS
+    first_field = "first"
+    limit_field = ("limit", 1)
     most_tokens = 200  # Source: docs/papers.md
     typical = TypicalCalls(3.6, 3200, 125, 1.0)  # rules of 650 to 800 tokens, then moves of 35 to 40
 

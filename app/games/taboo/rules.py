@@ -76,6 +76,7 @@ class Taboo(Game[State]):
     material = TargetWords()
     metrics = METRICS
     rewards = REWARDS
+    limit_field = ("max_turns", 2)
     list_field = "word"
     most_tokens = 256  # Source: docs/papers.md
     typical = TypicalCalls(4.2, 3400, 170, 1.0)  # rules of 650 to 800 tokens, then moves of 35 to 40

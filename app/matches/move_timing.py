@@ -1,0 +1,40 @@
+"""How long a move took: a person's by the browser's clock, a model's against when its reply was due. Pure.
+
+Kept with the moves of matches of studies. docs/protocol.md says what each of a person's figures means.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from app.errors import Invalid, Verbatim, shown
+from app.matches.options import ReplyTarget
+
+LONGEST = 7 * 24 * 3600 * 1000  # milliseconds
+MOST = 1_000_000  # characters, keys
+MILLISECONDS = ("first_input", "typing", "sent", "hidden")
+COUNTS = (
+    "ahead", "keys", "typed", "deleted", "pastes", "pasted", "dropped", "dictated", "replaced", "hides", "restored",
+)  # fmt: skip
+_MOST_OF = {**dict.fromkeys(MILLISECONDS, LONGEST), **dict.fromkeys(COUNTS, MOST)}
+
+
+def read_timing(raw: Any) -> dict[str, float] | None:
+    """What a page measured of a move, without what is not known here. Raises Invalid for what is no measurement."""
+    if raw is None:
+        return None
+    if not isinstance(raw, dict):
+        raise Invalid("timing", expected="an object", got=Verbatim(shown(raw)))
+    return {name: _number(name, raw[name]) for name in _MOST_OF if raw.get(name) is not None}
+
+
+def reply_timing(target: ReplyTarget, text: str, asked_at: datetime, now: datetime) -> dict[str, float]:
+    """In seconds after the move that a reply answers: when it was to be shown, and how much later than that it came."""
+    due = target.seconds(text)
+    return {"target": round(due, 3), "late": round(max(0.0, (now - asked_at).total_seconds() - due), 3)}
+
+
+def _number(name: str, value: Any) -> float:
+    most = _MOST_OF[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise Invalid(f"timing.{name}", expected=f"a number from 0 to {most}", got=Verbatim(shown(value)))
+    return value if isinstance(value, int) else round(value, 1)
