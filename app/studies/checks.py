@@ -24,12 +24,14 @@ from app.studies.design import (
     FILE_NAME,
     FORMS,
     HIDDEN,
+    Answer,
+    AskedOnce,
     StudyDesign,
     StudyMaterial,
     SurveyQuestion,
 )
 from app.studies.expressions import Numbers, Words, check_rule, read_comparison
-from app.studies.yaml_reader import KeyPath
+from app.validation import KeyPath
 
 MODEL, ROLE, OBJECTIVE = "model", "role", "objective"
 _LONGEST_LABEL, _LONGEST_ARM = 40, 80  # characters; the table of arms has room for so many
@@ -55,7 +57,7 @@ def faults(design: StudyDesign) -> Iterator[Fault]:
 def condition_config(design: StudyDesign, condition: Condition) -> dict[str, Any]:
     """The config of the game under a condition; what matches draw is not in it."""
     own = {factor: level_of(design, condition, factor) for factor in design.conditions if factor not in (MODEL, ROLE)}
-    return {**design.same_for_all.game, **own}
+    return {**design.same_for_all.game, **_limit(design, find_game(design.game)), **own}
 
 
 def measures(design: StudyDesign) -> Mapping[str, Numbers]:
@@ -89,6 +91,15 @@ def _game(design: StudyDesign) -> Game[Any] | Fault:
         return find_game(design.game)
     except FieldError as error:
         return Fault(("game",), error)
+
+
+def _limit(design: StudyDesign, game: Game[Any]) -> dict[str, int]:
+    """The most moves of a match as the game's config has them."""
+    moves = design.same_for_all.limits.moves
+    if moves is None or game.limit_field is None:
+        return {}
+    name, each = game.limit_field
+    return {name: moves // each}
 
 
 def _refused(path: KeyPath, expected: str, got: object, remedy: str | None = None) -> Fault:
@@ -139,10 +150,29 @@ def _levels(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
         game.config(design.same_for_all.game)
     except FieldError as error:
         yield Fault(("same_for_all", "game"), error)
+    yield from _moves(design, game)
     for name in design.same_for_all.game:
         if name in design.conditions or name in game.drawn:
             why = "which the conditions vary" if name in design.conditions else "of which each match has its own"
             yield _refused(("same_for_all", "game", name), "what all matches share", Verbatim(f"{name}, {why}"))
+
+
+def _moves(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
+    """The most moves of a match are something that the game can bound, and are said once."""
+    moves, path = design.same_for_all.limits.moves, ("same_for_all", "limits", "moves")
+    if moves is None:
+        return
+    if game.limit_field is None:
+        yield _refused(path, "none, as this game has no such limit", moves)
+        return
+    name, each = game.limit_field
+    if name in design.conditions or name in design.same_for_all.game:
+        yield _refused(path, f"{name} or the most moves", Verbatim("both"))
+    try:
+        game.config({name: moves // each})
+    except FieldError as error:
+        remedy = f"one {name} stands for {each} moves" if each > 1 else None
+        yield Fault(path, Invalid(None, **{**error.parts, "subject": None, "remedy": remedy}))
 
 
 def _fault_of_level(game: Game[Any], factor: str, level: object) -> FieldError | None:
@@ -219,16 +249,25 @@ def _material(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
 def _quiz(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     if design.quiz is None:
         return
-    blocks = design.plan.blocks
     for at, question in enumerate(design.quiz.questions):
-        if not isinstance(question.right, dict):
-            continue
-        path: KeyPath = ("quiz", "questions", at, "right")
-        told = [each for each in design.conditions if set(design.levels(each)) <= set(question.right)]
-        if not told:
+        yield from _right(design, question, ("quiz", "questions", at))
+        for time, asked in enumerate(question.again):
+            yield from _right(design, asked, ("quiz", "questions", at, "again", time))
+
+
+def factor_of_answer(design: StudyDesign, right: Mapping[str, Answer]) -> str | None:
+    """The factor whose levels right answers are given for; None where there is none."""
+    told = [each for each in design.conditions if set(design.levels(each)) <= set(right)]
+    return max(told, key=lambda each: len(design.levels(each)), default=None)
+
+
+def _right(design: StudyDesign, question: AskedOnce, where: KeyPath) -> Iterator[Fault]:
+    if isinstance(question.right, dict) and design.quiz is not None:
+        path, blocks = (*where, "right"), design.plan.blocks
+        factor = factor_of_answer(design, question.right)
+        if factor is None:
             yield _refused(path, "one answer for each level of a factor", sorted(question.right))
-            continue
-        factor = max(told, key=lambda each: len(design.levels(each)))
+            return
         in_blocks = design.quiz.before == EACH_BLOCK and blocks is not None and blocks.by == factor
         if factor in design.plan.within and len(design.levels(factor)) > 1 and not in_blocks:
             yield _refused(path, "one answer, or blocks by that factor and the quiz before each block", factor)

@@ -83,6 +83,11 @@ def highest_base(design: StudyDesign) -> Decimal:
     return max(found)
 
 
+def most_a_place(design: StudyDesign) -> Decimal:
+    """The most that one person is paid: the highest base of any ending, and the highest bonus."""
+    return highest_base(design) + min(earned_at_most(design), design.pay.most_a_person)
+
+
 def person_costs(design: StudyDesign, mean_points: Mapping[str, Decimal] | None = None) -> dict[str, PersonCost]:
     """What a person costs, by arm. Expected points are half way from the least to the most.
 

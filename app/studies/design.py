@@ -39,6 +39,7 @@ FileName = Annotated[str, StringConstraints(pattern=FILE_NAME, max_length=200)]
 COMPUTER, PERSON, EITHER, HIDDEN = "computer", "person", "either", "hidden"
 EACH_BLOCK, EACH_MATCH = "each block", "each match"
 REPLACE: Literal["pay and replace the match once"] = "pay and replace the match once"
+END_STUDY: Literal["pay and end the study"] = "pay and end the study"
 COUNTERBALANCED: Literal["counterbalanced"] = "counterbalanced"
 LATIN_SQUARE: Literal["latin square"] = "latin square"
 RANDOM: Literal["random"] = "random"
@@ -217,8 +218,8 @@ class StudyMaterial(Part):
 Answer = str | int | float
 
 
-class QuizQuestion(Part):
-    """A question with one right answer, or one for each level of a factor, and wrong ones to choose from."""
+class AskedOnce(Part):
+    """What is asked at one attempt: one right answer, or one for each level of a factor, and wrong ones."""
 
     ask: Text
     right: Answer | dict[str, Answer]
@@ -230,6 +231,12 @@ class QuizQuestion(Part):
         if len(set(self.wrong)) < len(self.wrong) or set(self.wrong) & set(rights):
             raise PydanticCustomError("answers", "wrong answers that differ from each other and from the right one")
         return self
+
+
+class QuizQuestion(AskedOnce):
+    """A question of the quiz. `again` is how it is asked after a wrong answer: with other numbers, for example."""
+
+    again: tuple[AskedOnce, ...] = Field(default=(), max_length=4)
 
 
 class Quiz(Part):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -18,11 +18,12 @@ from app.games import find_game
 from app.studies.arms import matches_a_person
 from app.studies.checks import faults
 from app.studies.design import FORMS, StudyDesign
-from app.studies.warnings import Warned, warnings
-from app.studies.yaml_reader import Document, KeyPath, dotted, read_yaml
+from app.studies.loaded_design import LoadedDesign
+from app.studies.warnings import warnings
+from app.studies.yaml_reader import Document, dotted, read_yaml
+from app.validation import KeyPath
 
 EXTENDS = "extends"
-FORMAT = 1  # of what is stored
 # What a consent text tells, each under a heading of its own, by the study's language. The last is who gets the data,
 # which a design may list instead.
 SECTIONS: Mapping[str, Sequence[str]] = {
@@ -36,29 +37,6 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _MOST_BYTES = 1 << 20
 
 M = TypeVar("M", bound=BaseModel)
-
-
-class LoadedDesign(NamedTuple):
-    """A design, what its author wrote of it, the text of each file, the pieces of its material, what to think about.
-
-    `sha256` is of what was written, in its order, and of the texts, so that a preregistration can name it.
-    """
-
-    design: StudyDesign
-    written: Mapping[str, Any]
-    texts: Mapping[str, str]
-    material: Sequence[Any]
-    warned: Sequence[Warned]
-    sha256: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as it is stored. The design is one text: its order means something, and PostgreSQL sorts keys."""
-        return {
-            "format": FORMAT,
-            "design": json.dumps(self.written, ensure_ascii=False),
-            "texts": dict(self.texts),
-            "material": list(self.material),
-        }
 
 
 def load_design(path: Path) -> LoadedDesign:

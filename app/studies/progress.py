@@ -4,16 +4,16 @@ A page is always that of the step that is due, wherever somebody comes from: bac
 device lead there. What is sent for another step than that changes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound, Phrase
-from app.models import Enrolment, MatchRow, SeatRow, StudyEvent, StudyVersion
+from app.models import Enrolment, MatchRow, SeatRow, StudyEvent, StudyVersion, Wave
 from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC, EndingName
 from app.studies.steps import DEBRIEF, DONE, Step, steps
@@ -72,6 +72,7 @@ def answer(way: Way, key: str, values: Mapping[str, Any]) -> None:
         **way.enrolment.answers,
         key: {"at": datetime.now(UTC).isoformat(), "values": dict(values)},
     }
+    way.enrolment.seen_at = datetime.now(UTC)
 
 
 def advance(session: Session, way: Way, key: str) -> Step:
@@ -90,6 +91,10 @@ def end(session: Session, way: Way, name: EndingName, **facts: Any) -> bool:
     enrolment = way.enrolment
     if enrolment.ending is not None:
         return False
+    if enrolment.wave_id is not None and enrolment.arm_id is not None:
+        lock_wave(
+            session, enrolment.wave_id
+        )  # so that the log has arms and freed places in the order in which they were
     ending = way.design.ending(name, PROLIFIC)
     enrolment.ending, enrolment.ended_at = name, datetime.now(UTC)
     enrolment.holds_place = enrolment.holds_place and not ending.frees_place
@@ -115,6 +120,20 @@ def note(session: Session, way: Way, kind: str, body: Mapping[str, Any]) -> None
             wave_id=enrolment.wave_id, enrolment_id=enrolment.id, kind=kind, body=dict(body), at=datetime.now(UTC)
         )
         session.add(event)
+
+
+def lock_enrolments(session: Session, enrolments: ColumnElement[bool]) -> Sequence[Enrolment]:
+    """Enrolments as they are now, kept from others until the transaction ends.
+
+    All locks are taken in the order enrolments by id, then participant or wave: no two wait for each other.
+    """
+    locked = select(Enrolment).where(enrolments).order_by(Enrolment.id).with_for_update()
+    return session.scalars(locked, execution_options={"populate_existing": True}).all()
+
+
+def lock_wave(session: Session, wave_id: int) -> Wave:
+    """A wave as it is now, kept from others until the transaction ends; they may go on writing its log."""
+    return session.get_one(Wave, wave_id, with_for_update={"key_share": True}, populate_existing=True)
 
 
 def _go_to(way: Way, at: int) -> None:

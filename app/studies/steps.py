@@ -43,10 +43,14 @@ def steps(design: StudyDesign) -> tuple[Step, ...]:
 
 def shows_arm(design: StudyDesign, step: Step) -> bool:
     """Whether a page depends on the arm, so that it has to be drawn before: at the first match, or before it where
-    the instructions or the quiz are those of an objective.
+    the instructions or the quiz are those of an objective, or an answer of the quiz is that of a level.
     """
     if step.kind in (PRACTICE, MATCH):
         return True
+    if step.kind == QUIZ and design.quiz is not None:
+        asked = [wording for question in design.quiz.questions for wording in (question, *question.again)]
+        if any(isinstance(wording.right, dict) for wording in asked):
+            return True
     return step.kind in (INSTRUCTIONS, QUIZ) and OBJECTIVE in design.conditions
 
 

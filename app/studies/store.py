@@ -18,7 +18,7 @@ from app.registry import find_round_model
 from app.studies.arms import arms
 from app.studies.checks import MODEL
 from app.studies.design import StudyDesign
-from app.studies.design_files import LoadedDesign
+from app.studies.loaded_design import LoadedDesign
 
 
 class StudyListItem(NamedTuple):

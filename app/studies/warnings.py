@@ -9,7 +9,7 @@ from app.studies.checks import OBJECTIVE
 from app.studies.cost import earned_at_most, points_of, stakes_of
 from app.studies.design import StudyDesign
 from app.studies.endings import BY_TIME, PROLIFIC, QUIZ_FAILED, WITHDRAWN
-from app.studies.yaml_reader import KeyPath
+from app.validation import KeyPath
 
 GOAL = "{goal}"
 _FEW_MINUTES = 5

@@ -12,8 +12,8 @@ import yaml
 from yaml.composer import ComposerError
 
 from app.errors import Invalid, Verbatim, shown
+from app.validation import KeyPath
 
-KeyPath = tuple[str | int, ...]
 _MOST_BYTES = 1 << 20
 _MOST_DEPTH = 20
 _LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"

@@ -354,6 +354,7 @@ def test_what_deserves_a_second_thought_is_told(folder, old, new, key):
     if "comp" in new:
         changed(folder, "{coop: {per_point: 0.05}}", "{comp: {per_point: 0.05}}")
         changed(folder, "coop: 10}", "comp: 2}")
+        changed(folder, "coop: 11}", "comp: 1}")
         changed(folder, "wrong: [2, 4, 24]", "wrong: [3, 4, 24]")
     assert key in [warned.path for warned in load_design(path).warned]
 
@@ -370,6 +371,7 @@ def test_attention_is_checked_as_often_as_it_is_asked(folder):
 def test_points_below_nothing_are_told_once_and_only_where_they_are_paid(folder):
     changed(folder, "{coop: {per_point: 0.05}}", "{comp: {per_point: 0.10}}")
     changed(folder, "coop: 10}", "comp: 2}")
+    changed(folder, "coop: 11}", "comp: 1}")
     changed(folder, "wrong: [2, 4, 24]", "wrong: [3, 4, 24]")
     path = changed(folder, "objective: [self, coop]", "objective: [self, comp]")
     told = [warned.text for warned in load_design(path).warned]

@@ -1,0 +1,143 @@
+"""`flask study open` and what is done with a wave from then on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from sqlalchemy.orm import Session
+
+from app.cli.base import Command, CommandFailed, ensure_database, print_json
+from app.errors import FieldError, Invalid, Verbatim
+from app.extensions import db, reading, transact, writing
+from app.models import Study, StudyVersion, Wave
+from app.studies import assignment, store, waves
+from app.studies.design_files import load_design
+from app.studies.submissions import read_statuses, take_statuses
+from app.studies.wave_file import link_path, wave_warnings
+from app.studies.wave_reader import LoadedWave, load_wave
+
+_WAVE = click.argument("reference", metavar="STUDY:WAVE")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_SUFFIXES = (".yaml", ".yml")
+
+
+@click.command("open", cls=Command)
+@click.argument("sources", metavar="[STUDY[@VERSION]|STUDYFILE] WAVEFILE", nargs=-1, required=True)
+@_JSON
+def open_wave(sources: tuple[str, ...], as_json: bool) -> None:
+    """Open a wave of a loaded study for people. The file of a study before it is loaded first, if it is not yet.
+
+    From then on people can come in by the wave's link, until all places are taken.
+    """
+    if len(sources) > 2:
+        got = Verbatim(f"{len(sources)} arguments")
+        raise Invalid("wavefile", expected="the file of a wave, after one study at most", got=got)
+    loaded = load_wave(Path(sources[-1]))
+    ensure_database()
+    with writing() as session:
+        if len(sources) == 2:
+            loaded = _with_version(session, loaded, sources[0])
+        try:
+            wave = waves.open_wave(session, loaded.file)
+        except FieldError as error:
+            raise loaded.placed(error) from None
+        version = session.get_one(StudyVersion, wave.study_version_id)
+        warned = list(wave_warnings(waves.design_of(version), loaded.file))
+        described = {
+            **_described(session, wave),
+            "link": link_path(session.get_one(Study, wave.study_id).name, loaded.file),
+            "warnings": [{"key": ".".join(map(str, each.path)), "text": each.text} for each in warned],
+        }
+    if as_json:
+        print_json(described)
+        return
+    for each in warned:
+        click.echo(f"Think about {'.'.join(map(str, each.path))}: {each.text}.")
+    click.echo(f"Opened {described['wave']} of version {described['version']}: {described['link']}")
+
+
+def _with_version(session: Session, loaded: LoadedWave, source: str) -> LoadedWave:
+    """The wave of the version that was asked for. Raises Invalid for one of another study."""
+    path = Path(source)
+    if path.suffix in _SUFFIXES:
+        version, _ = store.load(session, load_design(path))
+    else:
+        version = store.find_version(session, source)
+    name = session.get_one(Study, version.study_id).name
+    study, mark, number = loaded.file.of.partition("@")
+    if name != study or (mark and int(number) != version.number):
+        error = Invalid("of", expected=f"{name} or {name}@{version.number}", got=loaded.file.of)
+        raise loaded.placed(error) from None
+    return loaded._replace(file=loaded.file.model_copy(update={"of": f"{name}@{version.number}"}))
+
+
+def _changing(name: str, act: Callable[[Session, Wave], None], done: str, told: str) -> click.Command:
+    """A command that does something with a wave; `told` is its help."""
+
+    @_WAVE
+    @_JSON
+    def command(reference: str, as_json: bool) -> None:
+        ensure_database()
+        with writing() as session:
+            wave = waves.find_wave(session, reference)
+            act(session, wave)
+            described = _described(session, wave)
+        if as_json:
+            print_json(described)
+        else:
+            click.echo(f"{done} {described['wave']}.")
+
+    command.__doc__ = told
+    return click.command(name, cls=Command)(command)
+
+
+pause = _changing("pause", waves.pause, "Paused", "Let nobody new in for now; who is in goes on.")
+reopen = _changing("reopen", waves.reopen, "Reopened", "Let people into a paused wave again.")
+close = _changing("close", waves.close, "Closed", "Let nobody new in any more; who is in goes on and is paid.")
+freeze = _changing("freeze", waves.freeze, "Froze", "Keep a closed wave as it is, for ever, once nobody is under way.")
+
+
+@click.command("submissions", cls=Command)
+@_WAVE
+@click.argument("path", metavar="FILE", type=Path)
+@_JSON
+def submissions(reference: str, path: Path, as_json: bool) -> None:
+    """Take in how people's visits stand, from the table that the recruiter lets you download.
+
+    Who returned a visit or let it time out has ended, and gives the place to another person.
+    """
+    visits = read_statuses(path)
+    ensure_database()
+    # People who are under way at the same moment may be faster; then it is done again.
+    found = transact(db.engine)(lambda session: take_statuses(session, waves.find_wave(session, reference), visits))
+    if as_json:
+        print_json({"wave": reference, **found._asdict()})
+        return
+    said = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(found.statuses.items()))
+    click.echo(f"{reference}: {said or 'none'}; {found.changed} changed, {found.unknown} not of this wave.")
+
+
+@click.command("replay", cls=Command)
+@_WAVE
+@_JSON
+def replay(reference: str, as_json: bool) -> None:
+    """Draw all arms of a wave again, from the seed and its log. Exit code 1: one of them is another one."""
+    ensure_database()
+    with reading() as session:
+        found = assignment.replay(session, waves.find_wave(session, reference))
+    wrong = [each.enrolment_id for each in found if not each.agrees]
+    if as_json:
+        print_json({"wave": reference, "assignments": len(found), "differ": wrong})
+    else:
+        same = len(found) - len(wrong)
+        click.echo(f"{reference}: {same} of {len(found)} assignments are what the seed and the log say.")
+    if wrong:
+        raise CommandFailed(f"{reference}: the arms of {len(wrong)} people are not what the seed and the log say")
+
+
+def _described(session: Session, wave: Wave) -> dict[str, Any]:
+    study = session.get_one(Study, wave.study_id).name
+    version = session.get_one(StudyVersion, wave.study_version_id).number
+    frozen = wave.frozen_at is not None
+    return {"wave": f"{study}:{wave.name}", "version": version, "status": wave.status, "frozen": frozen}

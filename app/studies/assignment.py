@@ -1,0 +1,176 @@
+"""Who gets which arm: hidden random blocks within strata. Nothing here commits.
+
+In each stratum slots are numbered from 0, and each run of as many slots as there are arms has every arm once, in an
+order that follows from the seed. A person is given the lowest free slot of an arm that has a share left of the places.
+A slot whose person dropped out is free again, unless the design replaces nobody. All of it happens while the wave is
+locked and is kept in its log, from which `replay` finds the same arms again.
+"""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Phrase
+from app.games import find_game
+from app.models import Arm, Enrolment, StudyEvent, StudyVersion, Wave
+from app.studies.arms import arms
+from app.studies.design import StudyDesign
+from app.studies.endings import PROLIFIC
+from app.studies.entry import FREED, takes_place
+from app.studies.progress import Way, lock_wave, note
+from app.studies.stimuli import PlanPlace, distinct, plan_of
+from app.studies.waves import design_of, settings_of
+
+ASSIGNMENT = "assignment"
+
+
+class Slot(NamedTuple):
+    """A place in the order of a stratum, and the arm there, by its place among the design's."""
+
+    stratum: str
+    number: int
+    arm: int
+
+
+class Replayed(NamedTuple):
+    """An assignment in the log, and the slot that follows from the seed and from what the log says was before it."""
+
+    enrolment_id: int
+    logged: Slot
+    expected: Slot | None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they are the same."""
+        return self.logged == self.expected
+
+
+def assign(session: Session, way: Way) -> None:
+    """Draw the arm of an enrolment and its plan; one that has them keeps them."""
+    enrolment = way.enrolment
+    if enrolment.plan is not None:
+        return
+    rows = _arm_rows(session, way.version)
+    if enrolment.wave_id is None:
+        names = [row.id for row in rows]
+        rng = random.Random(f"{_preview_seed(way)}/arm")
+        at = rng.randrange(len(rows)) if enrolment.arm_id is None else names.index(enrolment.arm_id)
+        slot, seed = Slot("", 0, at), _preview_seed(way)
+    else:
+        wave = lock_wave(session, enrolment.wave_id)
+        session.refresh(enrolment, ["plan", "arm_id"])
+        if enrolment.plan is not None:
+            return
+        seed = wave_seed(way.design, wave.name)
+        found = next_slot(
+            seed, len(rows), settings_of(wave).places, enrolment.stratum or "", _held(session, wave, way.design, rows)
+        )
+        if found is None:
+            raise Conflict(
+                "wave", expected=Phrase("a place that has no arm yet"), got=Phrase("none"), subject=wave.name
+            )
+        slot = found
+    enrolment.arm_id, enrolment.assigned_at = rows[slot.arm].id, datetime.now(UTC)
+    place = PlanPlace(slot.arm, slot.stratum, slot.number // len(rows), seed)
+    drawn = plan_of(way.design, _pieces(way), place)
+    enrolment.plan = {"slot": slot.number, **drawn}
+    note(session, way, ASSIGNMENT, {"stratum": slot.stratum, "slot": slot.number, "arm": slot.arm})
+    session.flush()
+
+
+def wave_seed(design: StudyDesign, wave: str) -> str:
+    """The seed of everything that is drawn for the people of a wave."""
+    return f"{design.plan.assign.seed}/{design.study}/{wave}"
+
+
+def next_slot(seed: str, arm_count: int, places: int, stratum: str, held: Collection[Slot]) -> Slot | None:
+    """The slot that the next person of a stratum is given; None when all places have an arm.
+
+    Arms have equal shares of the places; where these do not divide, some have one more.
+    """
+    share, more = divmod(places, arm_count)
+    sizes = Counter(slot.arm for slot in held)
+    larger = sum(size > share for size in sizes.values())
+    open_arms = {arm for arm in range(arm_count) if sizes[arm] < share or (sizes[arm] == share and larger < more)}
+    if not open_arms:
+        return None
+    taken = {slot.number for slot in held if slot.stratum == stratum}
+    return next(slot for slot in _slots(seed, arm_count, stratum) if slot.number not in taken and slot.arm in open_arms)
+
+
+def _slots(seed: str, arm_count: int, stratum: str) -> Iterator[Slot]:
+    """All slots of a stratum in their order, without an end."""
+    for block in count():
+        order = list(range(arm_count))
+        random.Random(f"{seed}/{stratum}/block {block}").shuffle(order)
+        for at, arm in enumerate(order):
+            yield Slot(stratum, block * arm_count + at, arm)
+
+
+def replay(session: Session, wave: Wave) -> Sequence[Replayed]:
+    """All assignments of a wave, drawn again from the seed and its log."""
+    version = session.get_one(StudyVersion, wave.study_version_id)
+    design = design_of(version)
+    events = session.scalars(select(StudyEvent).where(StudyEvent.wave_id == wave.id).order_by(StudyEvent.id))
+    return list(
+        replayed(design, wave.name, settings_of(wave).places, [(e.enrolment_id, e.kind, e.body) for e in events])
+    )
+
+
+def replayed(
+    design: StudyDesign, wave: str, places: int, log: Sequence[tuple[int | None, str, Mapping[str, Any]]]
+) -> Iterator[Replayed]:
+    """The assignments in a log of (enrolment, kind, body), each beside what follows from the seed."""
+    seed, arm_count = wave_seed(design, wave), len(arms(design))
+    held: dict[int, Slot] = {}
+    for enrolment_id, kind, body in log:
+        if enrolment_id is None:
+            continue
+        if kind == ASSIGNMENT:
+            logged = Slot(body["stratum"], body["slot"], body["arm"])
+            expected = next_slot(seed, arm_count, places, logged.stratum, held.values())
+            yield Replayed(enrolment_id, logged, expected)
+            held[enrolment_id] = logged
+        elif design.plan.assign.replace == "nobody":
+            continue
+        elif kind == FREED or (kind == "ending" and design.ending(body["ending"], PROLIFIC).frees_place):
+            held.pop(enrolment_id, None)
+
+
+def _held(session: Session, wave: Wave, design: StudyDesign, rows: Sequence[Arm]) -> list[Slot]:
+    """The slots that people have."""
+    places = {row.id: at for at, row in enumerate(rows)}
+    query = select(Enrolment.stratum, Enrolment.plan, Enrolment.arm_id).where(
+        Enrolment.wave_id == wave.id,
+        Enrolment.arm_id.is_not(None),
+        takes_place(design),
+    )
+    return [
+        Slot(stratum or "", plan["slot"], places[arm_id])
+        for stratum, plan, arm_id in session.execute(query)
+        if plan is not None and arm_id is not None
+    ]
+
+
+def _arm_rows(session: Session, version: StudyVersion) -> Sequence[Arm]:
+    """The arms of a version in their order, which is that in which they were stored."""
+    return session.scalars(select(Arm).where(Arm.study_version_id == version.id).order_by(Arm.id)).all()
+
+
+def _preview_seed(way: Way) -> str:
+    return f"{way.design.plan.assign.seed}/{way.design.study}/preview {way.enrolment.id}"
+
+
+def _pieces(way: Way) -> list[int]:
+    """The places of the pieces that are not the same to those who play them."""
+    kind = find_game(way.design.game).material
+    if way.design.material is None or kind is None:
+        return []
+    return distinct(json.dumps(kind.held_out_key(piece)) for piece in way.version.design["material"])

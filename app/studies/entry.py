@@ -1,0 +1,356 @@
+"""How people come into a wave: who is known comes back to where they were, who is new is let in or told why not.
+
+Everything is decided while the wave is locked, so that of ten people who arrive for the last place one gets it.
+Nothing here commits.
+"""
+
+import hashlib
+import hmac
+import secrets
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from itsdangerous import BadSignature, URLSafeSerializer
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from app.errors import Invalid, NotAllowed, NotFound, Phrase
+from app.models import (
+    Arm,
+    Enrolment,
+    MatchRow,
+    Participant,
+    Payment,
+    RecruitmentIdentity,
+    SeatRow,
+    Study,
+    StudyEvent,
+    StudyVersion,
+    Submission,
+    Wave,
+)
+from app.studies.cost import most_a_place
+from app.studies.design import StudyDesign
+from app.studies.endings import (
+    CLOSED,
+    DECLINED,
+    EARNED,
+    FULL,
+    INELIGIBLE,
+    PROLIFIC,
+    EndingName,
+)
+from app.studies.progress import Way, end, find_way, lock_wave, note
+from app.studies.wave_file import WaveFile
+from app.studies.waves import OPEN, PAUSED, design_of, ids_go_on, settings_of
+
+ACTIVE = "active"  # a visit that the recruiter has not said more of
+ENTRY, FREED, PAUSED_BY_START = "entry", "place freed", "paused after the first"
+PREVIEW = "preview"
+# Endings of people who were sent away before they took part.
+_SENT_AWAY: tuple[EndingName, ...] = (DECLINED, INELIGIBLE, FULL, CLOSED)
+_PERSON_KEY = b"parlor.person"
+_PREVIEW_SALT = "parlor.study-preview"
+
+
+class Visitor(NamedTuple):
+    """Who comes by the link of a wave, as the recruiter names them. `submission_id` is of this visit."""
+
+    recruiter: str
+    external_id: str
+    device: str
+    submission_id: str | None = None
+
+
+class Preview(NamedTuple):
+    """What a preview link shows: a version, and one of its arms; None: any."""
+
+    version_id: int
+    arm_id: int | None
+
+
+def person_hash(secret: str, recruiter: str, external_id: str) -> str:
+    """What links a person's studies and outlives the id: nobody gets from it to the id without the server's key."""
+    key = hmac.digest(secret.encode(), _PERSON_KEY, hashlib.sha256)
+    return hmac.new(key, f"{recruiter}\n{external_id}".encode(), hashlib.sha256).hexdigest()
+
+
+def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
+    """Somebody's way through a wave: theirs if they have been here, else a new one, which may end at the door.
+
+    A new one is `closed` while the wave lets nobody in, `ineligible` for who took part in what the wave excludes, and
+    `full` when all places are taken or the spend cap is reached. Raises NotAllowed for who is new to a frozen wave.
+    """
+    person = person_hash(secret, visitor.recruiter, visitor.external_id)
+    known = _known(session, wave.id, person)
+    if known is None:
+        session.get_one(Study, wave.study_id, with_for_update={"key_share": True})
+        wave = lock_wave(session, wave.id)
+        known = _known(session, wave.id, person)
+    if known is not None:
+        way = find_way(session, known)
+        if wave.frozen_at is None:
+            _keep_submission(session, way, visitor)
+        return way
+    if wave.frozen_at is not None:
+        raise NotAllowed(Phrase("This study is over."))
+    file = settings_of(wave)
+    refusal = _refusal(session, wave, file, person)
+    way = _enrol(session, wave, visitor, person)
+    note(session, way, ENTRY, {"device": visitor.device, "recruiter": visitor.recruiter})
+    _keep_submission(session, way, visitor)
+    if refusal is not None:
+        way.enrolment.holds_place = False
+        end(session, way, refusal)
+    elif file.start is not None:
+        _pause_after_first(session, wave, file.start.first)
+    return way
+
+
+def places_taken(session: Session, wave: Wave) -> int:
+    """How many places of a wave are taken: by people under way, and by those whose ending keeps it.
+
+    Where nobody is replaced, whoever was given an arm keeps the place.
+    """
+    taken = takes_place(_design(session, wave))
+    found = session.scalar(select(func.count()).select_from(Enrolment).where(Enrolment.wave_id == wave.id, taken))
+    return int(found or 0)
+
+
+def takes_place(design: StudyDesign) -> ColumnElement[bool]:
+    """Whether an enrolment takes a place of its wave, as a condition of a query."""
+    if design.plan.assign.replace == "nobody":
+        return or_(Enrolment.holds_place, Enrolment.arm_id.is_not(None))
+    return Enrolment.holds_place.is_(True)
+
+
+def committed(session: Session, wave: Wave) -> Decimal:
+    """What a wave has cost and may cost yet, with the fee: what is owed to those who ended, the most to all others."""
+    design = _design(session, wave)
+    most, paid = most_a_place(design), _sums(session, wave)
+    played = _players(session, wave)
+    total = Decimal(0)
+    for number, ending in session.execute(select(Enrolment.id, Enrolment.ending).where(Enrolment.wave_id == wave.id)):
+        if ending is None:
+            total += most
+        elif number in paid:
+            total += paid[number]
+        else:
+            total += _most_of_ending(design, ending, played=number in played)  # type: ignore[arg-type]  # the column's
+    return total * (1 + settings_of(wave).fee)
+
+
+def free_place(session: Session, way: Way) -> None:
+    """Give the place of somebody who has ended to another person, whatever the ending says."""
+    if way.enrolment.wave_id is not None and way.enrolment.holds_place:
+        lock_wave(session, way.enrolment.wave_id)
+        way.enrolment.holds_place = False
+        note(session, way, FREED, {})
+
+
+# ---- Previews ----------------------------------------------------------------------
+
+
+def preview_token(secret: str, version_id: int, arm_id: int | None = None) -> str:
+    """A signed link to walk through a version, in one of its arms."""
+    return str(URLSafeSerializer(secret, salt=_PREVIEW_SALT).dumps([version_id, arm_id]))
+
+
+def read_preview(secret: str, token: str) -> Preview:
+    """What a preview link shows. Raises NotFound for a link that Parlor did not sign."""
+    try:
+        version_id, arm_id = URLSafeSerializer(secret, salt=_PREVIEW_SALT).loads(token)
+    except (BadSignature, ValueError, TypeError):
+        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one")) from None
+    return Preview(version_id, arm_id)
+
+
+def enter_preview(session: Session, preview: Preview, device: str) -> Way:
+    """A new walk through a version. It takes no place, belongs to no wave, and is in no export. Raises Invalid."""
+    version = session.get(StudyVersion, preview.version_id)
+    arm = None if preview.arm_id is None else session.get(Arm, preview.arm_id)
+    if version is None or (preview.arm_id is not None and (arm is None or arm.study_version_id != version.id)):
+        raise Invalid("link", expected=Phrase("one to a version and an arm that are there"), got=Phrase("another one"))
+    person = Participant(
+        study_id=version.study_id, code=f"{PREVIEW}-{secrets.token_hex(8)}", created_at=datetime.now(UTC)
+    )
+    session.add(person)
+    session.flush()
+    way = _new_way(session, version, person, None, device, device)
+    way.enrolment.arm_id, way.enrolment.holds_place = preview.arm_id, False
+    return way
+
+
+# ---- At the door -------------------------------------------------------------------
+
+
+def _known(session: Session, wave_id: int, person: str) -> int | None:
+    """The enrolment of a person in a wave."""
+    return session.scalar(
+        select(Enrolment.id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .where(Enrolment.wave_id == wave_id, Participant.person_hash == person)
+    )
+
+
+def _refusal(session: Session, wave: Wave, file: WaveFile, person: str) -> EndingName | None:
+    """Why a person is not let in; None if they are."""
+    if wave.status != OPEN:
+        return CLOSED
+    if any(_took_part(session, reference, person) for reference in file.not_if_took_part_in):
+        return INELIGIBLE
+    if places_taken(session, wave) >= file.places:
+        return FULL
+    most = most_a_place(_design(session, wave)) * (1 + file.fee)
+    return FULL if committed(session, wave) + most > file.most_spent else None
+
+
+def _took_part(session: Session, reference: str, person: str) -> bool:
+    """Whether a person took part in `study` or `study:wave`, with or without coming to its end."""
+    name, _, wave_name = reference.partition(":")
+    found = (
+        select(Enrolment.id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .join(Study, Study.id == Wave.study_id)
+        .where(
+            Study.name == name,
+            Participant.person_hash == person,
+            or_(Enrolment.ending.is_(None), Enrolment.ending.not_in(_SENT_AWAY)),
+        )
+    )
+    if wave_name:
+        found = found.where(Wave.name == wave_name)
+    return session.scalar(found.limit(1)) is not None
+
+
+def _enrol(session: Session, wave: Wave, visitor: Visitor, person_hash: str) -> Way:
+    version = session.get_one(StudyVersion, wave.study_version_id)
+    now = datetime.now(UTC)
+    person = session.scalar(
+        select(Participant).where(Participant.study_id == wave.study_id, Participant.person_hash == person_hash)
+    )
+    if person is None:
+        code = secrets.token_hex(5)
+        person = Participant(study_id=wave.study_id, code=code, person_hash=person_hash, created_at=now)
+        session.add(person)
+        session.flush()
+    _keep_identity(session, wave, visitor, person.id, design_of(version), now)
+    strata = {"device": visitor.device, "provider": visitor.recruiter}
+    stratum = "/".join(strata[each] for each in design_of(version).plan.assign.strata)
+    return _new_way(session, version, person, wave.id, visitor.device, stratum)
+
+
+def _new_way(
+    session: Session, version: StudyVersion, person: Participant, wave_id: int | None, device: str, stratum: str
+) -> Way:
+    enrolment = Enrolment(
+        participant_id=person.id,
+        study_version_id=version.id,
+        wave_id=wave_id,
+        token=secrets.token_urlsafe(32),
+        device=device,
+        stratum=stratum,
+        holds_place=True,
+        step=0,
+        stage="",
+        answers={},
+        enrolled_at=datetime.now(UTC),
+        seen_at=datetime.now(UTC),
+    )
+    way = Way(enrolment, version)
+    enrolment.stage = way.step.kind
+    session.add(enrolment)
+    session.flush()
+    return way
+
+
+def _keep_identity(
+    session: Session, wave: Wave, visitor: Visitor, participant_id: int, design: StudyDesign, now: datetime
+) -> None:
+    """Keep how the recruiter names a person, until the day that the design says; a later wave may put it off."""
+    identity = session.scalar(
+        select(RecruitmentIdentity).where(
+            RecruitmentIdentity.participant_id == participant_id,
+            RecruitmentIdentity.recruiter == visitor.recruiter,
+            RecruitmentIdentity.external_id == visitor.external_id,
+        )
+    )
+    if identity is None:
+        identity = RecruitmentIdentity(
+            participant_id=participant_id, recruiter=visitor.recruiter, external_id=visitor.external_id
+        )
+        session.add(identity)
+    identity.remove_on = ids_go_on(design.privacy, now, wave.closed_at)
+
+
+def _keep_submission(session: Session, way: Way, visitor: Visitor) -> None:
+    """A row for each visit that the recruiter has an id of. One that is another person's stays that person's."""
+    wave_id = way.enrolment.wave_id
+    if visitor.submission_id is None or wave_id is None:
+        return
+    found = session.scalar(
+        select(Submission).where(Submission.wave_id == wave_id, Submission.external_id == visitor.submission_id)
+    )
+    if found is not None:
+        return
+    now = datetime.now(UTC)
+    session.add(
+        Submission(
+            wave_id=wave_id,
+            enrolment_id=way.enrolment.id,
+            recruiter=visitor.recruiter,
+            external_id=visitor.submission_id,
+            status=ACTIVE,
+            created_at=now,
+            changed_at=now,
+        )
+    )
+    session.flush()
+
+
+def _pause_after_first(session: Session, wave: Wave, first: int) -> None:
+    """Pause a wave once, when its first few people are in."""
+    paused = select(StudyEvent.id).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == PAUSED_BY_START)
+    if session.scalar(paused.limit(1)) is None and places_taken(session, wave) >= first:
+        wave.status = PAUSED
+        body: dict[str, Any] = {"first": first}
+        session.add(
+            StudyEvent(wave_id=wave.id, enrolment_id=None, kind=PAUSED_BY_START, body=body, at=datetime.now(UTC))
+        )
+
+
+# ---- Places and money --------------------------------------------------------------
+
+
+def _design(session: Session, wave: Wave) -> StudyDesign:
+    return design_of(session.get_one(StudyVersion, wave.study_version_id))
+
+
+def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
+    """What is owed, by enrolment."""
+    found: dict[int, Decimal] = {}
+    rows = select(Payment.enrolment_id, Payment.amount).join(Enrolment, Enrolment.id == Payment.enrolment_id)
+    for number, amount in session.execute(rows.where(Enrolment.wave_id == wave.id)):
+        found[number] = found.get(number, Decimal(0)) + amount
+    return found
+
+
+def _players(session: Session, wave: Wave) -> set[int | None]:
+    """The enrolments in which a match that counts has begun."""
+    rows = (
+        select(SeatRow.enrolment_id)
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .join(Enrolment, and_(Enrolment.id == SeatRow.enrolment_id, Enrolment.wave_id == wave.id))
+        .where(MatchRow.position.is_not(None))
+    )
+    return set(session.scalars(rows))
+
+
+def _most_of_ending(design: StudyDesign, name: EndingName, *, played: bool) -> Decimal:
+    """The most that somebody is owed who ended so, before it is settled."""
+    ending = design.ending(name, PROLIFIC)
+    base = ending.base if isinstance(ending.base, Decimal) else Decimal(0) if ending.base == "none" else design.pay.base
+    bonus = design.pay.most_a_person if played and ending.bonus == EARNED else Decimal(0)
+    return max(base, ending.least or Decimal(0)) + bonus

@@ -1,0 +1,33 @@
+"""What the file of a study comes to, read with the files that it names. Pure, so that it can be stored without YAML."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.studies.design import StudyDesign
+from app.studies.warnings import Warned
+
+FORMAT = 1  # of what is stored
+
+
+class LoadedDesign(NamedTuple):
+    """A design, what its author wrote of it, the text of each file, the pieces of its material, what to think about.
+
+    `sha256` is of what was written, in its order, and of the texts, so that a preregistration can name it.
+    """
+
+    design: StudyDesign
+    written: Mapping[str, Any]
+    texts: Mapping[str, str]
+    material: Sequence[Any]
+    warned: Sequence[Warned]
+    sha256: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as it is stored. The design is one text: its order means something, and PostgreSQL sorts keys."""
+        return {
+            "format": FORMAT,
+            "design": json.dumps(self.written, ensure_ascii=False),
+            "texts": dict(self.texts),
+            "material": list(self.material),
+        }

@@ -1,0 +1,160 @@
+"""What a person plays on: the piece of material of each match, the seat, and which seat begins. Pure.
+
+Persons of an arm are numbered, in each stratum, by their slots: whoever takes a slot over from a drop-out plays the
+same. From one number to the next the pieces move on by one condition, so that after as many persons as there are
+pieces each condition was played on each piece. Sides and starts are mirrored in all four ways from person to person.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from app.games import find_game
+from app.studies.arms import Condition, PlannedArm, arms, between, shuffled
+from app.studies.checks import ROLE
+from app.studies.design import StudyDesign
+
+FIRST = "first"  # the setting of a game that says which seat begins
+_COMBINATIONS = ((0, 0), (1, 1), (0, 1), (1, 0))  # seat, and which seat begins
+
+
+class PlanPlace(NamedTuple):
+    """Whose plan it is: the place of the arm among the design's, the stratum, and the number of the person in both.
+
+    `seed` is of the wave.
+    """
+
+    arm: int
+    stratum: str
+    number: int
+    seed: str
+
+
+class PlannedMatch(NamedTuple):
+    """A match that counts: `piece` is a place in the version's material, `first` None where the game decides it."""
+
+    block: int
+    condition: Condition
+    piece: int | None
+    seat: int
+    first: int | None
+
+
+def plan_of(design: StudyDesign, pieces: Sequence[int], place: PlanPlace) -> dict[str, Any]:
+    """The plan of a person, as an enrolment keeps it. `pieces` are the places of pieces that differ from each other."""
+    every = arms(design)
+    group, among = _group(design, every, place.arm)
+    arm = shuffled(every[place.arm], design, _rng(place, group, "order", place.number))
+    # A condition that is played several times takes several places.
+    cells = _cells(design, arm)
+    drawn, spare = _pieces(design, pieces, place, group, among, len(cells))
+    sides = _sides(design, place, group, among, len(cells))
+    roles = tuple(dict.fromkeys(find_game(design.game).roles))
+    matches = []
+    for number, cell in enumerate(cells):
+        block, condition = _flat(arm)[number]
+        seat, first = sides[cell]
+        if ROLE in condition:
+            seat = roles.index(str(design.levels(ROLE)[condition[ROLE]]))
+        matches.append(PlannedMatch(block, dict(condition), drawn[cell] if pieces else None, seat, first)._asdict())
+    count = design.plan.practice.matches if design.plan.practice else 0
+    practice = [{"piece": spare[at] if at < len(spare) else None, "seat": matches[0]["seat"]} for at in range(count)]
+    return {"matches": matches, "practice": practice}
+
+
+def _flat(arm: PlannedArm) -> list[tuple[int, Condition]]:
+    return [(at, condition) for at, block in enumerate(arm.blocks) for condition in block]
+
+
+def _rng(place: PlanPlace, *parts: object) -> random.Random:
+    return random.Random("/".join(map(str, (place.seed, place.stratum, *parts))))
+
+
+def _group(design: StudyDesign, every: Sequence[PlannedArm], at: int) -> tuple[str, int]:
+    """The group of persons whose draws an arm shares, and the arm's place in its group.
+
+    Groups that are yoked to one draw as that one does: what its persons played is played again, in the same order.
+    """
+    factors = between(design)
+    groups: dict[str, list[int]] = {}
+    for number, arm in enumerate(every):
+        condition = arm.conditions[0]
+        groups.setdefault("/".join(condition[factor] for factor in factors), []).append(number)
+    name, members = next((name, members) for name, members in groups.items() if at in members)
+    if design.material is None or design.material.yoked_to is None:
+        return name, members.index(at)
+    source = design.material.yoked_to
+    yoking = next(each for each in factors if source in design.levels(each))
+    own = every[at].conditions[0]
+    return "/".join(source if each == yoking else own[each] for each in factors), members.index(at)
+
+
+def _cells(design: StudyDesign, arm: PlannedArm) -> list[int]:
+    """For each match the place of its condition, the same in all orders of a group."""
+    flat = [_labels(design, condition) for condition in arm.conditions]
+    places = {each: at for at, each in enumerate(sorted(set(flat)))}
+    seen: dict[tuple[str, ...], int] = {}
+    cells = []
+    for each in flat:
+        cells.append(places[each] + len(places) * seen.get(each, 0))
+        seen[each] = seen.get(each, 0) + 1
+    return cells
+
+
+def _labels(design: StudyDesign, condition: Condition) -> tuple[str, ...]:
+    return tuple(condition[factor] for factor in design.plan.within)
+
+
+def _pieces(
+    design: StudyDesign, pieces: Sequence[int], place: PlanPlace, group: str, among: int, count: int
+) -> tuple[list[int], list[int]]:
+    """The piece of each cell, and those that a person does not play."""
+    if not pieces or design.material is None:
+        return [], []
+    if design.material.rotate_over == "nothing":
+        order = _rng(place, group, "pieces", among, place.number).sample(pieces, len(pieces))
+        return order[:count], order[count:]
+    cycle, turn = divmod(place.number, len(pieces))
+    order = _rng(place, group, "pieces", cycle).sample(pieces, len(pieces))
+    start = turn + among
+    rotated = [order[(start + at) % len(order)] for at in range(len(order))]
+    return rotated[:count], rotated[count:]
+
+
+def _sides(design: StudyDesign, place: PlanPlace, group: str, among: int, count: int) -> list[tuple[int, int | None]]:
+    """For each cell the seat, and the seat that begins where that is open.
+
+    Four persons share a draw that is balanced over the matches of each, and each mirrors it in another way, so that
+    together each of them has met all four combinations in each cell.
+    """
+    four, mirror = divmod(place.number, len(_COMBINATIONS))
+    draw = _rng(place, group, "sides", among, four)
+    rest = count % len(_COMBINATIONS)
+    last = draw.choice((_COMBINATIONS[:2], _COMBINATIONS[2:]))
+    combinations = [*_COMBINATIONS] * (count // len(_COMBINATIONS))
+    combinations += draw.sample(_COMBINATIONS, rest) if rest != len(last) else last
+    draw.shuffle(combinations)
+    seat_mirror, first_mirror = _COMBINATIONS[mirror]
+    chance = _rng(place, group, "chance", among, place.number)
+    material = design.material
+    found = []
+    for seat, first in combinations:
+        drawn = chance.randrange(2), chance.randrange(2)
+        seat = seat ^ seat_mirror if material is None or material.sides == "balanced" else drawn[0]
+        first = first ^ first_mirror if material is None or material.starts == "balanced" else drawn[1]
+        found.append((seat, first if _start_is_open(design) else None))
+    return found
+
+
+def _start_is_open(design: StudyDesign) -> bool:
+    """Whether the game has a setting for who begins which the design leaves open."""
+    game = find_game(design.game)
+    return FIRST in game.fields and FIRST not in design.conditions and FIRST not in design.same_for_all.game
+
+
+def distinct(keys: Iterable[Any]) -> list[int]:
+    """The places of those that differ from all before them."""
+    found: dict[Any, int] = {}
+    for at, key in enumerate(keys):
+        found.setdefault(key, at)
+    return list(found.values())

@@ -1,0 +1,180 @@
+"""The file of a wave: who recruits, for how many people, with which codes, and what it may cost. Pure.
+
+Every key is written out in docs/studies.md.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from app.studies.cost import most_a_place, study_cost
+from app.studies.design import Part, ShortText, Slug, StudyDesign
+from app.studies.endings import COMPLETED, EndingName
+from app.studies.quantities import Money, Rate
+from app.studies.warnings import Warned
+
+Recruiter = Literal["prolific", "mturk", "connect", "link"]
+LINK: Recruiter = "link"
+RECRUITERS: tuple[Recruiter, ...] = ("prolific", "mturk", "connect", LINK)
+_NEED_CODE = ("prolific", "connect")  # whose people show that they took part by a code
+
+
+def _matching(pattern: str, what: str) -> Callable[[Any], str]:
+    """A check of a text. `what` is what was expected."""
+
+    def check(raw: Any) -> str:
+        if not isinstance(raw, str) or re.fullmatch(pattern, raw) is None:
+            raise PydanticCustomError("form", "{what}", {"what": what})
+        return raw
+
+    return check
+
+
+_SLUG = r"[a-z0-9][a-z0-9-]{0,39}"
+_Reference = Annotated[
+    str, BeforeValidator(_matching(rf"{_SLUG}(@[1-9][0-9]{{0,8}})?", "a study: STUDY or STUDY@VERSION"))
+]
+_TookPartIn = Annotated[
+    str, BeforeValidator(_matching(rf"{_SLUG}(:{_SLUG})?", "a study or a wave: STUDY or STUDY:WAVE"))
+]
+_Code = Annotated[
+    str, BeforeValidator(_matching(r"[A-Za-z0-9-]{1,40}", "text of at most 40 letters, digits and hyphens, in quotes"))
+]
+_Parameter = Annotated[
+    str, BeforeValidator(_matching(r"[A-Za-z][A-Za-z0-9_.-]{0,39}", "the name of a parameter of a link"))
+]
+
+
+class RecruiterTerms(Part):
+    """What is the same for all recruiters: their share on top of what people are paid, and the least hourly pay."""
+
+    fee: Annotated[Rate, Field(le=5)] = Decimal(0)
+    minimum_per_hour: Money | None = None
+
+
+class ProlificTerms(RecruiterTerms):
+    """A study at Prolific, by its id there."""
+
+    study_id: ShortText
+
+
+class MTurkTerms(RecruiterTerms):
+    """A task at Amazon Mechanical Turk. `sandbox` is its place to try things out."""
+
+    hit_id: ShortText | None = None
+    sandbox: bool = False
+
+
+class ConnectTerms(RecruiterTerms):
+    """A project at CloudResearch Connect."""
+
+    project_id: ShortText | None = None
+
+
+class LinkTerms(RecruiterTerms):
+    """A link that people are sent. Without `id_parameter` it is the same for all, and a browser is a person."""
+
+    id_parameter: _Parameter | None = None
+
+
+class Provider(Part):
+    """Who recruits: one of them."""
+
+    prolific: ProlificTerms | None = None
+    mturk: MTurkTerms | None = None
+    connect: ConnectTerms | None = None
+    link: LinkTerms | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise PydanticCustomError("provider", "one of prolific, mturk, connect, link")
+        return self
+
+    @property
+    def name(self) -> Recruiter:
+        """Which of them it is."""
+        return next(name for name in RECRUITERS if name in self.model_fields_set)
+
+    @property
+    def terms(self) -> RecruiterTerms:
+        """On which terms."""
+        found: RecruiterTerms = getattr(self, self.name)
+        return found
+
+
+class WaveStart(Part):
+    """A start with a few people: after the `first` of them nobody comes in before somebody has had a look."""
+
+    first: int = Field(ge=1)
+    then: Literal["pause"]
+
+
+class WaveFile(Part):
+    """A wave: `of` names the study or one of its versions."""
+
+    wave: Slug
+    of: _Reference
+    provider: Provider
+    places: int = Field(ge=1, le=100_000)
+    start: WaveStart | None = None
+    codes: dict[EndingName, _Code] = Field(default_factory=dict, validate_default=True)
+    not_if_took_part_in: tuple[_TookPartIn, ...] = ()
+    most_spent: Money
+    preset: Literal["prolific"] = "prolific"
+
+    @field_validator("codes")
+    @classmethod
+    def _codes_differ(cls, codes: dict[EndingName, str], known: ValidationInfo) -> dict[EndingName, str]:
+        if len(set(codes.values())) < len(codes):
+            raise PydanticCustomError("codes", "codes that differ from each other")
+        provider = known.data.get("provider")
+        if provider is not None and provider.name in _NEED_CODE and COMPLETED not in codes:
+            raise PydanticCustomError(
+                "codes", "codes with one for completed, as {name} asks for it", {"name": provider.name}
+            )
+        return codes
+
+    @property
+    def fee(self) -> Decimal:
+        """The recruiter's share on top of what is paid."""
+        return self.provider.terms.fee
+
+
+def link_path(study: str, wave: WaveFile) -> str:
+    """The link of a wave for its recruiter, without the server; some recruiters add the ids by themselves."""
+    path = f"/s/{study}/{wave.wave}"
+    if wave.provider.prolific is not None:
+        names = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+        return f"{path}?{'&'.join(f'{name}={{{{%{name}%}}}}' for name in names)}"
+    if wave.provider.connect is not None:
+        names = ("participantId", "assignmentId", "projectId")
+        return f"{path}?{'&'.join(f'{name}={{{{{name}}}}}' for name in names)}"
+    if wave.provider.link is not None and wave.provider.link.id_parameter is not None:
+        return f"{path}?{wave.provider.link.id_parameter}=ID"
+    return path
+
+
+def most_with_fee(design: StudyDesign, wave: WaveFile) -> Decimal:
+    """The most that one person of a wave costs, the recruiter's fee included."""
+    return most_a_place(design) * (1 + wave.fee)
+
+
+def wave_warnings(design: StudyDesign, wave: WaveFile) -> Iterator[Warned]:
+    """What to think about before a wave is opened."""
+    cost = study_cost(design, wave.places, wave.fee)
+    if wave.most_spent < cost.most:
+        yield Warned(
+            ("most_spent",),
+            f"all places may cost up to {cost.most} {design.pay.currency}; when it is full, nobody enters",
+        )
+    least = wave.provider.terms.minimum_per_hour
+    if least is not None and cost.hourly_base < least:
+        yield Warned(
+            ("provider", wave.provider.name, "minimum_per_hour"),
+            f"the base comes to {cost.hourly_base} an hour in {design.minutes} minutes",
+        )

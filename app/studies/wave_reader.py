@@ -1,0 +1,28 @@
+"""Reading the file of a wave, with the line of each key."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from app.errors import FieldError, Verbatim
+from app.studies.design_files import read_part
+from app.studies.wave_file import WaveFile
+from app.studies.yaml_reader import Document, read_yaml
+
+
+class LoadedWave(NamedTuple):
+    """The file of a wave, and where its keys stand."""
+
+    file: WaveFile
+    document: Document
+
+    def placed(self, error: FieldError) -> FieldError:
+        """An error about a key of the file, beginning with its line."""
+        known = error.field in self.document.value
+        place = Verbatim(self.document.place((str(error.field),) if known else ()))
+        return type(error)(None, **{**error.parts, "subject": place}) if known else error.at(place)
+
+
+def load_wave(path: Path) -> LoadedWave:
+    """Read the file of a wave. Raises Invalid, with file, line and key, for the first thing that is wrong."""
+    document = read_yaml(path)
+    return LoadedWave(read_part(WaveFile, document), document)

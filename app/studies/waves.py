@@ -1,0 +1,176 @@
+"""Waves in the database: opened, paused, closed and frozen. Nothing here commits.
+
+A paused wave lets nobody new in for now, a closed one nobody new any more. Whoever is in a wave goes on to the end and
+is paid. A frozen wave never changes.
+"""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
+from app.models import Enrolment, RecruitmentIdentity, Study, StudyEvent, StudyVersion, Wave
+from app.studies import store
+from app.studies.design import Privacy, StudyDesign
+from app.studies.progress import lock_wave, parsed_design
+from app.studies.untrained import check_untrained
+from app.studies.wave_file import WaveFile, most_with_fee
+
+OPEN, PAUSED, CLOSED = "open", "paused", "closed"
+_AFTER_CLOSE = "close"  # the last word of a time that counts from there
+
+
+def open_wave(session: Session, file: WaveFile) -> Wave:
+    """Open a wave for people. Raises Invalid for what cannot be, NotFound and Conflict."""
+    version = _version(session, file)
+    design = design_of(version)
+    if _wave_of(session, version.study_id, file.wave) is not None:
+        raise Invalid("wave", expected=Phrase("a name that no wave of the study has"), got=file.wave)
+    for reference in file.not_if_took_part_in:
+        _check_known(session, reference)
+    one = most_with_fee(design, file)
+    if file.most_spent < one:
+        raise Invalid(
+            "most_spent",
+            expected=Phrase("at least %(amount)s, what one person may cost", amount=one.normalize()),
+            got=Verbatim(str(file.most_spent)),
+        )
+    check_untrained(session, version, design)
+    wave = Wave(
+        study_id=version.study_id,
+        study_version_id=version.id,
+        name=file.wave,
+        settings=file.model_dump(mode="json", exclude_unset=True),
+        status=OPEN,
+        created_at=datetime.now(UTC),
+    )
+    session.add(wave)
+    session.flush()
+    note(session, wave, "opened")
+    return wave
+
+
+def settings_of(wave: Wave) -> WaveFile:
+    """What the file of a wave says."""
+    return WaveFile.model_validate_json(json.dumps(wave.settings))
+
+
+def design_of(version: StudyVersion) -> StudyDesign:
+    """The design of a version, read once."""
+    return parsed_design(version.id, version.design["design"])
+
+
+def find_wave(session: Session, reference: str) -> Wave:
+    """A wave by `study:wave`. Raises NotFound."""
+    name, _, wave_name = reference.partition(":")
+    study_id = session.scalar(select(Study.id).where(Study.name == name))
+    wave = None if study_id is None else _wave_of(session, study_id, wave_name)
+    if wave is None:
+        raise NotFound("wave", expected=Phrase("STUDY:WAVE, with a wave that was opened"), got=reference)
+    return wave
+
+
+def pause(session: Session, wave: Wave, by: str | None = None) -> None:
+    """Let nobody new in for now. Raises Conflict."""
+    _change(session, wave, PAUSED, (OPEN,), "paused", by)
+
+
+def reopen(session: Session, wave: Wave, by: str | None = None) -> None:
+    """Let people in again, into a paused wave. Raises Conflict."""
+    _change(session, wave, OPEN, (PAUSED,), "reopened", by)
+
+
+def close(session: Session, wave: Wave, by: str | None = None) -> None:
+    """Let nobody new in any more; who is in goes on, and is paid. Raises Conflict."""
+    _change(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
+    wave.closed_at = datetime.now(UTC)
+    day = ids_go_on(
+        design_of(session.get_one(StudyVersion, wave.study_version_id)).privacy, wave.closed_at, wave.closed_at
+    )
+    people = select(Enrolment.participant_id).where(Enrolment.wave_id == wave.id)
+    elsewhere = select(Enrolment.participant_id).join(Wave).where(Wave.status != CLOSED, Wave.id != wave.id)
+    identities = select(RecruitmentIdentity).where(
+        RecruitmentIdentity.participant_id.in_(people),
+        RecruitmentIdentity.participant_id.not_in(elsewhere),
+        RecruitmentIdentity.remove_on.is_(None),
+    )
+    for identity in session.scalars(identities):
+        identity.remove_on = day
+
+
+def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
+    """Keep a closed wave as it is, for ever. Raises Conflict while people are under way."""
+    wave = lock_wave(session, wave.id)
+    check_not_frozen(wave)
+    if wave.status != CLOSED:
+        raise _refused(wave, Phrase("a closed wave"), Phrase("one that is %(status)s", status=Verbatim(wave.status)))
+    under_way = session.scalars(select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.ending.is_(None)))
+    if count := len(under_way.all()):
+        raise _refused(
+            wave, Phrase("a wave in which nobody is under way"), Phrase("one with %(count)s people", count=count)
+        )
+    wave.frozen_at = datetime.now(UTC)
+    note(session, wave, "frozen", by)
+
+
+def check_not_frozen(wave: Wave) -> None:
+    """Raises Conflict for a wave that never changes any more."""
+    if wave.frozen_at is not None:
+        raise _refused(wave, Phrase("a wave that is not frozen"), Phrase("one that is"))
+
+
+def ids_go_on(privacy: Privacy, entered: datetime, closed: datetime | None) -> date | None:
+    """The day on which the recruiter's ids of somebody go who entered, and whose wave closed; None: it is open yet."""
+    days, *_, what = privacy.vendor_ids_deleted.split()
+    since = closed if what == _AFTER_CLOSE else entered
+    return None if since is None else (since + timedelta(days=int(days))).date()
+
+
+def note(session: Session, wave: Wave, kind: str, by: str | None = None) -> None:
+    """Keep in the log of a wave what was done with it, and who did it."""
+    body = {} if by is None else {"by": by}
+    session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=kind, body=body, at=datetime.now(UTC)))
+
+
+def _change(session: Session, wave: Wave, status: str, before: tuple[str, ...], kind: str, by: str | None) -> None:
+    wave = lock_wave(session, wave.id)
+    check_not_frozen(wave)
+    if wave.status not in before:
+        expected = Phrase("a paused wave") if before == (PAUSED,) else Phrase("a wave that is not %(it)s", it=_it(wave))
+        raise _refused(wave, expected, Phrase("one that is %(status)s", status=_it(wave)))
+    wave.status = status
+    note(session, wave, kind, by)
+
+
+def _it(wave: Wave) -> Verbatim:
+    return Verbatim(wave.status)
+
+
+def _refused(wave: Wave, expected: Phrase, got: Phrase) -> Conflict:
+    return Conflict("wave", expected=expected, got=got, subject=Verbatim(wave.name))
+
+
+def _version(session: Session, file: WaveFile) -> StudyVersion:
+    try:
+        return store.find_version(session, file.of)
+    except NotFound as error:
+        raise NotFound("of", **{**error.parts, "subject": None}) from None
+
+
+def _wave_of(session: Session, study_id: int, name: str) -> Wave | None:
+    return session.scalar(select(Wave).where(Wave.study_id == study_id, Wave.name == name))
+
+
+def _check_known(session: Session, reference: str) -> None:
+    """Raises Invalid for a study or wave that is not there: a wrong name would let in who is not to come."""
+    name, mark, _ = reference.partition(":")
+    known = session.scalar(select(Study.id).where(Study.name == name)) is not None
+    if mark and known:
+        try:
+            find_wave(session, reference)
+        except NotFound:
+            known = False
+    if not known:
+        raise Invalid("not_if_took_part_in", expected=Phrase("studies and waves that are there"), got=reference)
