@@ -1,0 +1,205 @@
+"""Who is owed what: written once when an enrolment has ended, adjusted by hand after that. Nothing here commits.
+
+A preview is never paid, and neither are practice matches. A row of zero says that nothing is owed; lists and files
+leave it out.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
+from app.games import find_game
+from app.games.metrics import ABORTED
+from app.matches.engine import RESIGNED
+from app.models import Enrolment, EventRow, MatchRow, Participant, Payment, SeatRow, StudyEvent, Submission, Wave
+from app.studies.amounts import (
+    NOTHING,
+    PlayedMatch,
+    base_owed,
+    bonus_owed,
+    exact,
+    is_paid_by_approval,
+    pays_bonus,
+    time_taken,
+)
+from app.studies.checks import OBJECTIVE
+from app.studies.endings import EndingName
+from app.studies.progress import Way, find_way, lock_wave, note
+from app.studies.quantities import CENT
+
+BASE, BONUS, ADJUSTMENT = "base", "bonus", "adjustment"
+_REPORT = "report"  # how the log of a wave calls it
+_LONGEST_REASON = 200
+_MOST = Decimal(10_000)
+
+
+def earned(session: Session, way: Way) -> Decimal:
+    """The bonus so far, of the matches that count and are over, whatever the ending will make of it."""
+    return bonus_owed(way.design, _played(session, way))
+
+
+def owed_now(session: Session, way: Way, ending: EndingName) -> tuple[Decimal, Decimal]:
+    """The base and the bonus that somebody who is under way would be owed for an ending at this moment."""
+    bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
+    return base_owed(way.design, ending, time_taken(_signs_of_life(session, way.enrolment))), bonus
+
+
+def settle(session: Session, way: Way) -> Sequence[Payment]:
+    """Write what an enrolment is owed, once, when it has ended and none of its matches is under way.
+
+    Returns the rows of its base and bonus; none while it is too early, and for a preview.
+    """
+    enrolment = way.enrolment
+    if enrolment.ending is None or enrolment.wave_id is None or _is_playing(session, enrolment.id):
+        return []
+    rows = session.scalars(
+        select(Payment).where(Payment.enrolment_id == enrolment.id, Payment.key.in_((BASE, BONUS))).order_by(Payment.id)
+    ).all()
+    if rows:
+        return rows
+    ending = cast(EndingName, enrolment.ending)
+    bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
+    base = base_owed(way.design, ending, time_taken(_signs_of_life(session, enrolment)))
+    written = [_payment(way, BASE, base), _payment(way, BONUS, bonus)]
+    session.add_all(written)
+    note(session, way, "settled", {BASE: str(base), BONUS: str(bonus)})
+    session.flush()
+    return written
+
+
+def settle_all(session: Session, wave: Wave) -> int:
+    """Settle all enrolments of a wave that have ended and are not settled, and say how many."""
+    settled = select(Payment.id).where(Payment.enrolment_id == Enrolment.id, Payment.key == BONUS).exists()
+    waiting = select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.ending.is_not(None), ~settled)
+    return sum(
+        bool(settle(session, find_way(session, number, lock=True)))
+        for number in session.scalars(waiting.order_by(Enrolment.id)).all()
+    )
+
+
+def adjust(session: Session, way: Way, amount: Decimal, reason: str, by: str | None = None) -> Payment:
+    """Add an amount by hand, or take one away of what is not yet in a batch, down to nothing.
+
+    Raises Invalid for an amount or a reason that cannot be, and Conflict for an enrolment that is under way.
+    """
+    text = " ".join(reason.split())
+    if not 0 < len(text) <= _LONGEST_REASON:
+        expected = Phrase("1 to %(most)s characters that say why", most=_LONGEST_REASON)
+        raise Invalid("reason", expected=expected, got=Verbatim(f"{len(text)}"))
+    if not amount.is_finite() or amount == 0 or abs(amount) > _MOST or amount != amount.quantize(CENT):
+        expected = Phrase("an amount other than 0 with two decimals at most, such as 1.50 or -0.25")
+        raise Invalid("amount", expected=expected, got=Verbatim(amount))
+    if way.enrolment.wave_id is not None:
+        lock_wave(session, way.enrolment.wave_id)  # so that no draft takes up what is taken away here
+    if not settle(session, way):
+        raise Conflict("participant", expected=Phrase("one who has ended"), got=Phrase("one who is under way"))
+    rows = payments_of(session, way.enrolment.id)
+    left = sum((row.amount for row in rows if row.batch_id is None and not is_by_approval(session, way, row)), NOTHING)
+    if left + amount < 0:
+        raise Invalid(
+            "amount", expected=Phrase("at most %(left)s taken away, as no more is left to pay", left=left),
+            got=Verbatim(amount),
+        )  # fmt: skip
+    number = 1 + sum(row.key.startswith(ADJUSTMENT) for row in rows)
+    row = _payment(way, f"{ADJUSTMENT} {number}", amount.quantize(CENT))
+    row.reason, row.created_by = text, by
+    session.add(row)
+    note(session, way, ADJUSTMENT, {"amount": str(row.amount), "by": by})
+    session.flush()
+    return row
+
+
+def payments_of(session: Session, enrolment_id: int) -> Sequence[Payment]:
+    """All payments of an enrolment, as they were written."""
+    rows = select(Payment).where(Payment.enrolment_id == enrolment_id).order_by(Payment.id)
+    return session.scalars(rows, execution_options={"populate_existing": True}).all()
+
+
+def find_way_by_code(session: Session, wave: Wave, code: str) -> Way:
+    """The enrolment of a participant in a wave, locked. Raises NotFound."""
+    found = session.scalar(
+        select(Enrolment.id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .where(Enrolment.wave_id == wave.id, Participant.code == code)
+    )
+    if found is None:
+        raise NotFound("participant", expected=Phrase("the code of one who is in the wave"), got=code)
+    return find_way(session, found, lock=True)
+
+
+def recruiter_of(wave: Wave) -> str:
+    """Who recruits the people of a wave: prolific, mturk, connect or link."""
+    return str(next(iter(wave.settings["provider"])))
+
+
+def is_by_approval(session: Session, way: Way, row: Payment) -> bool:
+    """Whether the recruiter pays it, so that no file does."""
+    status = session.scalar(
+        select(Submission.status)
+        .where(Submission.enrolment_id == way.enrolment.id)
+        .order_by(Submission.created_at.desc(), Submission.id.desc())
+        .limit(1)
+    )
+    ending, wave = cast(EndingName, way.enrolment.ending), session.get_one(Wave, way.enrolment.wave_id)
+    return row.key == BASE and is_paid_by_approval(way.design, ending, recruiter_of(wave), status)
+
+
+def _payment(way: Way, key: str, amount: Decimal) -> Payment:
+    return Payment(
+        enrolment_id=way.enrolment.id,
+        key=key,
+        amount=amount,
+        currency=way.design.pay.currency,
+        created_at=datetime.now(UTC),
+    )
+
+
+def _is_playing(session: Session, enrolment_id: int) -> bool:
+    open_matches = select(MatchRow.id).join(SeatRow, SeatRow.match_id == MatchRow.id)
+    playing = open_matches.where(SeatRow.enrolment_id == enrolment_id, MatchRow.status != "over")
+    return session.scalar(playing.where(MatchRow.position.is_not(None)).limit(1)) is not None
+
+
+def _played(session: Session, way: Way) -> Iterator[PlayedMatch]:
+    """The matches that count and are over, in their order."""
+    rows = session.execute(
+        select(MatchRow.id, MatchRow.position, MatchRow.reason, MatchRow.utility_0, MatchRow.utility_1, SeatRow.seat,
+               EventRow.body)
+        .join(SeatRow, SeatRow.match_id == MatchRow.id)
+        .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "ended"))
+        .where(SeatRow.enrolment_id == way.enrolment.id, MatchRow.position.is_not(None), MatchRow.status == "over")
+        .order_by(MatchRow.position, MatchRow.started_at, MatchRow.id)
+    ).all()  # fmt: skip
+    planned = (way.enrolment.plan or {}).get("matches", [])
+    reported = _reported(session, way.enrolment.id)
+    own_points = way.design.pay.bonus.of == "own points" and OBJECTIVE in find_game(way.design.game).fields
+    for row in rows:
+        points = (row.utility_0, row.utility_1)[row.seat]
+        if own_points:
+            points = ((row.body or {}).get("facts", {}).get("scores") or (0, 0))[row.seat]
+        broken_off = row.reason == ABORTED or points is None
+        left_so = row.reason == RESIGNED and row.id in reported
+        condition = planned[row.position]["condition"]
+        yield PlayedMatch(row.id, condition, None if broken_off else exact(points), left_so)
+
+
+def _reported(session: Session, enrolment_id: int) -> set[str]:
+    """The matches of which a person reported a problem."""
+    reports = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == _REPORT)
+    return {body["match"] for body in session.scalars(reports) if "match" in body}
+
+
+def _signs_of_life(session: Session, enrolment: Enrolment) -> Iterator[datetime]:
+    """When something happened on the way of an enrolment, from its beginning to its end."""
+    end = enrolment.ended_at or datetime.now(UTC)
+    yield from (enrolment.enrolled_at, end)
+    steps = select(StudyEvent.at).where(StudyEvent.enrolment_id == enrolment.id)
+    moves = select(EventRow.at).join(SeatRow, SeatRow.match_id == EventRow.match_id)
+    for statement in (steps, moves.where(SeatRow.enrolment_id == enrolment.id)):
+        for at in session.scalars(statement):
+            yield min(max(at, enrolment.enrolled_at), end)
