@@ -116,6 +116,28 @@ def descendants(session: Session, model_id: int) -> Descendants:
     return Descendants(datasets, jobs, heirs)
 
 
+def models_of(session: Session, dataset_ids: Collection[int] | None = None) -> Mapping[int, Sequence[Dataset]]:
+    """The models whose weights hold what was in these datasets, or in any that is unusable, by their numbers, each
+    with those datasets: models of jobs on them, what was trained on from there, and clones.
+    """
+    which = Dataset.unusable_at.is_not(None) if dataset_ids is None else Dataset.id.in_(dataset_ids)
+    datasets = {row.id: row for row in session.scalars(select(Dataset).where(which))}
+    found: dict[int, set[int]] = defaultdict(set)
+    made = select(TrainingJob).where(TrainingJob.model_id.is_not(None), learns_from(datasets))
+    for job in session.scalars(made.options(defer(TrainingJob.log))):
+        found[job.model_id or 0] |= set(datasets_of(job)) & set(datasets)
+    wanted = set(found)
+    while wanted:
+        trained = select(TrainingJob.base_id, TrainingJob.model_id).where(TrainingJob.base_id.in_(wanted))
+        cloned = select(LanguageModel.cloned_from_id, LanguageModel.id).where(LanguageModel.cloned_from_id.in_(wanted))
+        wanted = set()
+        for parent, child in (*session.execute(trained), *session.execute(cloned)):
+            if child is not None and parent is not None and not found[parent] <= found[child]:
+                found[child] |= found[parent]
+                wanted.add(child)
+    return {model: [datasets[number] for number in sorted(numbers)] for model, numbers in found.items()}
+
+
 def origin_of(model: LanguageModel, job: TrainingJob | None) -> str:
     """Whether a model was trained by a job, came with Parlor, or was added by hand."""
     if job is not None:

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from app import logs
 from app.config import Settings, load_settings
-from app.extensions import writing
+from app.extensions import reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import leases
 from app.matches import live
@@ -27,6 +27,9 @@ from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_f
 from app.model_requests.lifecycle import take_forgotten
 from app.models import MatchRow
 from app.queues import enqueue_request, enqueue_turn, make_publisher
+from app.studies import idle, retention
+from app.studies import matches as study_matches
+from app.studies.forget import delete_unusable_files
 from workers import heartbeat
 
 log = structlog.get_logger()
@@ -86,8 +89,11 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     for match_id in overdue:
         if live.end_overdue(database, match_id):
             log.info("a clock ran out", match=match_id)
+            _settle(database, match_id)
             tell(match_id, False)
     _end_untouched(database, untouched, before, tell)
+    _end_silent(database, tell)
+    _remove_what_is_due(database, settings)
 
 
 def _end_far_leases(session: Session, settings: Settings) -> None:
@@ -105,7 +111,40 @@ def _end_untouched(
     for match_id in untouched:
         if live.abandon(database, match_id, before):
             log.info("a match was left open for too long", match=match_id)
+            _settle(database, match_id)
             tell(match_id, False)
+
+
+def _end_silent(database: Engine, tell: Callable[[str, bool], None]) -> None:
+    """End whoever went away without a word, each in a transaction of its own: nobody waits for all of them."""
+    with reading(database) as session:
+        silent = idle.silent(session)
+    for number in silent:
+        with writing(database) as session:
+            ended = idle.end_silent(session, number)
+        if ended is not None:
+            log.info("a person went away without a word", enrolment=number)
+        for match_id in ended or ():
+            tell(match_id, False)
+
+
+def _settle(database: Engine, match_id: str) -> None:
+    """Say what the end of a match means for the study that it belongs to, if it belongs to one."""
+    with writing(database) as session:
+        study_matches.settle(session, match_id)
+
+
+def _remove_what_is_due(database: Engine, settings: Settings) -> None:
+    """Delete files of datasets that are unusable, and once an hour what is kept until a day that has passed."""
+    if files := delete_unusable_files(database, settings.home):
+        log.info("deleted the files of unusable datasets", files=len(files))
+    until = datetime.now(UTC) + retention.EVERY
+    with writing(database) as session:
+        if not take_or_renew_lease(session, retention.LEASE, uuid.uuid4().hex, until):
+            return
+        identities, prompts = retention.remove_what_is_due(session), retention.empty_late_prompts(session)
+    if identities or prompts:
+        log.info("removed what was kept until its day", recruiters_ids=identities, prompts=prompts)
 
 
 if __name__ == "__main__":

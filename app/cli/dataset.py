@@ -9,6 +9,7 @@ import click
 
 from app.cli.base import Group, ensure_database, print_json, progress, settings
 from app.cli.dataset_import import import_rows
+from app.cli.dataset_rebuild import rebuild
 from app.cli.match_filter import filter_options
 from app.datasets import build as builder
 from app.datasets import filters, register, spec, store
@@ -26,6 +27,7 @@ STDOUT = "-"
 
 dataset = Group("dataset", help="Rows to train on: cut from what was played, or imported.")
 dataset.add_command(import_rows, "import")
+dataset.add_command(rebuild)
 
 _OF_REWARDS = ("decay", "role_weights", "positive_only")  # options that need --rewards
 
@@ -141,8 +143,10 @@ def list_(as_json: bool) -> None:
     if not found:
         click.echo("No datasets yet: flask dataset build --round 1 --filter above_avg")
     for each in found:
+        unusable = "  (unusable)" if each["unusable_since"] else ""
         click.echo(
-            f"{each['dataset_id']:>5}  {each['rows']:>7} rows  {each['sha256'][:12]}  {each['name']}@{each['version']}"
+            f"{each['dataset_id']:>5}  {each['rows']:>7} rows  {each['sha256'][:12]}"
+            f"  {each['name']}@{each['version']}{unusable}"
         )
 
 
@@ -158,7 +162,7 @@ def show(called: str, as_json: bool) -> None:
         print_json(described)
         return
     for name, value in described.items():
-        if name not in ("figures", "spec"):
+        if name not in ("figures", "spec") and value is not None:
             click.echo(f"{name.replace('_', ' '):<18}{value}")
     wanted = described["spec"]
     if "imported" in wanted:
@@ -252,6 +256,7 @@ def _described(row: Dataset, home: Path) -> dict[str, Any]:
         "sha256": row.sha256,
         "file": str(home / store.FOLDER / f"{row.sha256}.jsonl"),
         "created_at": row.created_at.isoformat(),
+        "unusable_since": row.unusable_at and row.unusable_at.isoformat(),
         "spec": row.spec,
         "figures": row.figures,
     }

@@ -8,7 +8,7 @@ from flask.cli import with_appcontext
 
 from app.cli.base import Command, ensure_database, print_json
 from app.extensions import reading
-from app.lineage import SHIPPED, DatasetSource, Descendants, ModelOrigin, ancestors, descendants
+from app.lineage import SHIPPED, DatasetSource, Descendants, ModelOrigin, ancestors, descendants, models_of
 from app.models import Dataset, TrainingJob
 from app.registry import get_model
 
@@ -23,8 +23,15 @@ def lineage(name: str, as_json: bool) -> None:
     with reading() as session:
         number = get_model(session, name).id
         above, below = ancestors(session, number), descendants(session, number)
-        described = {"model": name, "ancestors": [_made(each) for each in above], "descendants": _below(below)}
-        lines = [line for each in above for line in _lines_of(each)] + list(_lines_below(below))
+        withdrawn = models_of(session).get(number, ())
+        described = {
+            "model": name,
+            "learned_withdrawn": [_dataset(row) for row in withdrawn],
+            "ancestors": [_made(each) for each in above],
+            "descendants": _below(below),
+        }
+        lines = [_flag(row) for row in withdrawn]
+        lines += [line for each in above for line in _lines_of(each)] + list(_lines_below(below))
     if as_json:
         print_json(described)
     else:
@@ -56,6 +63,7 @@ def _dataset(row: Dataset) -> dict[str, Any]:
         "version": row.version,
         "rows": row.rows,
         "imported": row.spec.get("imported"),
+        "unusable_since": row.unusable_at and row.unusable_at.isoformat(),
     }
 
 
@@ -87,6 +95,13 @@ def _below(found: Descendants) -> dict[str, Any]:
 # ---- In words --------------------------------------------------------------------
 
 
+def _flag(row: Dataset) -> str:
+    return (
+        f"It learned from dataset {row.id} ({row.name}, version {row.version}), of which a person has taken something"
+        " back, and cannot forget it."
+    )
+
+
 def _lines_of(each: ModelOrigin) -> Iterator[str]:
     """A model in lines; what it came from is below it."""
     if each.job is None or each.dataset is None:
@@ -107,6 +122,8 @@ def _lines_of(each: ModelOrigin) -> Iterator[str]:
 def _lines_of_dataset(how: str, row: Dataset, sources: Sequence[DatasetSource]) -> Iterator[str]:
     """A dataset in lines, with what it was cut from; `how` is what its rows are to the model."""
     yield f"  {how} {row.rows} rows of dataset {row.id} ({row.name}, version {row.version})"
+    if row.unusable_at is not None:
+        yield f"    unusable since {row.unusable_at:%Y-%m-%d}: it held what a person has taken back"
     if (file := row.spec.get("imported")) is not None:
         yield f"    imported from {file['file']} (format {file['format']}, sha256 {file['sha256']})"
     for source in sources:

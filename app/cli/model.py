@@ -23,6 +23,7 @@ from app.cli.model_options import (
 from app.errors import Invalid, Verbatim
 from app.extensions import reading, writing
 from app.games import find_game
+from app.lineage import models_of
 from app.registry import (
     add_api_model,
     add_scripted_model,
@@ -152,8 +153,11 @@ def show(name: str, as_json: bool) -> None:
     ensure_database()
     with reading() as session:
         row = get_model(session, name)
-        found = described(row, settings().home)
+        withdrawn = [each.id for each in models_of(session).get(row.id, ())]
+        found = {**described(row, settings().home), "learned_withdrawn": withdrawn}
         lines = dict(in_full(row, found))
+    if withdrawn:
+        lines["learned from"] = f"data that people took back, of dataset {', '.join(map(str, withdrawn))}"
     if as_json:
         print_json(found)
         return

@@ -8,7 +8,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
@@ -27,6 +27,7 @@ from app.games import find_game
 from app.games.base import JSON
 from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import EVERYTHING, check_known, conditions, in_words
+from app.matches.held_out import held_out_keys, is_on
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.models.types import rounded_log_probs
 from app.players.prompts import USUAL_STYLE, default_prompt, wordings
@@ -71,7 +72,8 @@ class TrainingRow(NamedTuple):
 class DatasetBuild:
     """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice.
 
-    `totals`, by game, are what formulas of rewards go by, and `wordings` the prompts of which each row draws one.
+    `totals`, by game, are what formulas of rewards go by, `wordings` the prompts of which each row draws one, and
+    `held_out` the material that studies hold out, which a dataset of matches of a study is not asked about.
     """
 
     spec: DatasetSpec
@@ -81,6 +83,7 @@ class DatasetBuild:
     matches: int  # that are like the spec's conditions on matches
     totals: Mapping[str, RewardTotals] = field(default_factory=dict)
     wordings: Mapping[str, Sequence[JSON]] = field(default_factory=dict)
+    held_out: Mapping[str, Collection[str]] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -115,7 +118,10 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     prompts = {game: default_prompt(game, style) for game in sorted({game for _, game, _ in scores})}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
     wordings = {} if spec.wordings is None else {game: _wordings(game, each, spec) for game, each in prompts.items()}
-    found = DatasetBuild(replace(spec, style=style), prompts, scores, means, matches, wordings=wordings)
+    held_out = {} if spec.matches.study is not None else {game: held_out_keys(session, game) for game in prompts}
+    found = DatasetBuild(
+        replace(spec, style=style), prompts, scores, means, matches, wordings=wordings, held_out=held_out
+    )
     return replace(found, totals=_totals(session, found)) if spec.has_rewards else found
 
 
@@ -126,7 +132,7 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
         chosen: dict[str, tuple[Row[Any], float, TranscriptRequest]] = {}
         for pool, matches in pool_matches:
             for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
-                seats = _chosen(reading.spec, row, models, kept, reading.left)
+                seats = _chosen(reading, row, models, kept, reading.left)
                 request = TranscriptRequest(seats, reading.prompts[row.game], _drawn_wordings(reading, row))
                 chosen[row.id] = row, pool[2], request
         transcript = transcripts(session, {match: wanted for match, (_, _, wanted) in chosen.items() if wanted.seats})
@@ -166,7 +172,7 @@ def refuse_nothing(reading: DatasetBuild) -> None:
     """Raises Invalid, which names the condition that left nothing and how the scores lie."""
     spec, left = reading.spec, reading.left
     steps = (
-        ("matches", _conditions(spec)),
+        ("matches", _conditions(spec) or "matches on material that no study holds out"),
         ("filter", f"filter {spec.filter}"),
         ("source", f"speakers {spec.speakers}"),
         ("model", f"model {' or '.join(_model_names(spec))}"),
@@ -292,7 +298,7 @@ def _filtered(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) ->
 
 
 def _chosen(
-    spec: DatasetSpec,
+    reading: DatasetBuild,
     row: Row[Any],
     models: Mapping[int, SeatModel],
     kept: Sequence[bool],
@@ -302,13 +308,14 @@ def _chosen(
 
     `kept` is what the filter says of each seat; `left` counts the seats after each step.
     """
-    kinds = row.kind_0, row.kind_1
+    spec, kinds = reading.spec, (row.kind_0, row.kind_1)
+    held_out = is_on(row.game, row.config, reading.held_out.get(row.game, ()))
     asked = all(
         filters.may_train(*each, row.source) for each in zip(kinds, (row.consent_0, row.consent_1), strict=True)
     )
     names = _model_names(spec)
     steps: tuple[tuple[str, Callable[[int], bool]], ...] = (
-        ("matches", lambda _: True),
+        ("matches", lambda _: not held_out),
         ("filter", lambda seat: bool(kept[seat])),
         ("source", lambda seat: filters.is_of(spec.speakers, kinds[seat])),
         ("model", lambda seat: not names or _model(row, models, seat).name in names),
@@ -345,7 +352,7 @@ def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotal
         for pool, matches in pool_matches:
             formula_of(pool[1])
             for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
-                for seat in _chosen(reading.spec, row, models, (True, True), uncounted):
+                for seat in _chosen(reading, row, models, (True, True), uncounted):
                     if (result := _result(row, seat, pool[2])) is not None:
                         counts.add(row.game, result, gives_rows=bool(kept[seat]))
     return counts.totals()

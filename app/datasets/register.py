@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.datasets.store import UnregisteredDataset
 from app.errors import check_name
 from app.extensions import Transact, in_turn
-from app.models import Dataset, DatasetRow
+from app.models import Dataset, DatasetRow, SeatRow
 
 _ROWS_AT_ONCE = 5_000  # in one transaction
 _FORGOTTEN = timedelta(hours=1)  # after which nobody is at registering a dataset any more
@@ -49,11 +49,21 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 
 
 def publish(session: Session, dataset_id: int) -> Dataset:
-    """Let a dataset be seen: all of its rows are there."""
+    """Let a dataset be seen: all of its rows are there. If somebody has taken back meanwhile that models learn from a
+    match in it, it is unusable.
+    """
     row = session.get_one(Dataset, dataset_id)
     row.complete = True
+    if row.unusable_at is None and _holds_withdrawn(session, dataset_id):
+        row.unusable_at = datetime.now(UTC)
     session.flush()
     return row
+
+
+def _holds_withdrawn(session: Session, dataset_id: int) -> bool:
+    seats = select(SeatRow.seat).join(DatasetRow, DatasetRow.match_id == SeatRow.match_id)
+    withdrawn = seats.where(DatasetRow.dataset_id == dataset_id, SeatRow.training_consent.is_(False))
+    return session.scalar(withdrawn.limit(1)) is not None
 
 
 def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:

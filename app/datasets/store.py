@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session, undefer
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
 from app.datasets.reward_tally import RewardTally
 from app.datasets.spec import DatasetSpec
-from app.errors import Invalid, NotFound, Phrase, Verbatim
+from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.files import private_folder
 from app.games.base import JSON
 from app.matches.filter import in_words
@@ -191,8 +191,8 @@ def default_name(spec: DatasetSpec) -> str:
 
 
 def list_datasets(session: Session) -> Sequence[Dataset]:
-    """All datasets, the latest first. Their figures are read when they are asked for."""
-    return session.scalars(_LATEST_FIRST).all()
+    """All datasets that may be trained on, the latest first. Their figures are read when they are asked for."""
+    return session.scalars(_LATEST_FIRST.where(Dataset.unusable_at.is_(None))).all()
 
 
 def list_with_figures(session: Session) -> Sequence[Dataset]:
@@ -255,8 +255,27 @@ def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, in
     return [(row, seat) for row, seat in session.execute(rows) if seat is not None]
 
 
+def check_usable(row: Dataset, field: str = "dataset") -> None:
+    """Raises Conflict, naming the field, for a dataset that holds what a person has taken back."""
+    if row.unusable_at is not None:
+        raise Conflict(
+            field,
+            expected=Phrase("one that may be trained on"),
+            got=Phrase(
+                "one that holds what a person took back on %(day)s", day=Verbatim(f"{row.unusable_at:%Y-%m-%d}")
+            ),
+            remedy=None
+            if "imported" in row.spec
+            else Phrase("`flask dataset rebuild %(number)s` builds it without that", number=row.id),
+            subject=Phrase("dataset %(number)s", number=row.id),
+        )
+
+
 def path_of(home: Path, row: Dataset, field: str = "dataset") -> Path:
-    """Where a dataset's file lies. Raises NotFound, naming the field, when it was taken away."""
+    """Where a dataset's file lies. Raises NotFound, naming the field, when it was taken away, and Conflict for a
+    dataset that is unusable.
+    """
+    check_usable(row, field)
     path = home / FOLDER / f"{row.sha256}.jsonl"
     if not path.is_file():
         raise NotFound(

@@ -78,6 +78,7 @@ def create(
     backend = find_backend(training.backend)
     config = backend.read_config(method, training.config)
     dataset = find_dataset(session, training.dataset)
+    store.check_usable(dataset)
     base = _base(session, backend, method, training.base)
     if base is not None and not goes_on:
         check_not_archived(base)
@@ -139,6 +140,7 @@ def find_supervised(session: Session, home: Path | None, method: str, called: st
     if called is None:
         return None
     found = find_dataset(session, called, SFT_DATA)
+    store.check_usable(found, SFT_DATA)
     check_supervised(method, f"{found.name}@{found.version}", found.kind)
     if home is not None:
         store.path_of(home, found, SFT_DATA)

@@ -3,32 +3,37 @@
 from typing import Any
 
 from flask import Blueprint, jsonify, request, url_for
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
+from app.config import Settings
 from app.errors import AppError, Invalid, Verbatim, shown
 from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
+from app.matches.stored import StoredMatch
 from app.queues import enqueue_turn
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.form_writes import write
+from app.web.guests import start_as
 from app.web.limits import check_guest_config, guest_limit
 from app.web.seats import settings
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
-_FIELDS = {"game", "config", "opponent", "role"}
+_FIELDS = {"game", "config", "opponent", "role", "training_consent"}
+_ASKED_ELSEWHERE = "training_consent of POST /api/matches"  # what a guest read there, nobody knows here
 
 
 @blueprint.post("/matches")
 @limiter.shared_limit(**guest_limit)
 def create_match() -> tuple[Response, int]:
-    """Start a guest match from `{game, config?, opponent, role?}`; gives `{match, ticket, url}`."""
+    """Start a guest match from `{game, config?, opponent, role?, training_consent?}`; gives `{match, ticket, url}`."""
     try:
         body = request.get_json(silent=True)
     except RecursionError:
         raise Invalid("body", expected="a JSON object", got=Verbatim("one nested too deeply")) from None
     wanted, chosen = _read_request(body), settings()
     check_guest_config(wanted)
-    record = write(lambda session: start_guest_match(session, chosen, wanted))
+    record = write(lambda session: _start(session, chosen, wanted))
     if record.model_to_move:
         enqueue_turn(settings().broker_url, record.id)
     ticket = tickets.issue(settings(), record.id, person_in(record))
@@ -36,9 +41,17 @@ def create_match() -> tuple[Response, int]:
     return jsonify(match=record.id, ticket=ticket, url=url), 201
 
 
+def _start(session: Session, chosen: Settings, wanted: GuestMatchRequest) -> StoredMatch:
+    """Start a match, for a guest of its own where somebody has asked about training."""
+    if wanted.training_consent is None:
+        return start_guest_match(session, chosen, wanted)
+    return start_as(session, chosen, wanted, wanted.training_consent, _ASKED_ELSEWHERE, None)[0]
+
+
 def _read_request(body: Any) -> GuestMatchRequest:
     if not isinstance(body, dict):
-        raise AppError("body: expected a JSON object {game, config?, opponent, role?}", code=Invalid.code)
+        fields = "{game, config?, opponent, role?, training_consent?}"
+        raise AppError(f"body: expected a JSON object {fields}", code=Invalid.code)
     unknown = sorted(set(body) - _FIELDS)
     if unknown:
         raise Invalid(
@@ -49,6 +62,14 @@ def _read_request(body: Any) -> GuestMatchRequest:
             raise Invalid(name, expected="text", got=body[name])
     if not isinstance(body.get("config", {}), dict | None):
         raise Invalid("config", expected="an object", got=body["config"])
+    if not isinstance(body.get("training_consent"), bool | None):
+        raise Invalid("training_consent", expected="true, false or null", got=body["training_consent"])
     if "game" not in body:
         raise Invalid("game", expected="the name of a game", got=Verbatim("nothing"))
-    return GuestMatchRequest(body["game"] or "", body.get("config") or {}, body.get("opponent"), body.get("role"))
+    return GuestMatchRequest(
+        body["game"] or "",
+        body.get("config") or {},
+        body.get("opponent"),
+        body.get("role"),
+        training_consent=body.get("training_consent"),
+    )

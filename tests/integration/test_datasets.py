@@ -305,7 +305,7 @@ def talk(engine: Engine, *seats: StoredSeat) -> str:
     with writing(engine) as session:
         record = live.create(session, "negotiation", DEAL, seats, seed=3, source="live", instant=True)
     for place, text in enumerate([*TALK, "[propose] (2 books, 0 hats, 2 balls)"]):
-        live.commit(engine, live.Submission(record.id, place % 2, text), instant=True)
+        live.commit(engine, live.MoveSubmission(record.id, place % 2, text), instant=True)
     return record.id
 
 
@@ -382,7 +382,7 @@ def test_what_a_person_said_to_a_model_needs_consent_too(engine: Engine, home: P
         )
     while not record.match.over:
         text = "[propose] (0 books, 0 hats, 0 balls)" if record.match.ply > 1 else TALK[0]
-        record = live.commit(engine, live.Submission(record.id, 0, text), instant=True).record
+        record = live.commit(engine, live.MoveSubmission(record.id, 0, text), instant=True).record
     with pytest.raises(Invalid, match="training consent"):
         cut(engine, home, game="negotiation", filter="all", source="models")
     consent(engine, record.id, seat_0=True)

@@ -77,7 +77,7 @@ def test_what_version_0_1_played_is_read_and_goes_on(migrated: Flask) -> None:
             ply = load(session, TO_PERSON).match.ply
             seat = load(session, TO_PERSON).match.to_move
             assert seat is not None
-            said = live.Submission(TO_PERSON, seat, "And what else?", "after the upgrade")
+            said = live.MoveSubmission(TO_PERSON, seat, "And what else?", "after the upgrade")
             receipt = live.submit(session, said, instant=True)
             assert receipt.record.match.ply > ply
         play(engine, settings, QUEUED_ROUND)

@@ -1,0 +1,28 @@
+"""`flask dataset rebuild`: a dataset once more, of what may be trained on now."""
+
+import click
+
+from app.cli.base import Command, ensure_database, print_json, settings
+from app.datasets import rebuild as rebuilding
+from app.datasets import store
+from app.extensions import db, reading, transact
+
+
+@click.command(cls=Command)
+@click.argument("called", metavar="DATASET")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def rebuild(called: str, as_json: bool) -> None:
+    """Build a dataset again by its own spec, as its next version: without what people have taken back since."""
+    ensure_database()
+    with reading() as session:
+        row = store.find_dataset(session, called)
+        session.expunge(row)
+    number = rebuilding.rebuild(transact(db.engine), db.engine, settings().home, row)
+    with reading() as session:
+        new = store.get_dataset(session, number)
+        described = {"dataset_id": new.id, "name": new.name, "version": new.version, "rows": new.rows, "was": row.rows}
+    if as_json:
+        print_json(described)
+    else:
+        name = f"{described['name']}@{described['version']}"
+        click.echo(f"Dataset {number} ({name}): {described['rows']} rows; {described['was']} before.")

@@ -1,0 +1,25 @@
+"""`flask study forget`: deletes what belongs to a person."""
+
+import click
+
+from app.cli.base import Command, ensure_database, print_json, settings
+from app.extensions import db, reading
+from app.studies.forget import find_person, forget_person_for_good
+
+
+@click.command(cls=Command)
+@click.argument("person", metavar="PERSON")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def forget(person: str, as_json: bool) -> None:
+    """Delete what a person wrote and answered, and say what that touches; once more, it completes what was broken off.
+
+    PERSON is the code of a participant or a guest, or STUDY:CODE. Amounts, dates and what partners wrote stay.
+    """
+    ensure_database()
+    with reading() as session:
+        number = find_person(session, person).id
+    report = forget_person_for_good(db.engine, settings().home, number)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        click.echo("\n".join(report.lines()))

@@ -1,0 +1,38 @@
+"""Builds a dataset again by its own spec: the same rows, but for those that may not be trained on any more."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from app.datasets import build, register, store
+from app.datasets.build import DatasetBuild
+from app.datasets.spec import read_spec
+from app.errors import Conflict, Phrase
+from app.extensions import Transact, reading
+from app.models import Dataset
+
+
+def rebuild(transact: Transact, database: Engine, home: Path, row: Dataset) -> int:
+    """Build a dataset again and register it as the next version of its name. Its number.
+
+    Raises Conflict for one that was imported, and what `build.prepare` and `store.write` raise.
+    """
+    return register.save(transact, draft(database, home, row), row.name)
+
+
+def draft(
+    database: Engine, home: Path, row: Dataset, check: Callable[[DatasetBuild], None] = lambda _: None
+) -> store.UnregisteredDataset:
+    """The rows of a dataset, built again into a file. `check` may refuse before they are read."""
+    if "imported" in row.spec:
+        raise Conflict(
+            "dataset",
+            expected=Phrase("one that was cut from matches"),
+            got=Phrase("one that was imported"),
+            subject=Phrase("dataset %(number)s", number=row.id),
+        )
+    with reading(database) as session:
+        found = build.prepare(session, read_spec(row.spec))
+        check(found)
+        return store.write(home, found, build.training_rows(session, found))

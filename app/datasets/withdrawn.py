@@ -1,0 +1,43 @@
+"""Datasets of which somebody took back what they wrote: nothing may be trained on them, and their files go.
+
+The row, the hash and where its rows came from stay. A dataset is marked in the transaction in which the person takes
+it back; the files are deleted after it, by whoever did that, or by upkeep.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from app.datasets.store import FOLDER
+from app.models import Dataset, DatasetRow
+
+_MATCHES_AT_ONCE = 500  # in one statement
+
+
+def mark_unusable(session: Session, match_ids: Collection[str]) -> Sequence[Dataset]:
+    """Mark the datasets that hold rows of these matches, or the same bytes as one that does. All of them, by number."""
+    held: set[int] = set()
+    ids = sorted(match_ids)
+    for part in (ids[first : first + _MATCHES_AT_ONCE] for first in range(0, len(ids), _MATCHES_AT_ONCE)):
+        held.update(session.scalars(select(DatasetRow.dataset_id).where(DatasetRow.match_id.in_(part)).distinct()))
+    hashes = select(Dataset.sha256).where(Dataset.id.in_(held))
+    which = or_(Dataset.id.in_(held), Dataset.sha256.in_(hashes))
+    found = session.scalars(select(Dataset).where(which).order_by(Dataset.id).with_for_update()).all()
+    for row in found:
+        row.unusable_at = row.unusable_at or datetime.now(UTC)
+    session.flush()
+    return found
+
+
+def delete_files(session: Session, home: Path) -> list[str]:
+    """Delete the files of all datasets that are unusable, as far as they are there. The names of those that were."""
+    hashes = session.scalars(select(Dataset.sha256).where(Dataset.unusable_at.is_not(None)).distinct())
+    gone = []
+    for path in (home / FOLDER / f"{sha256}.jsonl" for sha256 in sorted(hashes)):
+        if path.exists():
+            path.unlink(missing_ok=True)
+            gone.append(path.name)
+    return gone

@@ -1,0 +1,111 @@
+"""What people agreed to: to take part, and that models learn from what they write. Nothing here commits.
+
+Each answer is a row with the hash of what was read. The latest answer counts, also for what was played before it. A
+match is trained on only if every person in it agreed, because what a partner wrote stands in the rows, too.
+"""
+
+import hashlib
+import secrets
+from datetime import UTC, datetime
+
+from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.models import Consent, Enrolment, MatchRow, Participant, SeatRow
+from app.studies.progress import Way, note
+from app.studies.withdrawn_data import WithdrawnData, withdraw_matches
+
+PARTICIPATION, TRAINING = "participation", "training"
+
+
+def give(session: Session, way: Way, *, participation: bool, training: bool | None, text: str) -> None:
+    """Keep what a person answered to a text, at the first step and again at the debrief; the same again adds nothing.
+
+    `training` is None where it was not asked. A no to training holds for what was played before, too.
+    """
+    participant_id = way.enrolment.participant_id
+    answers = {PARTICIPATION: participation, **({} if training is None else {TRAINING: training})}
+    new = [kind for kind, given in answers.items() if _answer(session, participant_id, kind, given, text)]
+    if new:
+        note(session, way, "consent", {kind: answers[kind] for kind in new})
+    if TRAINING in new:
+        set_seats(session, participant_id, agreed=bool(training))
+
+
+def may_train(session: Session, participant_id: int) -> bool:
+    """Whether the person agreed that models learn from what they write, and has not taken it back."""
+    latest = _latest(session, participant_id, TRAINING)
+    return latest is not None and latest.given and latest.withdrawn_at is None
+
+
+def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:
+    """Take back that models may learn from what the person wrote. Returns what follows for training."""
+    now = datetime.now(UTC)
+    given = (Consent.participant_id == participant_id, Consent.kind == TRAINING, Consent.given.is_(True))
+    session.execute(update(Consent).where(*given, Consent.withdrawn_at.is_(None)).values(withdrawn_at=now))
+    return set_seats(session, participant_id, agreed=False)
+
+
+def set_seats(session: Session, participant_id: int, *, agreed: bool) -> WithdrawnData:
+    """Write an answer to the person's seats, but for matches of which something was deleted, which stay out.
+
+    Returns what follows for training from a no.
+    """
+    seats = select(SeatRow).join(MatchRow, MatchRow.id == SeatRow.match_id).where(seats_of(participant_id))
+    rows = session.scalars(seats.where(MatchRow.erased_at.is_(None)) if agreed else seats).all()
+    for row in rows:
+        row.training_consent = agreed
+    session.flush()
+    return WithdrawnData() if agreed else withdraw_matches(session, [row.match_id for row in rows])
+
+
+def seats_of(participant_id: int) -> ColumnElement[bool]:
+    """The seats of a person, for a WHERE over SeatRow."""
+    enrolments = select(Enrolment.id).where(Enrolment.participant_id == participant_id)
+    return or_(SeatRow.participant_id == participant_id, SeatRow.enrolment_id.in_(enrolments))
+
+
+# ---- Guests ---------------------------------------------------------------------
+
+
+def find_guest(session: Session, code: str) -> Participant | None:
+    """The guest with that code, if there is one whose data were not deleted."""
+    guests = select(Participant).where(Participant.study_id.is_(None), Participant.erased_at.is_(None))
+    return session.scalar(guests.where(Participant.code == code))
+
+
+def find_or_add_guest(session: Session, code: str | None) -> Participant:
+    """The guest with that code, or a new one where there is none or its data were deleted."""
+    row = None if code is None else find_guest(session, code)
+    if row is None:
+        row = Participant(code=f"guest-{secrets.token_hex(8)}", created_at=datetime.now(UTC))
+        session.add(row)
+        session.flush()
+    return row
+
+
+def answer_of_guest(session: Session, guest: Participant, training: bool, text: str) -> None:
+    """Keep what a guest answered to the question about training; the same answer once more changes nothing."""
+    if _answer(session, guest.id, TRAINING, training, text):
+        set_seats(session, guest.id, agreed=training)
+
+
+# ---- Answers --------------------------------------------------------------------
+
+
+def _latest(session: Session, participant_id: int, kind: str) -> Consent | None:
+    rows = select(Consent).where(Consent.participant_id == participant_id, Consent.kind == kind)
+    return session.scalar(rows.order_by(Consent.id.desc()).limit(1))
+
+
+def _answer(session: Session, participant_id: int, kind: str, given: bool, text: str) -> bool:
+    """Add an answer. False where it is the one that counts already."""
+    version = hashlib.sha256(text.encode()).hexdigest()
+    latest = _latest(session, participant_id, kind)
+    same = latest is not None and (latest.given, latest.text_version) == (given, version)
+    if latest is not None and same and latest.withdrawn_at is None:
+        return False
+    now = datetime.now(UTC)
+    session.add(Consent(participant_id=participant_id, kind=kind, text_version=version, given=given, at=now))
+    session.flush()
+    return True

@@ -1,0 +1,15 @@
+"""The days that a design names by what they come after, such as 30 days after taking part. Pure."""
+
+from datetime import date, datetime, timedelta
+
+_AFTER_CLOSE = "close"  # the last word of a time that counts from the close of the wave
+
+
+def day_of(deadline: str, took_part: datetime | None, closed: datetime | None) -> date | None:
+    """The last day of a design's time, for somebody who took part at a time in a wave that closed at a time.
+
+    None where that has not begun to count: the person is under way, or the wave is open.
+    """
+    days, _, _, what = deadline.split(" ", 3)
+    since = closed if what == _AFTER_CLOSE else took_part
+    return None if since is None else (since + timedelta(days=int(days))).date()

@@ -1,0 +1,222 @@
+"""Deletes what belongs to a person, or what people wrote in a match. Nothing commits but the functions at the end.
+
+The match stays, marked, with what partners wrote and with its result; the enrolment, the recruiter's submission,
+amounts and dates stay for the accounts. Datasets that held rows of the person are unusable from then on, and jobs on
+them are cancelled. All of that is one transaction; the files of these datasets go after it. Whoever is killed in
+between leaves files that a second call deletes, or upkeep.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, delete, select
+from sqlalchemy.orm import Session
+
+from app.datasets.withdrawn import delete_files
+from app.errors import Conflict, NotFound, Phrase
+from app.extensions import reading, writing
+from app.matches.erasing import end_by_leaving, erase_texts
+from app.models import (
+    Enrolment,
+    MatchRow,
+    Participant,
+    Payment,
+    PaymentBatch,
+    RecruitmentIdentity,
+    SeatRow,
+    Study,
+    StudyEvent,
+    Submission,
+)
+from app.registry import PERSON
+from app.studies import progress
+from app.studies.batches import CONFIRMED
+from app.studies.consents import seats_of, withdraw_training
+from app.studies.endings import WITHDRAWN
+from app.studies.payments import is_by_approval, settle
+from app.studies.withdrawn_data import withdraw_matches
+
+_WORDS = ("text",)  # what the log of a wave has of a person's own words
+
+
+@dataclass(slots=True)
+class ForgetReport:
+    """What was touched. Once more, the counts of what was emptied are 0, and the lists are the same."""
+
+    people: list[str] = field(default_factory=list)
+    matches: list[str] = field(default_factory=list)
+    events: int = 0
+    prompts: int = 0
+    answers: int = 0
+    identities: int = 0
+    unpaid: int = 0  # payments for which the recruiter's id is still needed
+    datasets: list[int] = field(default_factory=list)
+    jobs: list[int] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command line prints it."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def lines(self) -> Iterator[str]:
+        """In words, a line each."""
+        yield f"Matches that were emptied of what people wrote: {_listed(self.matches)}"
+        yield f"Moves: {self.events}, prompts of models: {self.prompts}, answers: {self.answers}"
+        if self.people:
+            yield f"Recruiter's ids removed: {self.identities}"
+        if self.unpaid:
+            yield f"Recruiter's ids stay until payments are confirmed: {self.unpaid}"
+        yield f"Datasets that are unusable: {_listed(self.datasets)}"
+        yield f"Training jobs cancelled: {_listed(self.jobs)}"
+        yield f"Models that learned from them, and cannot forget: {_listed(self.models)}"
+        yield f"Files deleted: {_listed(self.files)}"
+        for number in self.datasets:
+            yield f"flask dataset rebuild {number} builds it without them."
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values)) or "none"
+
+
+# ---- Who and what ----------------------------------------------------------------
+
+
+def find_person(session: Session, reference: str) -> Participant:
+    """A person by code, or by STUDY:CODE where several studies have that code. Raises NotFound and Conflict."""
+    study, mark, code = reference.rpartition(":")
+    people = select(Participant).where(Participant.code == code)
+    if mark:
+        people = people.join(Study, Study.id == Participant.study_id).where(Study.name == study)
+    found = session.scalars(people.limit(2)).all()
+    if not found:
+        raise NotFound("person", expected=Phrase("the code of a participant or a guest, or STUDY:CODE"), got=reference)
+    if len(found) > 1:
+        expected = Phrase("STUDY:CODE, as several studies have that code")
+        raise Conflict("person", expected=expected, got=reference)
+    return found[0]
+
+
+def forget_person(session: Session, participant_id: int) -> ForgetReport:
+    """Delete all that a person wrote and answered, and how recruiters name them. What is under way ends before."""
+    enrolments = progress.lock_enrolments(session, Enrolment.participant_id == participant_id)
+    person = session.get_one(Participant, participant_id, with_for_update=True)
+    person.erased_at = person.erased_at or datetime.now(UTC)
+    report = ForgetReport(people=[person.code])
+    seats = select(SeatRow.match_id, SeatRow.seat).where(seats_of(person.id)).order_by(SeatRow.match_id)
+    _erase(session, report, [(match_id, seat) for match_id, seat in session.execute(seats)])
+    for enrolment in enrolments:
+        way = progress.find_way(session, enrolment.id)
+        progress.end(session, way, WITHDRAWN)
+        settle(session, way)  # while it is there by what the pay is worked out
+        report.answers += len(enrolment.answers)
+        enrolment.answers = {}
+        _empty_log(session, enrolment.id)
+    _mark(session, report)
+    withdraw_training(session, person.id)
+    _remove_identities(session, report, person.id, [each.id for each in enrolments])
+    return report
+
+
+def forget_match(session: Session, match_id: str) -> ForgetReport:
+    """Delete what people wrote in a match. Raises NotFound, and Conflict where no person played."""
+    if session.get(MatchRow, match_id) is None:
+        raise NotFound("match", expected=Phrase("the id of one that exists"), got=match_id)
+    people = select(SeatRow.seat).where(SeatRow.match_id == match_id, SeatRow.kind == PERSON)
+    seats = session.scalars(people.order_by(SeatRow.seat)).all()
+    if not seats:
+        raise Conflict("match", expected=Phrase("one in which people played"), got=match_id)
+    report = ForgetReport()
+    _erase(session, report, [(match_id, seat) for seat in seats])
+    _mark(session, report)
+    return report
+
+
+def _erase(session: Session, report: ForgetReport, seats: Sequence[tuple[str, int]]) -> None:
+    for match_id, seat in seats:
+        end_by_leaving(session, match_id, seat)
+        emptied = erase_texts(session, match_id, [seat])
+        report.events += emptied.events
+        report.prompts += emptied.prompts
+    report.matches = list(dict.fromkeys(match_id for match_id, _ in seats))
+
+
+def _empty_log(session: Session, enrolment_id: int) -> None:
+    """Leave in the log of the wave what happened and when, without what the person wrote or sent."""
+    for row in session.scalars(select(StudyEvent).where(StudyEvent.enrolment_id == enrolment_id)):
+        row.body = {name: value for name, value in row.body.items() if name not in _WORDS}
+
+
+def _mark(session: Session, report: ForgetReport) -> None:
+    found = withdraw_matches(session, report.matches)
+    report.datasets = [row.id for row in found.datasets]
+    report.jobs = list(found.jobs)
+    report.models = [row.name for row in found.models]
+
+
+# ---- Recruiters' ids --------------------------------------------------------------
+
+
+def remove_identities(session: Session, participant_ids: Collection[int]) -> int:
+    """Remove how recruiters name people, also in the records of their visits. How many ids that were."""
+    enrolments = select(Enrolment.id).where(Enrolment.participant_id.in_(participant_ids))
+    for row in session.scalars(select(Submission).where(Submission.enrolment_id.in_(enrolments))):
+        row.external_id = None
+    gone = delete(RecruitmentIdentity).where(RecruitmentIdentity.participant_id.in_(participant_ids))
+    number: int = session.execute(gone).rowcount  # type: ignore[attr-defined]  # a DELETE counts its rows
+    session.flush()
+    return number
+
+
+def unpaid(session: Session, participant_id: int) -> int:
+    """How many payments of a person the recruiter still has to be told by the person's id."""
+    owed = (
+        select(Payment)
+        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
+        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+        .where(Enrolment.participant_id == participant_id, PaymentBatch.status.is_distinct_from(CONFIRMED))
+    )
+    rows = [row for row in session.scalars(owed.order_by(Payment.enrolment_id)) if row.amount]
+    by_file = [row for row in rows if not is_by_approval(session, progress.find_way(session, row.enrolment_id), row)]
+    return sum(
+        len(group)
+        for group in (list(each) for _, each in groupby(by_file, key=lambda row: row.enrolment_id))
+        if any(row.batch_id is not None for row in group) or sum(row.amount for row in group) > 0
+    )
+
+
+def _remove_identities(session: Session, report: ForgetReport, person: int, enrolments: Sequence[int]) -> None:
+    """Remove a person's ids, but for those by which a bonus that was earned is still to be paid."""
+    if enrolments:
+        report.unpaid = unpaid(session, person)
+    if not report.unpaid:
+        report.identities = remove_identities(session, [person])
+
+
+# ---- Edges ------------------------------------------------------------------------
+
+
+def forget_person_for_good(database: Engine, home: Path, participant_id: int) -> ForgetReport:
+    """Forget a person in a transaction, then delete the files."""
+    with writing(database) as session:
+        report = forget_person(session, participant_id)
+    report.files = delete_unusable_files(database, home)
+    return report
+
+
+def forget_match_for_good(database: Engine, home: Path, match_id: str) -> ForgetReport:
+    """Delete what people wrote in a match in a transaction, then the files."""
+    with writing(database) as session:
+        report = forget_match(session, match_id)
+    report.files = delete_unusable_files(database, home)
+    return report
+
+
+def delete_unusable_files(database: Engine, home: Path) -> list[str]:
+    """Delete the files of unusable datasets that are still there. Their names."""
+    with reading(database) as session:
+        return delete_files(session, home)

@@ -1,0 +1,60 @@
+"""People who went away without a word: upkeep ends their enrolments, so that their places go to others.
+
+No recruiter says that somebody closed the tab. Nothing here commits.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.matches.engine import ABORTED
+from app.models import Enrolment, EventRow, SeatRow, StudyEvent
+from app.studies import matches
+from app.studies.design import REPLACE
+from app.studies.endings import INACTIVE
+from app.studies.progress import Way, find_way
+from app.studies.steps import MATCH, PRACTICE
+from app.studies.withdrawal import stop
+
+LEAST = timedelta(hours=1)
+_TIMES = 3  # the time that the design states
+
+
+def silent(session: Session, now: datetime | None = None) -> Sequence[int]:
+    """The enrolments under way that went no step further for an hour; see `end_silent`."""
+    before = (now or datetime.now(UTC)) - LEAST
+    seen = func.coalesce(Enrolment.seen_at, Enrolment.enrolled_at)
+    under_way = select(Enrolment.id).where(Enrolment.ending.is_(None), Enrolment.wave_id.is_not(None), seen < before)
+    return session.scalars(under_way.order_by(Enrolment.id)).all()
+
+
+def end_silent(session: Session, enrolment_id: int, now: datetime | None = None) -> Sequence[str] | None:
+    """End whoever has given no sign of life for three times the minutes that the design states, and for an hour.
+
+    Whoever left a match before has the ending that follows from it. What was earned is written down. Returns the ids
+    of the matches that were ended, and None for somebody who is here or has ended.
+    """
+    way = find_way(session, enrolment_id, lock=True)
+    longest = max(LEAST, timedelta(minutes=_TIMES * way.design.minutes))
+    if way.enrolment.ending is not None or _last_sign(session, way.enrolment) >= (now or datetime.now(UTC)) - longest:
+        return None
+    _follow_last_match(session, way)
+    return stop(session, way, INACTIVE)
+
+
+def _last_sign(session: Session, enrolment: Enrolment) -> datetime:
+    """When the person last went on, or something happened in one of their matches."""
+    steps = select(StudyEvent.at).where(StudyEvent.enrolment_id == enrolment.id).order_by(StudyEvent.at.desc())
+    moves = select(EventRow.at).join(SeatRow, SeatRow.match_id == EventRow.match_id)
+    moves = moves.where(SeatRow.enrolment_id == enrolment.id).order_by(EventRow.at.desc())
+    found = (enrolment.seen_at, session.scalar(steps.limit(1)), session.scalar(moves.limit(1)))
+    return max(at for at in (enrolment.enrolled_at, *found) if at is not None)
+
+
+def _follow_last_match(session: Session, way: Way) -> None:
+    """What the end of the match that was last means, unless that is another match: nobody is here to play it."""
+    row = matches.of_step(session, way, way.step) if way.step.kind in (PRACTICE, MATCH) else None
+    if row is not None and not (row.reason == ABORTED and way.design.same_for_all.model_failure.then == REPLACE):
+        matches.after(session, way, way.step)

@@ -1,0 +1,68 @@
+"""What goes by itself when its day has come. Upkeep runs it once an hour; nothing here commits."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.matches.erasing import empty_prompts
+from app.models import Enrolment, MatchRow, Participant, RecruitmentIdentity, StudyVersion, Submission, Wave
+from app.studies.deadlines import day_of
+from app.studies.forget import remove_identities, unpaid
+from app.studies.progress import parsed_design
+
+LEASE = "retention"  # under this name, whoever runs it keeps all from running it again within the hour
+EVERY = timedelta(hours=1)
+
+
+def remove_what_is_due(session: Session, today: date | None = None) -> int:
+    """Work out when recruiters' ids go where that is open, and remove those whose day has passed. How many went."""
+    set_days(session)
+    day = today or datetime.now(UTC).date()
+    passed = select(RecruitmentIdentity.participant_id).where(RecruitmentIdentity.remove_on < day)
+    return remove_identities(session, {*session.scalars(passed), *_paid_and_erased(session)})
+
+
+def set_days(session: Session) -> None:
+    """Set the day on which each recruiter's id goes that has none, as far as it is known."""
+    undated = session.scalars(select(RecruitmentIdentity).where(RecruitmentIdentity.remove_on.is_(None))).all()
+    for identity in undated:
+        identity.remove_on = _day_of(session, identity.participant_id)
+    session.flush()
+
+
+def _day_of(session: Session, participant_id: int) -> date | None:
+    """The latest day of a person's enrolments; None while one of them does not count yet, or where there is none."""
+    rows = session.execute(
+        select(Enrolment.ended_at, StudyVersion, Wave.closed_at)
+        .join(StudyVersion, StudyVersion.id == Enrolment.study_version_id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .where(Enrolment.participant_id == participant_id)
+    )
+    days = [
+        day_of(parsed_design(version.id, version.design["design"]).privacy.vendor_ids_deleted, ended_at, closed_at)
+        for ended_at, version, closed_at in rows
+    ]
+    known = [day for day in days if day is not None]
+    return max(known) if known and len(known) == len(days) else None
+
+
+def _paid_and_erased(session: Session) -> Sequence[int]:
+    """People whose data were deleted, of whom an id is left, and who have been paid since."""
+    named = select(RecruitmentIdentity.participant_id).union(
+        select(Enrolment.participant_id)
+        .join(Submission, Submission.enrolment_id == Enrolment.id)
+        .where(Submission.external_id.is_not(None))
+    )
+    erased = select(Participant.id).where(Participant.erased_at.is_not(None), Participant.id.in_(named))
+    return [number for number in session.scalars(erased) if not unpaid(session, number)]
+
+
+def empty_late_prompts(session: Session) -> int:
+    """Empty once more what models were told in matches of which something was deleted lately: one that was asked
+    before may have answered since. How many calls that were.
+    """
+    lately = datetime.now(UTC) - 2 * EVERY
+    matches = session.scalars(select(MatchRow.id).where(MatchRow.erased_at >= lately)).all()
+    return sum(empty_prompts(session, match_id) for match_id in matches)

@@ -1,0 +1,125 @@
+"""Who goes away without a word is ended by upkeep, and gives the place to another person, on both databases."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, select, update
+from sqlalchemy.orm import Session
+
+from app.extensions import reading, writing
+from app.matches import live
+from app.models import Enrolment, EventRow, MatchRow, Payment, StudyEvent, StudyVersion, Wave
+from app.studies.entry import places_taken
+from app.studies.matches import start
+from app.studies.progress import Way, answer
+from tests.enrolments import begin, enrol, load_example, open_wave, play
+from tests.study_matches import go_to
+from workers.upkeep import look_after
+
+Known = tuple[int, int]
+HOURS = timedelta(hours=3)  # of two-models, which states 25 minutes, that is long enough
+
+
+@pytest.fixture
+def known(app: Flask, tmp_path: Path) -> Known:
+    """The ids of a wave of two-models, and of its version."""
+    with writing() as session:
+        version = load_example(session, tmp_path)
+        return open_wave(session, version).id, version.id
+
+
+def person(session: Session, known: Known, code: str, silent: timedelta = HOURS) -> Way:
+    """Who came in and went no step further since."""
+    at = datetime.now(UTC) - silent
+    wave, version = session.get_one(Wave, known[0]), session.get_one(StudyVersion, known[1])
+    return enrol(session, wave, code, version, at=at)
+
+
+def _long_ago(session: Session) -> None:
+    """Put all that happened so far to when people came in."""
+    for model in (EventRow, StudyEvent):
+        session.execute(update(model).values(at=datetime.now(UTC) - HOURS))
+
+
+def endings(engine: Engine, app: Flask) -> dict[str, str | None]:
+    """How people have ended after a round of upkeep, by their codes."""
+    look_after(engine, app.config["SETTINGS"], "upkeep", lambda *_: None)
+    with reading(engine) as session:
+        return {row.token: row.ending for row in session.execute(select(Enrolment.token, Enrolment.ending))}
+
+
+def test_who_is_silent_for_long_ends_is_settled_and_frees_the_place(engine: Engine, app: Flask, known: Known) -> None:
+    with writing(engine) as session:
+        way = person(session, known, "P1")
+        play(session, way, 0)
+        number = begin(session, way, 1).id
+        _long_ago(session)
+    assert endings(engine, app) == {"P1": "inactive"}
+    assert endings(engine, app) == {"P1": "inactive"}
+    with reading(engine) as session:
+        assert places_taken(session, session.get_one(Wave, known[0])) == 0
+        assert session.get_one(MatchRow, number).status == "over"
+        base, bonus = session.scalars(select(Payment.amount).order_by(Payment.id))
+        assert base == 0 < bonus
+
+
+@pytest.mark.parametrize(("minutes", "ending"), [(55, None), (70, None), (80, "inactive")])
+def test_it_takes_three_times_the_minutes_of_the_design(
+    engine: Engine, app: Flask, known: Known, minutes: int, ending: str | None
+) -> None:
+    with writing(engine) as session:
+        person(session, known, "P1", timedelta(minutes=minutes))
+    assert endings(engine, app) == {"P1": ending}
+
+
+@pytest.mark.parametrize(("minutes", "ending"), [(55, None), (65, "inactive")])
+def test_in_a_short_study_it_takes_an_hour(
+    engine: Engine, app: Flask, tmp_path: Path, minutes: int, ending: str | None
+) -> None:
+    with writing(engine) as session:
+        version = load_example(session, tmp_path, **{"minutes: 25": "minutes: 5"})
+        person(session, (open_wave(session, version).id, version.id), "P1", timedelta(minutes=minutes))
+    assert endings(engine, app) == {"P1": ending}
+
+
+def test_who_plays_on_or_answers_is_here(engine: Engine, app: Flask, known: Known) -> None:
+    with writing(engine) as session:
+        playing, answering = person(session, known, "P1"), person(session, known, "P2")
+        record = begin(session, playing, 0)
+        _long_ago(session)
+        live.submit(session, live.MoveSubmission(record.id, 0, "[message] still here"), instant=False)
+        answer(answering, "quiz 1", {"attempts": []})
+    assert endings(engine, app) == {"P1": None, "P2": None}
+
+
+def test_previews_are_left_alone(engine: Engine, app: Flask, known: Known) -> None:
+    with writing(engine) as session:
+        at = datetime.now(UTC) - HOURS
+        enrol(session, None, "P1", session.get_one(StudyVersion, known[1]), at=at)
+    assert endings(engine, app) == {"P1": None}
+
+
+def test_who_left_a_match_and_then_the_page_has_withdrawn(engine: Engine, app: Flask, known: Known) -> None:
+    with writing(engine) as session:
+        way = person(session, known, "P1")
+        record = start(session, way, go_to(way, "match 1"))
+    with writing(engine) as session:
+        live.submit(session, live.MoveSubmission(record.id, 0, None), instant=False)
+        _long_ago(session)
+    assert endings(engine, app) == {"P1": "withdrawn"}
+    with reading(engine) as session:
+        assert session.scalars(select(Payment.amount).order_by(Payment.id)).first() > 0  # type: ignore[operator]
+
+
+def test_a_match_that_a_model_broke_off_is_not_begun_again_for_nobody(engine: Engine, app: Flask, known: Known) -> None:
+    with writing(engine) as session:
+        way = person(session, known, "P1")
+        record = start(session, way, go_to(way, "match 1"))
+        live.abort(session, record, "model", 1, "no answer")
+        _long_ago(session)
+    assert endings(engine, app) == {"P1": "inactive"}
+    with reading(engine) as session:
+        assert session.query(MatchRow).count() == 1
+        assert [row.key for row in session.query(Payment).order_by(Payment.id)] == ["base", "bonus"]
