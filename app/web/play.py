@@ -15,20 +15,22 @@ from app.errors import NotFound
 from app.extensions import db, reading
 from app.games import GAMES, find_game
 from app.games.base import JSON
-from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
+from app.matches.lobby import GuestMatchRequest, person_in
 from app.matches.stored import load, move_times
 from app.matches.views import seat_view
 from app.models import MatchRow
 from app.players.description import partner_kind
 from app.queues import enqueue_turn
 from app.registry import partners, player_spec
-from app.web import tickets
+from app.web import guests, tickets
 from app.web.extensions import limiter
-from app.web.form_writes import write
 from app.web.game_options import option_fields
 from app.web.headers import never_stored
+from app.web.language import use_language
 from app.web.limits import check_guest_config, guest_limit
+from app.web.partners import told_of_partner
 from app.web.seats import held, hold, seat_in, settings
+from app.web.study_match import StudyPart, study_part
 
 blueprint = Blueprint("play", __name__)
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
@@ -55,6 +57,7 @@ def home() -> str:
         ],
         open_matches=going_on,
         starts={name: secrets.token_urlsafe(16) for name in GAMES},
+        training_question=None if guests.answer() is not None else guests.question(),
     )
 
 
@@ -73,8 +76,7 @@ def start(game: str) -> AnyResponse:
         held=held(),
     )
     check_guest_config(wanted)
-    chosen = settings()
-    record = write(lambda session: start_guest_match(session, chosen, wanted))
+    record = guests.start(form, wanted)
     if record.model_to_move:
         enqueue_turn(settings().broker_url, record.id)
     hold(record.id, person_in(record))
@@ -87,7 +89,7 @@ def match(match_id: str) -> AnyResponse | str:
     if "ticket" in request.args:
         hold(match_id, tickets.check(settings(), request.args["ticket"], match_id))
         return redirect(url_for("play.match", match_id=match_id), 303)
-    view = _view(match_id)
+    view, study = _view(match_id)
     if view["status"] == "over":
         return redirect(url_for("play.result", match_id=match_id), 303)
     return _as_it_is_now(
@@ -98,6 +100,7 @@ def match(match_id: str) -> AnyResponse | str:
             title=_title(view["game"]),
             ticket=tickets.issue(settings(), match_id, seat_in(match_id)),
             view=view,
+            study=study,
             most_characters=settings().MOVE_CHARACTERS,
         )
     )
@@ -106,13 +109,13 @@ def match(match_id: str) -> AnyResponse | str:
 @blueprint.get("/play/<match_id>/result")
 def result(match_id: str) -> AnyResponse:
     """How the match ended, with the whole conversation."""
-    view = _view(match_id)
+    view, study = _view(match_id)
     if view["status"] != "over":
         return redirect(url_for("play.match", match_id=match_id), 303)
     title = _title(view["game"])
     key = secrets.token_urlsafe(16)
     return _as_it_is_now(
-        render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key)
+        render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key, study=study)
     )
 
 
@@ -132,7 +135,25 @@ def about() -> str:
 
 @blueprint.get("/privacy")
 def privacy() -> str:
-    return render_template("privacy.html")
+    """What is kept, what a guest agreed to, and how to change that or have it deleted."""
+    return render_template(
+        "privacy.html",
+        question=guests.question(),
+        training=guests.answer(),
+        guest=guests.code(),
+        done=request.args.get("done"),
+    )
+
+
+@blueprint.post("/privacy")
+def change_privacy() -> AnyResponse:
+    """Do what the pressed button says: keep another answer about training, or delete what the guest wrote."""
+    action = request.form.get("action")
+    if action == "forget":
+        guests.forget()
+    elif action == "training":
+        guests.change_answer(request.form.get(guests.AGREED) == "yes")
+    return redirect(url_for("play.privacy", done=action if action in ("forget", "training") else None), 303)
 
 
 @blueprint.get("/healthz")
@@ -156,13 +177,18 @@ def _start_key(key: str) -> str | None:
     return key if _KEY.fullmatch(key) else None
 
 
-def _view(match_id: str) -> JSON:
+def _view(match_id: str) -> tuple[JSON, StudyPart | None]:
+    """What the seat of this browser sees, and the study that the match belongs to, which decides the language."""
     seat = seat_in(match_id)
     with reading(db.engine) as session:
         record = load(session, match_id)
+        study = None if record.options is None else study_part(session, match_id, seat)
+    if study is not None:
+        use_language(study.language)
     clock = None if record.deadline is None else record.deadline.to_json(datetime.now(UTC))
-    partner = partner_kind(record.seats[1 - seat].spec, settings().home)
-    return seat_view(record.id, record.match, move_times(record.log), seat, clock, partner=partner)
+    partner, times = told_of_partner(record, seat, settings().home), move_times(record.log)
+    view = seat_view(record.id, record.match, times, seat, clock, partner=partner, feedback=record.feedback)
+    return view, study
 
 
 def _as_it_is_now(page: str) -> Response:

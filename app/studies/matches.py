@@ -1,0 +1,195 @@
+"""The matches of a person's way through a study: how they begin, and what follows when they are over.
+
+What is played comes from the enrolment's plan, and everything around it from the design, never from the settings of
+the server. A step has one match, however often it is asked for, and one more if a model broke the first one off and
+the design has it replaced. Nothing here commits.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.games import find_game
+from app.matches.clocks import TURN, Clocks
+from app.matches.engine import ABANDONED, ABORTED, RESIGNED, TIMEOUT
+from app.matches.events import TimedOut
+from app.matches.lobby import LIVE
+from app.matches.options import MatchOptions, ReplyTarget
+from app.matches.store import NewMatch, SeatPerson, insert_matches
+from app.matches.stored import StoredMatch, StoredSeat, load, load_log, opened
+from app.models import Consent, LanguageModel, MatchRow, SeatRow
+from app.registry import PERSON
+from app.studies import payments, progress
+from app.studies.arms import level_of, matches_a_person
+from app.studies.checks import MODEL, condition_config
+from app.studies.consents import TRAINING
+from app.studies.design import END_STUDY, REPLACE, StudyDesign
+from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
+from app.studies.progress import Way
+from app.studies.steps import MATCH, PRACTICE, Step
+from app.studies.store import models_of
+
+
+def of_step(session: Session, way: Way, step: Step) -> MatchRow | None:
+    """The match of a step, the one that replaced the first if there is one; None before it has begun."""
+    rows = {
+        row.start_key: row for row in session.scalars(select(MatchRow).where(MatchRow.start_key.in_(_keys(way, step))))
+    }
+    return next((rows[key] for key in reversed(_keys(way, step)) if key in rows), None)
+
+
+def start(session: Session, way: Way, step: Step) -> StoredMatch:
+    """The match of a step, begun if it has not been; its arm has to be drawn.
+
+    Two that begin it at once begin one: the slower of the transactions fails with IntegrityError and is run again.
+    """
+    existing = of_step(session, way, step)
+    return _begun(session, way, step) if existing is None else load(session, existing.id)
+
+
+def after(session: Session, way: Way, step: Step) -> StoredMatch | None:
+    """What follows when the match of a step is over: the match that replaces it, or None.
+
+    With None the person goes on, unless the enrolment has ended: who leaves a match has withdrawn; who lets the clock
+    of a turn run out, or leaves a match open for ever, is inactive, but for practice; and a design may have a model's
+    failure end the study.
+    """
+    row = of_step(session, way, step)
+    if row is None or row.status != "over" or way.enrolment.ending is not None:
+        return None
+    if row.reason == RESIGNED:
+        progress.end(session, way, WITHDRAWN, match=row.id)
+    elif step.kind == MATCH and _was_silent(session, row):
+        progress.end(session, way, INACTIVE, match=row.id)
+    elif row.reason == ABORTED:
+        return _after_failure(session, way, step, row)
+    return None
+
+
+def settle(session: Session, match_id: str) -> None:
+    """Have the end of a match by a clock end the study of a person who may not come back; see `after`."""
+    number = session.scalar(
+        select(SeatRow.enrolment_id).where(SeatRow.match_id == match_id, SeatRow.enrolment_id.is_not(None))
+    )
+    if number is None:
+        return
+    way = progress.find_way(session, number, lock=True)
+    if way.step.kind in (PRACTICE, MATCH):
+        row = of_step(session, way, way.step)
+        if row is not None and row.id == match_id:
+            after(session, way, way.step)
+    payments.settle(session, way)
+
+
+def _after_failure(session: Session, way: Way, step: Step, row: MatchRow) -> StoredMatch | None:
+    """What the design wants after a match that was broken off, which is replaced once at most."""
+    then = way.design.same_for_all.model_failure.then
+    if then == REPLACE and row.start_key == _keys(way, step)[0]:
+        return _begun(session, way, step, replaces=row.id)
+    if then == END_STUDY:
+        progress.end(session, way, TECHNICAL, match=row.id)
+    return None
+
+
+def _was_silent(session: Session, row: MatchRow) -> bool:
+    """Whether a match ended because its person did nothing."""
+    if row.reason != TIMEOUT:
+        return row.reason == ABANDONED
+    events = (logged.event for logged in load_log(session, row.id))
+    return any(isinstance(event, TimedOut) and event.clock == TURN for event in events)
+
+
+def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) -> StoredMatch:
+    design, enrolment = way.design, way.enrolment
+    planned = _planned(way, step)
+    partner = StoredSeat.of(_partner(session, way, step, planned["condition"]))
+    person, seat = StoredSeat(PERSON), planned["seat"]
+    key = _keys(way, step)[0 if replaces is None else 1]
+    limits = design.same_for_all.limits
+    record = opened(
+        design.game,
+        _config(way, planned),
+        (person, partner) if seat == 0 else (partner, person),
+        _seed(design, key),
+        Clocks(
+            None if limits.turn is None else limits.turn.total_seconds(),
+            None if limits.match is None else limits.match.total_seconds(),
+        ),
+        _options(design, replaces),
+    )
+    new = NewMatch(
+        record,
+        LIVE,
+        start_key=key,
+        arm_id=enrolment.arm_id,
+        position=step.number if step.kind == MATCH else None,
+        people={seat: SeatPerson(_training_consent(session, way), enrolment.participant_id, enrolment.id)},
+    )
+    insert_matches(session, [new])
+    noted = {"match": record.id, "step": step.key}
+    progress.note(session, way, "match", noted if replaces is None else {**noted, "replaces": replaces})
+    return record
+
+
+def _planned(way: Way, step: Step) -> Mapping[str, Any]:
+    """What was drawn for a match. Practice is played as the first match that counts will be."""
+    plan = way.enrolment.plan
+    if plan is None or step.number is None or step.kind not in (PRACTICE, MATCH):
+        raise ValueError(f"expected a step of a match of a person whose arm is drawn, got {step.key}")
+    if step.kind == MATCH:
+        counted: Mapping[str, Any] = plan["matches"][step.number]
+        return counted
+    return {"first": None, "condition": plan["matches"][0]["condition"], **plan["practice"][step.number]}
+
+
+def _config(way: Way, planned: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of the game: of the condition, with the piece of material and with who begins."""
+    game = find_game(way.design.game)
+    config = condition_config(way.design, planned["condition"])
+    if game.first_field is not None and planned["first"] is not None:
+        config[game.first_field] = planned["first"]
+    if game.material is not None and planned["piece"] is not None:
+        config.update(game.material.config_of(way.version.design["material"][planned["piece"]]))
+    return config
+
+
+def _partner(session: Session, way: Way, step: Step, condition: Mapping[str, str]) -> LanguageModel:
+    """The pinned model: whatever the registry says of it by now, it plays on."""
+    design = way.design
+    practice = design.plan.practice if step.kind == PRACTICE else None
+    name = level_of(design, condition, MODEL) if practice is None else practice.against
+    return models_of(session, way.version)[str(name)]
+
+
+def _options(design: StudyDesign, replaces: str | None) -> MatchOptions:
+    same = design.same_for_all
+    return MatchOptions(
+        ReplyTarget(same.reply_after.seconds_per_word, same.reply_after.least, same.reply_after.most),
+        same.feedback,
+        same.model_failure.retries,
+        design.partner_told,
+        matches_a_person(design),
+        replaces,
+    )
+
+
+def _training_consent(session: Session, way: Way) -> bool | None:
+    """Whether the person agrees to training now; None if that was not asked."""
+    asked = select(Consent).where(Consent.participant_id == way.enrolment.participant_id, Consent.kind == TRAINING)
+    last = session.scalar(asked.order_by(Consent.id.desc()).limit(1))
+    return None if last is None else last.given and last.withdrawn_at is None
+
+
+def _keys(way: Way, step: Step) -> tuple[str, str]:
+    """What makes the start of a step's match, and that of its replacement, happen once. No guest's key has a slash."""
+    first = f"study/{way.enrolment.id}/{step.key}"
+    return first, f"{first}/replacement"
+
+
+def _seed(design: StudyDesign, key: str) -> int:
+    """A seed of 62 bits that follows from the design's, the enrolment and the step."""
+    digest = hashlib.sha256(f"{design.plan.assign.seed}/{key}".encode()).digest()
+    return int.from_bytes(digest[:8]) >> 2

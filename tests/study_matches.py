@@ -1,0 +1,70 @@
+"""A person on the way through a study, with a plan that the test writes instead of drawing it."""
+
+import secrets
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.config import ROOT
+from app.models import Arm, Enrolment, Participant, StudyVersion, Wave
+from app.studies import store
+from app.studies.design_files import load_design
+from app.studies.progress import Way
+from app.studies.steps import Step
+
+EXAMPLES = ROOT / "data" / "studies"
+
+
+def loaded(session: Session, tmp_path: Path, study: str, *replaced: tuple[str, str]) -> StudyVersion:
+    """An example as a stored version, with other words in its file."""
+    folder = Path(shutil.copytree(EXAMPLES / study, tmp_path / f"{study}-{secrets.token_hex(4)}"))
+    file = folder / f"{study}.yaml"
+    text = file.read_text()
+    for old, new in replaced:
+        assert old in text, old
+        text = text.replace(old, new)
+    file.write_text(text)
+    return store.load(session, load_design(file))[0]
+
+
+def enrolled(session: Session, version: StudyVersion, **planned: Any) -> Way:
+    """A person in a wave of a study, with an arm and a plan; `planned` changes what each match of it says."""
+    arm = session.scalars(select(Arm).where(Arm.study_version_id == version.id).order_by(Arm.id)).first()
+    assert arm is not None
+    now = datetime.now(UTC)
+    wave = Wave(
+        study_id=version.study_id, study_version_id=version.id, name=secrets.token_hex(8), settings={}, status="open",
+        created_at=now,
+    )  # fmt: skip
+    participant = Participant(study_id=version.study_id, code=secrets.token_hex(8), created_at=now)
+    session.add_all([wave, participant])
+    session.flush()
+    drawn = {"seat": 0, "first": 0, **planned}
+    matches = [
+        {
+            "block": condition["block"],
+            "condition": {name: label for name, label in condition.items() if name != "block"},
+            "piece": number,
+            **drawn,
+        }
+        for number, condition in enumerate(arm.conditions)
+    ]
+    enrolment = Enrolment(
+        participant_id=participant.id, study_version_id=version.id, wave_id=wave.id, arm_id=arm.id, assigned_at=now,
+        token=secrets.token_urlsafe(32), plan={"matches": matches, "practice": [{"piece": 7, "seat": drawn["seat"]}]},
+        step=0, stage="consent", answers={}, enrolled_at=now, seen_at=now,
+    )  # fmt: skip
+    session.add(enrolment)
+    session.flush()
+    return Way(enrolment, version)
+
+
+def go_to(way: Way, key: str) -> Step:
+    """Put a person at the step of that key."""
+    at = next(number for number, step in enumerate(way.steps) if step.key == key)
+    way.enrolment.step, way.enrolment.stage = at, way.steps[at].kind
+    return way.step
