@@ -10,7 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import cli, logs, schema
 from app.config import ROOT, Settings, load_settings
 from app.inference import scheduler
-from app.web import admin, api, auth, errors, facts, language, moves, play, sockets, watch
+from app.web import admin, api, auth, errors, facts, language, moves, play, sockets, study, watch
 from app.web.connections import ConnectionLimits, library_logger
 from app.web.extensions import csrf, limiter, login, socketio
 from app.web.packets import TextPacket
@@ -22,7 +22,7 @@ _POLICY = {
     "style-src": "'self'",
     "img-src": "'self'",
     "connect-src": "'self'",
-    "form-action": "'self'",
+    "form-action": " ".join(("'self'", *study.MTURK_HOSTS)),  # where MTurk wants to be told that a task is done
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
 }
@@ -41,7 +41,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     schema.bind(app, settings)
     app.config.update(_flask_config(settings))
     _extensions(app, settings)
-    for part in (play, api, auth, admin):
+    for part in (play, study, api, auth, admin):
         app.register_blueprint(part.blueprint)
     csrf.exempt(api.blueprint)
     language.register(app)

@@ -96,7 +96,15 @@ def _answer(status: int, code: str, message: str, lang: str = "") -> tuple[Respo
     if _is_for_programs():
         return jsonify(error={"code": code, "message": message}), status
     page = "admin/error.html" if status < 500 and _is_for_experimenters() else "error.html"
-    return render_template(page, title=str(_TITLES.get(status, _TITLES[400])), message=message, lang=lang), status
+    title = str(_TITLES.get(status, _TITLES[400]))
+    return render_template(page, title=title, message=message, lang=lang, **_way_back()), status
+
+
+def _way_back() -> dict[str, str]:
+    """In a study the way back is to its page, not to the games for guests."""
+    if not request.path.startswith("/s/"):
+        return {}
+    return {"action": gettext("Back to the page"), "action_url": request.path}
 
 
 def _is_for_programs() -> bool:

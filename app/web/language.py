@@ -4,9 +4,9 @@ import re
 from urllib.parse import urlsplit
 
 from babel import Locale, negotiate_locale
-from flask import Blueprint, Flask, Response, has_request_context, redirect, request, session, url_for
+from flask import Blueprint, Flask, Response, g, has_request_context, redirect, request, session, url_for
 from flask.globals import request_ctx
-from flask_babel import get_locale, gettext
+from flask_babel import get_locale, gettext, refresh
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.config import ENGLISH
@@ -35,6 +35,12 @@ def own_path(text: str) -> str | None:
     return text if _OWN_PATH.fullmatch(text) else None
 
 
+def use_language(language: str) -> None:
+    """Answer this request in a language whatever its reader has chosen, as a study is in one."""
+    g.language_of_study = language
+    refresh()
+
+
 @blueprint.post("/language")
 def switch() -> AnyResponse:
     """Remember a language that is offered, and go back to the page."""
@@ -49,6 +55,8 @@ def _select() -> str:
     """The language of this request. Programs are answered in English, as the protocol has it."""
     if not has_request_context() or request.path.startswith("/api/"):
         return ENGLISH
+    if "language_of_study" in g:
+        return str(g.language_of_study)
     offered = settings().languages
     remembered = session.get("language")
     if remembered in offered:
@@ -61,7 +69,7 @@ def _in_templates() -> dict[str, object]:
     language = str(get_locale() or ENGLISH)
     return {
         "language": language,
-        "languages": {each: _own_name(each) for each in settings().languages},
+        "languages": {} if "language_of_study" in g else {each: _own_name(each) for each in settings().languages},
         "script_words": script_words,
     }
 

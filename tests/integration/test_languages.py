@@ -63,11 +63,9 @@ def test_a_page_is_in_the_language_that_the_browser_asks_for(
     assert "Accept-Language" in answer.headers["Vary"]
 
 
-def test_the_privacy_page_says_in_both_languages_that_no_model_learns_from_guests(client: FlaskClient) -> None:
-    assert "No language model is trained here on a game that you played." in page(client, "/privacy")
-    german = page(client, "/privacy", Accept_Language="de")
-    assert "Mit deinen Spielen wird hier kein Sprachmodell trainiert." in german
-    assert "mit deinen Spielen wird keines trainiert." in page(client, "/about", Accept_Language="de")
+def test_the_privacy_page_says_in_both_languages_that_models_learn_from_whoever_agreed(client: FlaskClient) -> None:
+    assert "without your yes nothing of it is used for that." in page(client, "/privacy")
+    assert "ohne dein Ja " in page(client, "/privacy", Accept_Language="de")
 
 
 def test_the_switch_in_the_footer_is_remembered_and_leads_back(client: FlaskClient) -> None:
@@ -247,8 +245,8 @@ def test_the_pages_for_experimenters_are_whole_in_german(make_app: Callable[...,
         for match, text in zip(matches, ("[message] Hello there.", "cat"), strict=True):
             seat = load(session, match).match.to_move
             assert seat is not None
-            live.submit(session, live.Submission(match, seat, "[propose]"), instant=False)
-            live.submit(session, live.Submission(match, seat, text), instant=False)
+            live.submit(session, live.MoveSubmission(match, seat, "[propose]"), instant=False)
+            live.submit(session, live.MoveSubmission(match, seat, text), instant=False)
         secret = load(session, matches[1]).match.state.word
     with app.app_context():
         add_local(db.engine, "base-1")

@@ -66,18 +66,14 @@ def test_one_browser_has_only_so_many_games_open(make_app: Callable[..., Flask])
     assert other_browser.post("/start/negotiation", data={"key": "third-start-of-all"}).status_code == 303
 
 
-def test_the_privacy_page_says_that_no_model_learns_from_guests_and_none_does(
-    client: FlaskClient, engine: Engine
-) -> None:
+def test_nothing_is_trained_on_without_a_yes_and_the_pages_say_so(client: FlaskClient, engine: Engine) -> None:
     page = " ".join(client.get("/privacy").text.split())
-    assert "No language model is trained here on a game that you played." in page
-    assert "used to train" not in page
+    assert "without your yes nothing of it is used for that" in page
     about = " ".join(client.get("/about").text.split())
-    assert "Models learn here from games that models play with each other; none is trained on a game" in about
-    assert "teach the players" not in about
+    assert "on a game with a person only if that person has agreed to it" in about
     match = begin(client)["match"]
     with writing(engine) as session:
-        live.submit(session, live.Submission(match, 0, None), instant=True)
+        live.submit(session, live.MoveSubmission(match, 0, None), instant=True)
     with reading(engine) as session:
         found = build.prepare(session, read_spec({"game": "negotiation", "filter": "all"}))
         assert [cut for cuts in build.training_rows(session, found) for cut in cuts] == []
@@ -126,7 +122,7 @@ def test_people_are_told_what_their_partner_is_and_never_its_name(make_app: Call
             client.get(f"/play/{match['match']}?ticket={match['ticket']}")
             seat = tickets.check(app.config["SETTINGS"], match["ticket"], match["match"])
             during = client.get(f"/play/{match['match']}", headers=headers).text
-            live.commit(engine, live.Submission(match["match"], seat, None), instant=True)
+            live.commit(engine, live.MoveSubmission(match["match"], seat, None), instant=True)
             after = client.get(f"/play/{match['match']}/result", headers=headers).text
             for page in (front, during, after):
                 assert told[number] in page
@@ -246,6 +242,7 @@ def test_a_form_without_its_token_is_refused(app: Flask) -> None:
         ({"game": "taboo", "config": [1]}, 400, "invalid", "config: expected an object"),
         ({"game": "negotiation", "config": {"objective": 3}}, 400, "invalid", "objective: expected self, coop"),
         ({"game": "taboo", "colour": "red"}, 400, "invalid", "'colour'"),
+        ({"game": "taboo", "training_consent": "yes"}, 400, "invalid", "training_consent: expected true, false"),
         ({"game": "taboo", "role": "\0" * 5000}, 400, "invalid", "role: expected"),
     ],
 )

@@ -1,0 +1,127 @@
+"""The quiz: what is asked at an attempt, in which order the options stand, and whether all answers are right. Pure.
+
+What was right before is not asked again. Options are shuffled by a seed, anew at each attempt.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.errors import Invalid, Phrase
+from app.studies.arms import Condition
+from app.studies.checks import factor_of_answer
+from app.studies.design import Answer, AskedOnce, Quiz, QuizQuestion, StudyDesign
+
+Attempts = Sequence[Mapping[str, Any]]  # each {"at", "answers": one for each question, "right": whether all are}
+
+
+class AskedQuestion(NamedTuple):
+    """A question as a page shows it. `right`: the answer, once it was given; `wrong`: what was answered before."""
+
+    number: int  # from 0
+    name: str  # of its field
+    ask: str
+    options: Sequence[str]
+    right: str | None
+    wrong: str | None
+
+
+class QuizState(NamedTuple):
+    """A quiz at the attempt that is due. `attempt` counts from 0."""
+
+    questions: Sequence[AskedQuestion]
+    attempt: int
+    attempts: int
+
+    @property
+    def left(self) -> int:
+        """How many attempts are left, this one included."""
+        return self.attempts - self.attempt
+
+    @property
+    def right(self) -> int:
+        """How many questions were answered right before."""
+        return sum(question.right is not None for question in self.questions)
+
+
+def quiz_state(design: StudyDesign, quiz: Quiz, condition: Condition, attempts: Attempts, seed: object) -> QuizState:
+    """What is asked now. `attempts` are those before."""
+    asked = []
+    for number, question in enumerate(quiz.questions):
+        given = [attempt["answers"][number] for attempt in attempts]
+        last = str(given[-1]) if given else None
+        right_at = _right_at(design, question, condition, given)
+        known = right_at is not None
+        variant = _asked_at(question, len(attempts) if right_at is None else right_at)
+        options = _options(design, variant, condition)
+        random.Random(f"{seed}/{number}/{len(attempts)}").shuffle(options)
+        asked.append(
+            AskedQuestion(
+                number, f"q{number + 1}", variant.ask, [str(each) for each in options],
+                last if known else None, None if known else last,
+            )
+        )  # fmt: skip
+    return QuizState(asked, len(attempts), quiz.attempts)
+
+
+def read_answers(state: QuizState, form: Mapping[str, str]) -> list[str]:
+    """The answers of a form, one for each question. Raises Invalid for a question that is left open."""
+    answers = []
+    for question in state.questions:
+        sent = form.get(question.name, "")
+        if question.right is not None:
+            answers.append(question.right)
+        elif sent.isascii() and sent.isdigit() and int(sent) < len(question.options):
+            answers.append(question.options[int(sent)])
+        else:
+            raise Invalid(question.name, expected=Phrase("one of the answers"), got=sent)
+    return answers
+
+
+def are_right(
+    design: StudyDesign, quiz: Quiz, condition: Condition, attempts: Attempts, answers: Sequence[str]
+) -> bool:
+    """Whether all answers of an attempt are right. `attempts` are those before."""
+    given = [*(attempt["answers"] for attempt in attempts), answers]
+    return all(
+        _right_at(design, question, condition, [each[number] for each in given]) is not None
+        for number, question in enumerate(quiz.questions)
+    )
+
+
+def right_values(
+    design: StudyDesign, quiz: Quiz, condition: Condition, attempts: Attempts, state: QuizState
+) -> dict[str, str]:
+    """What a form sends that answers everything right, by the name of the field, for programs that try a study out."""
+    return {
+        asked.name: str(asked.options.index(str(_right_of(design, _asked_at(question, len(attempts)), condition))))
+        for asked, question in zip(state.questions, quiz.questions, strict=True)
+        if asked.right is None
+    }
+
+
+def _right_at(design: StudyDesign, question: QuizQuestion, condition: Condition, given: Sequence[Any]) -> int | None:
+    """The attempt at which a question was answered right; it was not asked again after that."""
+    for at, answer in enumerate(given):
+        if str(answer) == str(_right_of(design, _asked_at(question, at), condition)):
+            return at
+    return None
+
+
+def _asked_at(question: QuizQuestion, attempt: int) -> AskedOnce:
+    """How a question is asked at an attempt: as it was, or as its next wording."""
+    wordings = [question, *question.again]
+    return wordings[min(attempt, len(wordings) - 1)]
+
+
+def _right_of(design: StudyDesign, asked: AskedOnce, condition: Condition) -> Answer:
+    if not isinstance(asked.right, dict):
+        return asked.right
+    factor = factor_of_answer(design, asked.right)
+    return asked.right[condition[factor or ""]]
+
+
+def _options(design: StudyDesign, asked: AskedOnce, condition: Condition) -> list[Answer]:
+    """The right answer, those that are right under another condition, and the wrong ones."""
+    rights = list(asked.right.values()) if isinstance(asked.right, dict) else [asked.right]
+    return list(dict.fromkeys([_right_of(design, asked, condition), *rights, *asked.wrong]))

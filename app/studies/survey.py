@@ -1,0 +1,163 @@
+"""Surveys: which questions apply, in which order they stand, and what a sent form answers. Pure.
+
+A question's field has the question's id, a line of a matrix `id.row`. `SKIP` is sent by who prefers not to say.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.errors import FieldError, Invalid, Phrase
+from app.studies.design import Questions, SurveyQuestion
+from app.studies.expressions import ComparisonRule, read_comparison
+from app.validation import real_number, whole_number
+
+SKIP = "skip"  # what the field says
+NOT_SAID: Mapping[str, bool] = {"not_said": True}  # what is kept of who preferred not to say
+OPEN = None  # what is kept of a question that may be left open, and was; one that was not asked is not there
+
+Values = Mapping[str, Any]
+
+
+SurveyForm = Mapping[str, Sequence[str]]  # all that a browser sent, by field
+
+
+class SurveyAnswers(NamedTuple):
+    """What was answered, by the questions' ids, and what is wrong with what was not."""
+
+    values: dict[str, Any]
+    errors: dict[str, FieldError]
+
+
+def ordered(options: Sequence[str], question: SurveyQuestion, seed: object) -> list[str]:
+    """The options or rows of a question in a person's order."""
+    found = list(options)
+    if question.shuffle:
+        random.Random(f"{seed}/{question.id}").shuffle(found)
+    return found
+
+
+def rule_of(question: SurveyQuestion) -> ComparisonRule | None:
+    """The rule under which a question is asked; None for one that always is."""
+    return None if question.show_if is None else read_comparison(question.show_if)
+
+
+def applies(question: SurveyQuestion, values: Values) -> bool:
+    """Whether a question is asked of who has answered so."""
+    rule = rule_of(question)
+    if rule is None:
+        return True
+    found = values.get(rule.name)
+    return rule.holds(found if isinstance(found, str | int | float) else None)
+
+
+def read_survey(questions: Questions, form: SurveyForm, earlier: Values, returned: Sequence[str] = ()) -> SurveyAnswers:
+    """What a form answers. `earlier` are answers of surveys before, `returned` the outside surveys that were left.
+
+    Questions that do not apply are not asked, whatever was sent for them.
+    """
+    values: dict[str, Any] = {}
+    errors: dict[str, FieldError] = {}
+    for question in questions:
+        if not applies(question, {**earlier, **values}):
+            continue
+        try:
+            values[question.id] = _answer(question, form, returned)
+        except FieldError as error:
+            errors[question.id] = error
+    return SurveyAnswers(values, errors)
+
+
+def _answer(question: SurveyQuestion, form: SurveyForm, returned: Sequence[str]) -> Any:
+    if question.prefer_not_to_say and _first(form, f"{question.id}.skip") == SKIP:
+        return dict(NOT_SAID)
+    found = question.id in returned if question.kind == "outside" else _READERS[question.kind](question, form)
+    if found is None or found is False or found in ("", []):
+        if question.required:
+            raise Invalid(question.id, expected=_WANTED[question.kind], got=Phrase("none"))
+        return OPEN
+    return found
+
+
+_WANTED = {
+    "number": Phrase("a number"),
+    "text": Phrase("some words"),
+    "choice": Phrase("one of the answers"),
+    "choices": Phrase("at least one of the answers"),
+    "scale": Phrase("one of the numbers"),
+    "matrix": Phrase("a number in each line"),
+    "slider": Phrase("a place on the line"),
+    "outside": Phrase("that you come back from the other survey by its last link"),
+}
+
+
+def _first(form: SurveyForm, field: str) -> str:
+    return next(iter(form.get(field, ())), "")
+
+
+def _number(question: SurveyQuestion, form: SurveyForm) -> float | int | None:
+    sent = _first(form, question.id).strip().replace(",", ".")
+    if not sent:
+        return None
+    found = real_number(sent[:40], question.id, *(question.number or (0, 0)))
+    return int(found) if found.is_integer() else found
+
+
+def _text(question: SurveyQuestion, form: SurveyForm) -> str | None:
+    sent = _first(form, question.id).replace("\r\n", "\n").strip()
+    most = question.text or 0
+    if len(sent) > most:
+        raise Invalid(question.id, expected=Phrase("at most %(most)s characters", most=most), got=len(sent))
+    return sent
+
+
+def _choice(question: SurveyQuestion, form: SurveyForm) -> str | None:
+    sent = _first(form, question.id)
+    if sent and sent not in (question.choice or ()):
+        raise Invalid(question.id, expected=_WANTED["choice"], got=sent)
+    return sent
+
+
+def _choices(question: SurveyQuestion, form: SurveyForm) -> list[str]:
+    sent = set(form.get(question.id, ()))
+    options = question.choices or ()
+    if sent - set(options):
+        raise Invalid(question.id, expected=_WANTED["choices"], got=sorted(sent - set(options))[0])
+    return [option for option in options if option in sent]
+
+
+def _scale(question: SurveyQuestion, form: SurveyForm) -> int | None:
+    return _point(question.id, _first(form, question.id), 1, question.scale or 0)
+
+
+def _slider(question: SurveyQuestion, form: SurveyForm) -> int | None:
+    slider = question.slider
+    return None if slider is None else _point(question.id, _first(form, question.id), slider.least, slider.most)
+
+
+def _matrix(question: SurveyQuestion, form: SurveyForm) -> dict[str, Any] | None:
+    matrix = question.matrix
+    if matrix is None:
+        return None
+    found: dict[str, Any] = {}
+    for row in matrix.rows:
+        sent = _first(form, f"{question.id}.{row}")
+        if question.prefer_not_to_say and sent == SKIP:
+            found[row] = dict(NOT_SAID)
+        else:
+            found[row] = _point(question.id, sent, 1, matrix.scale)
+    if all(value is None for value in found.values()):
+        return None
+    if question.required and None in found.values():
+        raise Invalid(question.id, expected=_WANTED["matrix"], got=Phrase("none in one of them"))
+    return found
+
+
+def _point(field: str, sent: str, least: int, most: int) -> int | None:
+    return whole_number(sent[:40], field, least, most) if sent.strip() else None
+
+
+_READERS = {
+    "number": _number, "text": _text, "choice": _choice, "choices": _choices,
+    "scale": _scale, "matrix": _matrix, "slider": _slider,
+}  # fmt: skip

@@ -1,0 +1,77 @@
+"""What people read in a study: its texts with the facts of the design, and the goal of a condition. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from app.games import find_game
+from app.studies.arms import Condition, matches_a_person
+from app.studies.checks import OBJECTIVE, condition_config
+from app.studies.cost import match_bonus
+from app.studies.design import StudyDesign
+
+# Points of one's own and of the partner in the example: a match that is better for one, and one for the other.
+EXAMPLE_POINTS = ((7, 5), (4, 8))
+
+
+class GoalExample(NamedTuple):
+    """How a match would score, and its exact pay, with so many points each; None where nothing was agreed on."""
+
+    own: int | None
+    partner: int | None
+    score: Fraction
+    pay: Decimal
+
+
+class Goal(NamedTuple):
+    """The objective of a condition. `weight` is λ, what a point of the partner counts; None in a game without one."""
+
+    weight: Fraction | None
+    per_point: Decimal
+    examples: Sequence[GoalExample]
+
+
+def goal_of(design: StudyDesign, condition: Condition) -> Goal:
+    """The goal under a condition, with examples that are computed for it."""
+    pay = _pay_of(design, condition)
+    per_point = pay(Decimal(1)) - pay(Decimal(0))
+    if OBJECTIVE not in find_game(design.game).fields:
+        return Goal(None, per_point, ())
+    weight = weight_of(design, condition)
+    examples = [GoalExample(own, other, own + weight * other, Decimal(0)) for own, other in EXAMPLE_POINTS]
+    paid = [
+        each._replace(pay=pay(Decimal(each.own or 0) if design.pay.bonus.of == "own points" else _decimal(each.score)))
+        for each in [*examples, GoalExample(None, None, Fraction(0), Decimal(0))]
+    ]
+    return Goal(weight, per_point, paid)
+
+
+def weight_of(design: StudyDesign, condition: Condition) -> Fraction:
+    """λ under a condition, exactly."""
+    found: Fraction = getattr(find_game(design.game).config(condition_config(design, condition)), "lam", Fraction(0))
+    return found
+
+
+def words_of(design: StudyDesign, money: Callable[[Decimal], str]) -> dict[str, str]:
+    """What takes the place of the names in braces, but for the goal. `money` writes an amount."""
+    return {
+        "matches": str(matches_a_person(design)),
+        "minutes": str(design.minutes),
+        "base": money(design.pay.base),
+        "most": money(design.pay.most_a_person),
+        "currency": design.pay.currency,
+    }
+
+
+def first_condition(design: StudyDesign) -> Mapping[str, str]:
+    """The first level of each factor: what is shown where it is all the same."""
+    return {factor: next(iter(design.levels(factor))) for factor in design.conditions}
+
+
+def _pay_of(design: StudyDesign, condition: Condition) -> Callable[[Decimal], Decimal]:
+    return lambda points: match_bonus(design, condition, points)
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)

@@ -1,0 +1,39 @@
+"""What all pages of a study have in common: where they are, how amounts are written, and that nobody keeps them."""
+
+from decimal import Decimal
+from typing import Any
+
+from flask import Blueprint, Response, url_for
+from flask_babel import format_currency, get_locale
+from markupsafe import Markup
+
+from app.web.headers import never_stored
+
+blueprint = Blueprint("study", __name__, url_prefix="/s")
+
+
+@blueprint.after_request
+def _private(response: Response) -> Response:
+    """Pages of one person: kept by nobody, found by no search engine."""
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    return never_stored(response)
+
+
+@blueprint.app_template_filter("money")
+def money(amount: Decimal, currency: str) -> str:
+    """An amount in the page's language: in cents, or more exactly where a rate is."""
+    if amount == amount.quantize(Decimal("0.01")):
+        return str(format_currency(amount, currency))
+    pattern = get_locale().currency_formats["standard"].pattern.replace("0.00", "0.00####")
+    return str(format_currency(amount, currency, pattern, currency_digits=False))
+
+
+@blueprint.app_template_filter("plain_text")
+def plain_text(text: Any) -> Markup:
+    """Text that an author wrote in several lines, as lines."""
+    return Markup("<br>").join(Markup.escape(line) for line in str(text).splitlines())
+
+
+def way_url(token: str) -> str:
+    """The address of a person's whole way, which is the private link as well."""
+    return url_for("study.way", token=token)

@@ -1,0 +1,97 @@
+"""The texts of a design as pages show them: with the facts of the study, the goal, and what Parlor adds."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from flask import render_template
+from flask_babel import format_decimal, gettext, ngettext
+from markupsafe import Markup
+from sqlalchemy.orm import Session
+
+from app.models import LanguageModel
+from app.players.api.addresses import host_of
+from app.players.api.options import VENDOR_URL, read_options
+from app.studies.design import StudyDesign
+from app.studies.markdown import ReadText, read_text
+from app.studies.progress import Way
+from app.studies.store import models_of
+from app.studies.texts import Goal, first_condition, goal_of, words_of
+from app.web.study.blueprint import money
+
+_OPENAI = "OpenAI"
+
+
+def goal_words(goal: Goal) -> str:
+    """The goal in one sentence."""
+    weight = goal.weight
+    if weight is None or weight == 0:
+        return str(gettext("Score as many points as you can for yourself."))
+    if weight == 1:
+        return str(gettext("Score as many points as you can together, yours and your partner’s."))
+    if weight == -1:
+        return str(gettext("Score more points than your partner, as many more as you can."))
+    counts = format_decimal(abs(Decimal(weight.numerator) / weight.denominator))
+    if weight > 0:
+        text = gettext("Score points for yourself; each of your partner’s counts %(weight)s for you.", weight=counts)
+    else:
+        text = gettext("Score points for yourself; each of your partner’s takes %(weight)s from you.", weight=counts)
+    return str(text)
+
+
+def instructions_page(way: Way) -> dict[str, Any]:
+    """The instructions for the condition of the match that comes next."""
+    design = way.design
+    goal = goal_of(design, way.condition or first_condition(design))
+    shown = Markup(  # noqa: S704 - a template escapes what it shows
+        render_template("study/goal.html", goal=goal, goal_words=goal_words(goal), currency=design.pay.currency)
+    )
+    words = {**_words(design), "goal": goal_words(goal)}
+    text = read_text(way.version.design["texts"][design.instructions], words, {"goal": shown})
+    return {"text": text, "goal": goal, "goal_words": goal_words(goal)}
+
+
+def consent_text(way: Way) -> ReadText:
+    """What the author wants people to agree to."""
+    return read_text(way.version.design["texts"][way.design.consent.text], _words(way.design))
+
+
+def debrief_page(way: Way) -> ReadText | None:
+    """What the author tells at the end."""
+    name = way.design.consent.debrief
+    return None if name is None else read_text(way.version.design["texts"][name], _words(way.design))
+
+
+def vendors(session: Session, way: Way) -> Sequence[str]:
+    """Who gets what people write because a model runs there, each once."""
+    return list(dict.fromkeys(_vendor(row) for row in models_of(session, way.version).values() if row.kind == "api"))
+
+
+def agreed_text(session: Session, way: Way) -> str:
+    """All that a person agrees to, as the text whose version is kept."""
+    own = way.version.design["texts"][way.design.consent.text]
+    return "\n".join([way.version.sha256, own, *vendors(session, way), way.design.consent.training])
+
+
+def debrief_text(way: Way) -> str:
+    """What a person has read who is asked again."""
+    name = way.design.consent.debrief
+    return "\n".join([way.version.sha256, way.version.design["texts"][name] if name else "", "debrief"])
+
+
+def deadline_words(deadline: str) -> str:
+    """A time such as “30 days after taking part”, in the page's language."""
+    days, _, event = deadline.partition(" days after ")
+    if event == "close":
+        return str(ngettext("%(num)s day after the study closes", "%(num)s days after the study closes", int(days)))
+    return str(ngettext("%(num)s day after you took part", "%(num)s days after you took part", int(days)))
+
+
+def _words(design: StudyDesign) -> dict[str, str]:
+    return words_of(design, partial(money, currency=design.pay.currency))
+
+
+def _vendor(row: LanguageModel) -> str:
+    address = read_options(row.options).base_url
+    return _OPENAI if address == VENDOR_URL else host_of(address)

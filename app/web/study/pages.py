@@ -1,0 +1,277 @@
+"""What each page of the way shows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from flask import session as cookie
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.models import Consent, Participant, Submission, Wave
+from app.studies import answers, matches, payments
+from app.studies.arms import matches_a_person
+from app.studies.checks import OBJECTIVE
+from app.studies.consents import TRAINING
+from app.studies.cost import stakes_of
+from app.studies.design import HIDDEN, SurveyQuestion
+from app.studies.endings import COMPLETED, PROLIFIC, QUIZ_FAILED, TECHNICAL, WITHDRAWN, EndingName
+from app.studies.progress import Way
+from app.studies.steps import (
+    CONSENT,
+    DEBRIEF,
+    DONE,
+    INSTRUCTIONS,
+    MATCH,
+    PARTNER,
+    PRACTICE,
+    QUIZ,
+    SURVEY,
+)
+from app.studies.store import models_of
+from app.studies.survey import applies, ordered, rule_of
+from app.studies.texts import first_condition, goal_of
+from app.studies.wave_file import WaveFile
+from app.studies.waves import settings_of
+from app.web.seats import settings
+from app.web.study.blueprint import way_url
+from app.web.study.door import MTURK_HOSTS
+from app.web.study.page_texts import (
+    consent_text,
+    deadline_words,
+    debrief_page,
+    goal_words,
+    instructions_page,
+    vendors,
+)
+from app.web.study.results import played_games, points_text, shows_bonus
+from app.web.study.stages import games_of_block, stages
+
+PROLIFIC_RETURN = "https://app.prolific.com/submissions/complete?cc="
+CONNECT_RETURN = "https://connect.cloudresearch.com/participant/project/{project}/complete?code="
+
+
+def page(session: Session, way: Way) -> dict[str, Any]:
+    """All that the page of the step that is due shows."""
+    return common(session, way) | _PAGES[way.step.kind](session, way)
+
+
+def common(session: Session, way: Way) -> dict[str, Any]:
+    """What every page of the way shows: where the person is, whom to ask, the ways out."""
+    enrolment, shown = way.enrolment, stages(way)
+    return {
+        "design": way.design,
+        "currency": way.design.pay.currency,
+        "token": enrolment.token,
+        "private_link": settings().public_url + way_url(str(enrolment.token)),
+        "step": way.step,
+        "stages": shown,
+        "stage_number": 1 + next((at for at, stage in enumerate(shown) if stage.state == "now"), 0),
+        "ending": enrolment.ending,
+        "can_leave": enrolment.ending is None and way.step.kind not in (DEBRIEF, DONE),
+        "preview": enrolment.wave_id is None,
+        "person": session.get_one(Participant, enrolment.participant_id).code,
+    }
+
+
+def consent_page(session: Session, way: Way) -> dict[str, Any]:
+    """What people read before they take part, and what Parlor adds to it."""
+    design = way.design
+    goals = design.levels(OBJECTIVE) if OBJECTIVE in design.conditions else {}
+    stakes = {label: stakes_of(design, {OBJECTIVE: label}) for label in goals}
+    return {
+        "text": consent_text(way),
+        "vendors": vendors(session, way),
+        "matches": matches_a_person(design),
+        "rates": sorted({each.per_point for each in stakes.values()} or {design.pay.bonus.per_point}),
+        "a_minute": rate_a_minute(way),
+        "early": early_endings(way),
+        "told": design.partner_told,
+        "delete_until": deadline_words(design.privacy.delete_my_data_until),
+        "ids_until": deadline_words(design.privacy.vendor_ids_deleted),
+        "recruiter": recruiter(session, way),
+        "questions_asked": bool(design.survey.all),
+    }
+
+
+def rate_a_minute(way: Way) -> Decimal:
+    """What a minute comes to where an ending pays by time."""
+    return (way.design.pay.base / way.design.minutes).quantize(Decimal("0.01"))
+
+
+def early_endings(way: Way) -> list[tuple[EndingName, Any]]:
+    """The endings before the last page that a person should know of, with what they mean."""
+    design = way.design
+    names: list[EndingName] = [WITHDRAWN, TECHNICAL]
+    if design.quiz is not None:
+        names.insert(1, QUIZ_FAILED)
+    return [(name, design.ending(name, PROLIFIC)) for name in names]
+
+
+def recruiter(session: Session, way: Way) -> str:
+    """Who recruited the person; nobody in a preview."""
+    file = _file(session, way)
+    return "" if file is None else file.provider.name
+
+
+def _consent(session: Session, way: Way) -> dict[str, Any]:
+    return consent_page(session, way)
+
+
+def _instructions(_session: Session, way: Way) -> dict[str, Any]:
+    following = way.steps[way.enrolment.step + 1].kind
+    return instructions_page(way) | {"following": following, "block": way.step.block}
+
+
+def _quiz(_session: Session, way: Way) -> dict[str, Any]:
+    return {
+        "quiz": answers.quiz_now(way),
+        "failed": way.design.ending(QUIZ_FAILED, PROLIFIC),
+        "a_minute": rate_a_minute(way),
+    }
+
+
+def _survey(_session: Session, way: Way) -> dict[str, Any]:
+    asked, seed = answers.asked_now(way), answers.seed_of(way, way.step)
+    earlier = answers.earlier_answers(way)
+    here = {question.id for question in asked}
+    rules = {question.id: rule_of(question) for question in asked}
+    shown = []
+    for question in asked:
+        rule = rules[question.id]
+        if rule is None or rule.name in here or applies(question, earlier):
+            shown.append(question)
+    options = {question.id: ordered(_options(question), question, seed) for question in shown}
+    return {
+        "questions": shown,
+        "options": options,
+        "rules": {name: rule for name, rule in rules.items() if rule is not None and rule.name in here},
+        "returned": answers.returned(way),
+        "block_games": None if way.step.block is None else games_of_block(way, way.step.block),
+    }
+
+
+def _options(question: SurveyQuestion) -> Sequence[str]:
+    if question.matrix is not None:
+        return list(question.matrix.rows)
+    return question.choice or question.choices or ()
+
+
+def _match(session: Session, way: Way) -> dict[str, Any]:
+    step, design = way.step, way.design
+    row = matches.of_step(session, way, step)
+    games = played_games(session, way)
+    here = next((game for game in reversed(games) if row is not None and game.match_id == row.id), None)
+    following = way.steps[way.enrolment.step + 1]
+    goal = goal_of(design, way.condition or first_condition(design))
+    counted = {game.number: game for game in games if game.number is not None}
+    return {
+        "here": here,
+        "feedback": design.same_for_all.feedback,
+        "games": counted,
+        "count": matches_a_person(design),
+        "following": following,
+        "bonus": payments.earned(session, way) if shows_bonus(way) and counted else None,
+        "goal": goal,
+        "goal_words": None if goal.weight is None else goal_words(goal),
+        "points_text": points_text,
+        "limits": design.same_for_all.limits,
+        "failure_pay": design.pay.bonus.model_failure,
+        "replaces": row is not None and row.status == "over" and bool((row.options or {}).get("replaces")),
+        "again": design.same_for_all.model_failure.then,
+    }
+
+
+def _partner(_session: Session, _way: Way) -> dict[str, Any]:
+    return {"partners": answers.PARTNERS}
+
+
+def _debrief(session: Session, way: Way) -> dict[str, Any]:
+    latest = select(Consent.given).where(
+        Consent.participant_id == way.enrolment.participant_id, Consent.kind == TRAINING
+    )
+    return {
+        "text": debrief_page(way),
+        "partners": _partners(session, way),
+        "trained_before": session.scalar(latest.order_by(Consent.id.desc()).limit(1)),
+        "bonus": payments.earned(session, way),
+        "was_hidden": way.design.partner_told == HIDDEN,
+    }
+
+
+def _partners(session: Session, way: Way) -> Mapping[str, list[int]]:
+    """The kinds of partners, each with the numbers of the games against it."""
+    models, found = models_of(session, way.version), dict[str, list[int]]()
+    levels = way.design.levels("model")
+    for game in played_games(session, way):
+        if game.number is None or way.enrolment.plan is None:
+            continue
+        label = way.enrolment.plan["matches"][game.number - 1]["condition"]["model"]
+        row = models[str(levels[label])]
+        numbers = found.setdefault(row.kind, [])
+        if game.number not in numbers:
+            numbers.append(game.number)
+    return found
+
+
+def _done(session: Session, way: Way) -> dict[str, Any]:
+    file, ending = _file(session, way), way.enrolment.ending or COMPLETED
+    code = None if file is None else file.codes.get(ending)  # type: ignore[call-overload]  # a column's text
+    games = played_games(session, way)
+    participant = session.get_one(Participant, way.enrolment.participant_id)
+    return {
+        "code": code,
+        "recruiter": "" if file is None else file.provider.name,
+        "return_to": _return_address(file, code),
+        "mturk": _mturk(session, way, file),
+        "payments": [row for row in payments.payments_of(session, way.enrolment.id) if row.amount or row.key == "base"],
+        "games": [game for game in games if game.number is not None],
+        "shows_points": way.design.same_for_all.feedback != "none" and ending == COMPLETED,
+        "points_text": points_text,
+        "delete_until": deadline_words(way.design.privacy.delete_my_data_until),
+        "kept": way.design.ending(ending, PROLIFIC).keeps_data,  # type: ignore[arg-type]  # a column's text
+        "erased": participant.erased_at is not None,
+    }
+
+
+def _return_address(file: WaveFile | None, code: str | None) -> str | None:
+    """Where the button on the last page leads, with the code; None where the recruiter has no such address."""
+    if file is None or code is None:
+        return None
+    if file.provider.prolific is not None:
+        return PROLIFIC_RETURN + code
+    connect = file.provider.connect
+    if connect is not None and connect.project_id is not None:
+        return CONNECT_RETURN.format(project=connect.project_id) + code
+    return None
+
+
+def _mturk(session: Session, way: Way, file: WaveFile | None) -> dict[str, str] | None:
+    """The form that tells MTurk that the task is done: where it goes, and the assignment."""
+    if file is None or file.provider.mturk is None:
+        return None
+    latest = select(Submission.external_id).where(Submission.enrolment_id == way.enrolment.id)
+    assignment = session.scalar(latest.order_by(Submission.id.desc()).limit(1))
+    if not assignment:
+        return None
+    named = cookie.get("mturk_host")
+    host = named if named in MTURK_HOSTS else MTURK_HOSTS[file.provider.mturk.sandbox]
+    return {"address": f"{host}/mturk/externalSubmit", "assignment": assignment}
+
+
+def _file(session: Session, way: Way) -> WaveFile | None:
+    number = way.enrolment.wave_id
+    return None if number is None else settings_of(session.get_one(Wave, number))
+
+
+_PAGES: Mapping[str, Callable[[Session, Way], dict[str, Any]]] = {
+    CONSENT: _consent,
+    SURVEY: _survey,
+    INSTRUCTIONS: _instructions,
+    QUIZ: _quiz,
+    PRACTICE: _match,
+    MATCH: _match,
+    PARTNER: _partner,
+    DEBRIEF: _debrief,
+    DONE: _done,
+}

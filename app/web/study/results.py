@@ -1,0 +1,71 @@
+"""What people see of the matches that they have played."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.matches.engine import ABORTED
+from app.models import EventRow, MatchRow, SeatRow
+from app.studies.checks import OBJECTIVE
+from app.studies.progress import Way
+from app.studies.texts import weight_of
+
+
+class PlayedGame(NamedTuple):
+    """A match that is over. `own` are the person's own points, `score` what is paid for; None where it broke off."""
+
+    match_id: str
+    number: int | None  # from 1; None: practice
+    reason: str
+    own: float | None
+    partner: float | None
+    score: float | None
+    agreed: bool | None
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether a model or the server could not go on."""
+        return self.reason == ABORTED
+
+
+def played_games(session: Session, way: Way) -> Sequence[PlayedGame]:
+    """The matches of a way that are over, in the order in which they were played."""
+    rows = session.execute(
+        select(MatchRow, SeatRow.seat, EventRow.body)
+        .join(SeatRow, SeatRow.match_id == MatchRow.id)
+        .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "ended"))
+        .where(SeatRow.enrolment_id == way.enrolment.id, MatchRow.status == "over")
+        .order_by(MatchRow.started_at, MatchRow.id)
+    )
+    return [_played(row, seat, body or {}) for row, seat, body in rows]
+
+
+def shows_bonus(way: Way) -> bool:
+    """Whether the bonus so far tells no more than the feedback that the design gives."""
+    feedback = way.design.same_for_all.feedback
+    if feedback == "none":
+        return False
+    if feedback == "both" or OBJECTIVE not in way.design.conditions:
+        return True
+    return all(
+        weight_of(way.design, each["condition"]) == 0 for each in (way.enrolment.plan or {"matches": []})["matches"]
+    )
+
+
+def points_text(points: float | None) -> str:
+    """Points as they are written: without a decimal that says nothing."""
+    return "" if points is None else f"{Decimal(str(points)).normalize():f}"
+
+
+def _played(row: MatchRow, seat: int, body: dict[str, Any]) -> PlayedGame:
+    scores = body.get("facts", {}).get("scores")
+    score = (row.utility_0, row.utility_1)[seat]
+    own = score if scores is None else scores[seat]
+    partner = None if scores is None else scores[1 - seat]
+    number = None if row.position is None else row.position + 1
+    if row.reason == ABORTED:
+        own = partner = score = None
+    return PlayedGame(row.id, number, row.reason or "", own, partner, score, row.agreed)

@@ -1,0 +1,69 @@
+"""Where somebody is on the way through a study, in words: the steps in a few stages, as the top of each page shows."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from flask_babel import gettext
+
+from app.studies.arms import blocks_a_person, matches_a_person
+from app.studies.progress import Way
+from app.studies.steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PRACTICE, QUIZ, Step
+
+
+class WayStage(NamedTuple):
+    """A stage of the way. `state` is done, now or ahead."""
+
+    title: str
+    state: str
+
+
+def stages(way: Way) -> Sequence[WayStage]:
+    """All stages, with where the person is."""
+    titles = [_title(way, step) for step in way.steps]
+    found, at = [], 0
+    for title, group in groupby(titles):
+        count = len(list(group))
+        state = "ahead" if at > way.enrolment.step else "now" if at + count > way.enrolment.step else "done"
+        found.append(WayStage(title, state))
+        at += count
+    return found
+
+
+def game_number(step: Step) -> int:
+    """The number of a match as people count."""
+    return (step.number or 0) + 1
+
+
+def games_of_block(way: Way, block: int) -> tuple[int, int]:
+    """The numbers of the first and the last match of a block."""
+    each = matches_a_person(way.design) // blocks_a_person(way.design)
+    return block * each + 1, (block + 1) * each
+
+
+def _title(way: Way, step: Step) -> str:
+    block = step.block or 0
+    if step.kind == CONSENT:
+        return str(gettext("Consent"))
+    if step.kind in (INSTRUCTIONS, QUIZ) and block:
+        return str(gettext("New goal") if _has_instructions(way, block) else gettext("Quiz"))
+    if step.kind == INSTRUCTIONS:
+        return str(gettext("How to play"))
+    if step.kind == QUIZ:
+        return str(gettext("Quiz"))
+    if step.kind in (PRACTICE, MATCH) or step.part == "after each match":
+        first, last = games_of_block(way, block)
+        return _games(first, last)
+    if step.kind == DEBRIEF:
+        return str(gettext("About the study"))
+    return str(gettext("Done") if step.kind == DONE else gettext("Questions"))
+
+
+def _games(first: int, last: int) -> str:
+    if first == last:
+        return str(gettext("Game %(number)s", number=first))
+    return str(gettext("Games %(first)s–%(last)s", first=first, last=last))
+
+
+def _has_instructions(way: Way, block: int) -> bool:
+    return any(step.kind == INSTRUCTIONS and step.block == block for step in way.steps)

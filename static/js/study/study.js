@@ -1,0 +1,62 @@
+// The pages of a study. Everything works without this script, too; it makes answering easier, and keeps what was typed.
+
+import { findAll } from "../dom.js";
+import { keepDraft } from "./draft.js";
+import { showWhatApplies } from "./show-if.js";
+import { makeSlider } from "./slider.js";
+
+for (const field of findAll("input[data-slider]", document, HTMLInputElement)) makeSlider(field);
+for (const form of findAll("form[data-draft]", document, HTMLFormElement)) {
+  keepDraft(form);
+  showWhatApplies(form);
+}
+for (const form of findAll("form", document, HTMLFormElement)) sendOnce(form);
+for (const button of findAll("button[data-copies]", document, HTMLButtonElement)) copies(button);
+for (const form of findAll("form[data-door]", document, HTMLFormElement)) {
+  // A tablet that asks for pages of desktops is known by its touch screen.
+  const touch = form.elements.namedItem("touch");
+  if (touch instanceof HTMLInputElement && navigator.maxTouchPoints > 1 && !matchMedia("(any-pointer: fine)").matches) {
+    touch.value = "yes";
+  }
+}
+document.getElementById("refused")?.focus();
+
+/**
+ * A form that was sent is not sent again while its answer is on the way.
+ *
+ * @param {HTMLFormElement} form
+ */
+function sendOnce(form) {
+  let sent = false;
+  form.addEventListener("submit", (event) => {
+    if (sent) event.preventDefault();
+    sent = true;
+  });
+  // Back from the next page the browser may show this one as it was.
+  window.addEventListener("pageshow", () => {
+    sent = false;
+  });
+}
+
+/**
+ * Copies the text of an element, and says so.
+ *
+ * @param {HTMLButtonElement} button
+ */
+function copies(button) {
+  const text = document.getElementById(button.dataset.copies ?? "")?.textContent ?? "";
+  const status = button.parentElement?.parentElement?.querySelector("[data-copied]");
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      if (status instanceof HTMLElement) {
+        status.textContent = status.dataset.copied ?? "";
+        status.classList.remove("visually-hidden");
+      }
+    } catch {
+      // A browser that forbids it leaves the text to be selected.
+      getSelection()?.selectAllChildren(/** @type {Element} */ (document.getElementById(button.dataset.copies ?? "")));
+    }
+  });
+}

@@ -1,0 +1,487 @@
+"""The pages of a study: the whole way, and whatever people do beside it, on both databases."""
+
+import html
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, func, select
+
+from app.extensions import reading, writing
+from app.matches.turns import WorkerContext
+from app.models import Consent, Enrolment, MatchRow, Participant, Payment, StudyEvent, Wave
+from app.studies.entry import preview_token
+from app.studies.waves import close, find_wave, pause
+from tests.study_pages import AT_ONCE, DOOR, MATCH, Walker, play_out, text_of
+from tests.waves import changed, loaded_study, new_wave, store_study
+
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148 Safari/604.1"
+PICK = {"read_it": "2", "trust": "5"}
+LAST = {"same": "no", "ai_help": "never", "read_this": "green"}
+
+
+@pytest.fixture
+def wave(app: Flask) -> None:
+    with writing() as session:
+        store_study(session, changed(loaded_study(), same_for_all=AT_ONCE))
+        new_wave(session, codes={"completed": "C7RX94LM", "quiz_failed": "CQUIZ", "withdrawn": "CLEFT"}, places=3)
+
+
+@pytest.fixture
+def client(app: Flask, wave: None) -> FlaskClient:
+    return app.test_client()
+
+
+def come(app: Flask, name: str = "ann", door: str = DOOR) -> Walker:
+    return Walker(app.test_client(), door.format(name=name))
+
+
+def enrolment(name: str = "ann") -> Enrolment:
+    with reading() as session:
+        number = session.scalar(select(func.max(Enrolment.id)))
+        return session.get_one(Enrolment, number)
+
+
+def count(model: Any) -> int:
+    with reading() as session:
+        return int(session.scalar(select(func.count()).select_from(model)) or 0)
+
+
+def right_answer(walker: Walker) -> str:
+    """The right answer of the example's first wording, by the goal in the instructions."""
+    return "10" if "together" in text_of(walker.client.get(f"{walker.address}/rules")) else "6"
+
+
+def up_to_practice(walker: Walker) -> None:
+    walker.send(part="yes")
+    walker.send()
+    walker.answer_quiz(right_answer(walker))
+    assert walker.step == "practice 1"
+
+
+# ---- The whole way -----------------------------------------------------------------
+
+
+def test_the_whole_way_of_two_models(
+    app: Flask, engine: Engine, client: FlaskClient, desk: Callable[..., WorkerContext]
+) -> None:
+    ann = come(app)
+    assert ann.title == "Consent: Sharing things"
+    assert "Step 1 of 10 : Consent" in text_of(ann.page)
+    ann.send(part="yes", training="yes")
+    assert ann.step == "instructions 1"
+    ann.send()
+    ann.answer_quiz(right_answer(ann))
+    started = ann.send()
+    assert MATCH.search(started.location)
+    seen = []
+    for at in range(5):
+        match = MATCH.search(started.location or "")
+        assert match is not None, ann.heading
+        assert ann.client.get(ann.address).location == started.location  # back leads into the match
+        play_out(engine, desk, match[1])
+        ann.look()
+        seen.append(ann.title.partition(":")[0])
+        if at == 2:  # after the first block: questions, the other goal and its quiz come first
+            ann.send()
+            assert ann.step == "survey after block 1"
+            ann.send(**PICK)
+            assert "The next games have a new goal." in text_of(ann.page)
+            ann.send()
+            ann.answer_quiz(right_answer(ann))
+            assert ann.step == "match 3"
+        if at < 4:
+            started = ann.send()
+    assert seen == ["Practice is over", *(f"Game {number} is over" for number in range(1, 5))]
+    ann.send()
+    ann.send(**PICK)
+    assert ann.send(**{**LAST, "same": ""}).status_code == 400
+    ann.send(**LAST)
+    assert ann.step == "debrief"
+    told = text_of(ann.page)
+    assert "No person wrote to you: every partner was a computer program." in told
+    assert ann.send(data="yes").status_code == 400
+    ann.send(data="yes", training="no")
+    done = text_of(ann.page)
+    assert "That’s all. Thank you!" in done
+    assert "C7RX94LM" in done
+    assert 'href="https://app.prolific.com/submissions/complete?cc=C7RX94LM"' in ann.page.text
+    with reading() as session:
+        paid = {row.key: row.amount for row in session.scalars(select(Payment))}
+        consents = session.execute(select(Consent.kind, Consent.given).order_by(Consent.id)).all()
+        positions = session.scalars(select(MatchRow.position).order_by(MatchRow.started_at)).all()
+    assert f"${sum(paid.values()):.2f}" in done
+    assert ("training", True) in consents[:2]
+    assert consents[-1] == ("training", False)
+    assert positions == [None, 0, 1, 2, 3]
+    row = enrolment()
+    assert (row.ending, row.stage) == ("completed", "done")
+    assert row.answers["survey after block 1"]["values"] == {"trust": 5, "read_it": 2}
+    assert row.answers["survey end"]["values"] == {"same": "no", "ai_help": "never", "read_this": "green"}
+    ann.send("debrief", data="no", training="no")  # the old form once more
+    assert enrolment().ending == "completed"
+    assert count(Consent) == len(consents)
+
+
+def test_the_whole_way_of_taboo(app: Flask, engine: Engine, desk: Callable[..., WorkerContext]) -> None:
+    with writing() as session:
+        store_study(session, changed(loaded_study("taboo-roles"), same_for_all=AT_ONCE))
+        new_wave(session, of="taboo-roles", provider={"link": {}}, codes={})
+    bob = Walker(app.test_client(), "/s/taboo-roles/main")
+    assert "computer program" not in text_of(bob.page)  # what partners are is hidden until the debrief
+    bob.send(part="yes")
+    bob.send()
+    bob.answer_quiz("the attacker", "once")
+    assert bob.step == "practice 1"
+    for _ in range(5):
+        match = MATCH.search(bob.send().location or "")
+        assert match is not None
+        play_out(engine, desk, match[1])
+        bob.look()
+    bob.send()
+    ratings = {"felt__clever": "1", "felt__friendly": "5", "felt__odd": "3"}
+    given = {"partner": "not sure", "fun": "70", "age__skip": "skip", "first_check": "4", "second_check": "apple"}
+    bob.send(**ratings, **given)
+    assert bob.step == "partner"
+    bob.send(partner="computer")
+    bob.send(data="yes", training="yes")
+    assert "That’s all. Thank you!" in text_of(bob.page)
+    values = enrolment().answers["survey end"]["values"]
+    assert values["felt"] == {"clever": 1, "friendly": 5, "odd": 3}
+    assert (values["age"], values["fun"]) == ({"not_said": True}, 70)
+    assert enrolment().answers["partner"]["values"] == {"partner": "computer"}
+
+
+# ---- The door ------------------------------------------------------------------------
+
+
+def test_looking_at_the_door_leaves_nothing_behind(client: FlaskClient) -> None:
+    door = DOOR.format(name="ann")
+    for response in (client.get(door), client.head(door), client.get(door, headers={"Purpose": "prefetch"})):
+        assert response.status_code == 200
+        assert response.headers["Cache-Control"] == "no-store"
+    assert count(Participant) == 0
+    shown = text_of(client.get(door))
+    assert "25 minutes" in shown
+    assert "$5.00" in shown
+    assert "up to $5.00" in shown
+
+
+def test_a_link_without_the_recruiters_parameters_lets_nobody_in(client: FlaskClient) -> None:
+    for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", DOOR.format(name="x" * 201)):
+        assert "This link is not complete." in text_of(client.get(door))
+        assert client.post(door).status_code == 200
+    assert count(Participant) == 0
+
+
+def test_a_device_that_does_not_fit_is_told_before_anything_is_recorded(app: Flask) -> None:
+    with writing() as session:
+        store_study(session, changed(loaded_study(), devices=["desktop"]))
+        new_wave(session)
+    door = DOOR.format(name="ann")
+    client = app.test_client()
+    for response in (client.get(door, headers={"User-Agent": PHONE}), client.post(door, headers={"User-Agent": PHONE})):
+        assert "does not run on the device that you are using" in text_of(response)
+    assert "does not run" in text_of(client.post(door, data={"touch": "yes"}))  # a tablet that says it is a desktop
+    assert count(Participant) == 0
+    assert client.post(door).status_code == 303
+
+
+def test_a_preview_of_mturk_creates_nobody(app: Flask) -> None:
+    with writing() as session:
+        store_study(session, loaded_study())
+        new_wave(session, provider={"mturk": {"sandbox": True}}, codes={})
+    door = "/s/two-models/main?assignmentId={}&hitId=H&workerId=W1&turkSubmitTo=https://workersandbox.mturk.com"
+    client = app.test_client()
+    looked = client.get(door.format("ASSIGNMENT_ID_NOT_AVAILABLE"))
+    assert "This is a preview." in text_of(looked)
+    assert client.post(door.format("ASSIGNMENT_ID_NOT_AVAILABLE")).status_code == 200
+    assert count(Participant) == 0
+    walker = Walker(client, door.format("A1"))
+    walker.send(answer="no")
+    assert 'action="https://workersandbox.mturk.com/mturk/externalSubmit"' in walker.page.text
+    assert 'name="assignmentId" value="A1"' in walker.page.text
+
+
+def test_where_mturk_does_not_live_nothing_is_sent(app: Flask) -> None:
+    with writing() as session:
+        store_study(session, loaded_study())
+        new_wave(session, provider={"mturk": {}}, codes={})
+    walker = Walker(
+        app.test_client(), "/s/two-models/main?assignmentId=A1&hitId=H&workerId=W1&turkSubmitTo=https://evil.example"
+    )
+    walker.send(answer="no")
+    assert "evil.example" not in walker.page.text
+    assert 'action="https://www.mturk.com/mturk/externalSubmit"' in walker.page.text
+
+
+def test_who_comes_back_through_the_door_is_where_they_were(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    again = come(app)
+    assert (again.address, again.step) == (ann.address, "instructions 1")
+    assert count(Participant) == 1
+
+
+@pytest.mark.parametrize(("change", "told"), [(pause, "takes nobody in"), (close, "takes nobody in")])
+def test_a_wave_that_is_not_open_says_so_and_who_is_in_goes_on(
+    app: Flask, client: FlaskClient, change: Callable[..., None], told: str
+) -> None:
+    ann = come(app)
+    with writing() as session:
+        change(session, find_wave(session, "two-models:main"))
+    assert "Nobody new can take part just now." in text_of(client.get(DOOR.format(name="ben")))
+    assert told in come(app, "ben").heading
+    ann.send(part="yes")
+    assert ann.step == "instructions 1"
+
+
+def test_who_comes_to_a_full_wave_is_told_and_not_paid(app: Flask, client: FlaskClient) -> None:
+    for name in ("ann", "ben", "cat"):
+        come(app, name)
+    dan = come(app, "dan")
+    assert dan.heading == "All places are taken."
+    assert "Nothing is paid for this." in text_of(dan.page) or "$0.00" in text_of(dan.page)
+
+
+# ---- On the way ----------------------------------------------------------------------
+
+
+def test_who_declines_ends_and_stays_so(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(answer="no")
+    assert ann.heading == "You are not taking part."
+    ann.send("consent", part="yes")
+    assert (enrolment().ending, count(Consent)) == ("declined", 0)
+
+
+def test_consent_needs_a_tick_and_training_is_another_question(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    assert not re.search(r"<input[^>]* checked", ann.page.text)
+    assert ann.send(training="yes").status_code == 400
+    assert "Please tick this box" in text_of(ann.page)
+    ann.send("consent", part="yes")
+    with reading() as session:
+        given = {row.kind: row.given for row in session.scalars(select(Consent))}
+    assert given == {"participation": True, "training": False}
+
+
+def test_another_device_by_the_private_link_is_at_the_same_place(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    link = html.unescape(re.search(r'<output id="link">(.*?)</output>', ann.page.text)[1])  # type: ignore[index]
+    up_to_practice(ann)
+    started = ann.send().location
+    other = app.test_client()
+    shown = other.get(link[link.index("/s/") :])
+    assert shown.location == started
+    assert other.get(started).status_code == 200  # the seat came along
+
+
+def test_a_quiz_that_is_failed_ends_the_study_with_code_and_pay(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    ann.send()
+    assert ann.send(attempt="0").status_code == 400
+    wrong = "24"
+    ann.answer_quiz(wrong)
+    second = text_of(ann.page)
+    assert "You answered: 24." in second
+    assert "This is your last try." in second
+    assert "You end with 3 points and your partner with 8. What is your score?" in second
+    ann.send(attempt="0", q1="0")  # the first form once more: it is no attempt
+    assert len(enrolment().answers["quiz 1"]["values"]["attempts"]) == 1
+    ann.answer_quiz("24")
+    assert ann.heading == "The study ends here."
+    shown = text_of(ann.page)
+    assert "CQUIZ" in shown
+    assert "$1.00" in shown
+    assert enrolment().ending == "quiz_failed"
+
+
+def test_a_form_for_a_step_that_is_not_due_changes_nothing(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    for key in ("consent", "survey end", "debrief", "done", "no such step", ""):
+        ann.send(key, part="yes", answer="no", data="no", training="no")
+        assert ann.step == "instructions 1"
+    assert enrolment().ending is None
+
+
+def test_start_pressed_twice_starts_one_match(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    up_to_practice(ann)
+    first = ann.send("practice 1")
+    second = ann.send("practice 1")
+    assert first.location == second.location
+    assert count(MatchRow) == 1
+
+
+def test_a_refused_survey_keeps_what_was_written(app: Flask) -> None:
+    question = {"id": "words", "text": 20, "ask": "What do you expect?"}
+    number = {"id": "age", "number": [18, 110], "ask": "How old are you?"}
+    with writing() as session:
+        store_study(session, changed(loaded_study(), survey={"start": [question, number]}))
+        new_wave(session)
+    ann = come(app)
+    ann.send(part="yes")
+    assert ann.step == "survey start"
+    assert ann.send(words="<b>fun</b>", age="7").status_code == 400
+    assert "&lt;b&gt;fun&lt;/b&gt;</textarea>" in ann.page.text
+    assert 'value="7"' in ann.page.text
+    assert "Please write a number that fits." in text_of(ann.page)
+    assert "survey start" not in enrolment().answers
+    big = ann.client.post(ann.address, data={"step": "survey start", "words": "x" * 1_100_000})
+    assert big.status_code == 413
+    assert "That was more text than fits." in text_of(big)
+    assert f'href="{ann.address}"' in big.text
+    ann.send("survey start", words="fun", age="30")
+    assert ann.step == "instructions 1"
+
+
+def test_a_question_that_does_not_apply_is_neither_asked_nor_kept(app: Flask) -> None:
+    with writing() as session:
+        asked = json.loads(json.dumps(loaded_study().written["survey"]["end"]))
+        store_study(session, changed(loaded_study(), survey={"start": asked[:2], "end": asked[2:]}))
+        new_wave(session)
+    ann = come(app)
+    ann.send(part="yes")
+    assert 'data-if="same"' in ann.page.text
+    ann.send(same="no", how="nonsense")
+    assert enrolment().answers["survey start"]["values"] == {"same": "no"}
+
+
+def test_a_survey_elsewhere_is_left_by_its_signed_link(app: Flask) -> None:
+    question = {"id": "long", "ask": "Please answer our long survey.", "outside": {"url": "https://s.example/q?u=1"}}
+    with writing() as session:
+        store_study(session, changed(loaded_study(), survey={"start": [question]}))
+        new_wave(session)
+    ann = come(app)
+    ann.send(part="yes")
+    address = html.unescape(re.search(r'href="(https://s\.example[^"]*)"', ann.page.text)[1])  # type: ignore[index]
+    assert ann.send().status_code == 400
+    back = re.search(r"return=https?%3A%2F%2F[^%]+(?:%3A\d+)?(%2Fs%2Fme%2F.*)$", address)
+    assert back is not None
+    link = back[1].replace("%2F", "/")
+    assert ann.client.get(f"{link}x").status_code == 404
+    ann.client.get(link)
+    assert "You have been there and back." in ann.look()
+    ann.send()
+    assert ann.step == "instructions 1"
+
+
+def test_nothing_of_the_study_is_in_the_source_of_its_pages(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    seen = [ann.page.text]
+    ann.send(part="yes")
+    seen.append(ann.page.text)
+    ann.send()
+    seen.append(ann.page.text)
+    ann.answer_quiz(right_answer(ann))
+    seen.append(ann.page.text)
+    for text in seen:
+        for secret in ("scripted", "tiny", "latin", "counterbalanced", "attention", "objective", "model_failure"):
+            assert secret not in text.lower().replace("language model", ""), secret
+
+
+# ---- The ways out --------------------------------------------------------------------
+
+
+def test_who_leaves_is_paid_for_the_time_and_has_a_code(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    assert re.search(r"Pays you about \$0\.\d\d:", text_of(ann.client.get(f"{ann.address}/leave")))
+    ann.client.post(f"{ann.address}/leave", data={"act": "stop"})
+    ann.client.post(f"{ann.address}/leave", data={"act": "stop"})
+    assert "You have left the study." in ann.look()
+    assert "CLEFT" in ann.page.text
+    assert enrolment().ending == "withdrawn"
+    assert count(Payment) == 2
+
+
+def test_who_leaves_in_a_match_passes_the_debrief(
+    app: Flask, engine: Engine, client: FlaskClient, desk: Callable[..., WorkerContext]
+) -> None:
+    ann = come(app)
+    up_to_practice(ann)
+    play_out(engine, desk, MATCH.search(ann.send().location or "")[1])  # type: ignore[index]
+    ann.look()
+    ann.send()
+    ann.client.post(f"{ann.address}/leave", data={"act": "stop"})
+    ann.look()
+    assert ann.step == "debrief"
+    ann.send(data="yes", training="no")
+    assert ann.heading == "You have left the study."
+    with reading() as session:
+        assert session.scalars(select(MatchRow.status).distinct()).all() == ["over"]
+
+
+def test_deleting_asks_once_more_and_says_that_it_is_done(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    asked = ann.client.post(f"{ann.address}/leave", data={"act": "delete"})
+    assert "Delete your data for good?" in text_of(asked)
+    assert enrolment().ending is None
+    deleted = ann.client.post(f"{ann.address}/leave", data={"act": "delete", "sure": "yes"})
+    assert "Your data are deleted." in text_of(deleted)
+    row = enrolment()
+    assert (row.ending, row.answers) == ("withdrawn", {})
+
+
+def test_no_more_training_is_a_press_away(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes", training="yes")
+    done = ann.client.post(f"{ann.address}/leave", data={"act": "no training"})
+    assert "nothing new is trained on your games" in text_of(done)
+    with reading() as session:
+        assert session.scalars(select(Consent.withdrawn_at).where(Consent.kind == "training")).one() is not None
+
+
+def test_a_report_is_kept_and_may_end_the_study(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    stayed = ann.client.post(f"{ann.address}/report", data={"text": "The page is slow.", "then": "stay"})
+    assert "Thank you." in text_of(stayed)
+    assert enrolment().ending is None
+    ann.client.post(f"{ann.address}/report", data={"text": "It was rude.", "then": "leave"})
+    assert "You have left the study." in ann.look()
+    with reading() as session:
+        reports = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "report")).all()
+    assert [report["text"] for report in reports] == ["The page is slow.", "It was rude."]
+
+
+# ---- Links and languages ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/s/me/nobody", "/s/me/nobody/leave", "/s/me/nobody/report", "/s/me/nobody/rules", "/s/me/nobody/agreed",
+     "/s/me/nobody/back/x", "/s/two-models/none", "/s/none/main", "/s/preview/x"],
+)  # fmt: skip
+def test_a_link_that_parlor_did_not_give_out_has_a_page_of_one_line(client: FlaskClient, path: str) -> None:
+    response = client.get(path)
+    assert response.status_code == 404
+    assert "This page is not here." in text_of(response)
+
+
+def test_a_preview_is_marked_and_leaves_no_trace_in_the_wave(app: Flask, client: FlaskClient) -> None:
+    with reading() as session:
+        version = session.scalars(select(Wave.study_version_id)).one()
+    walker = Walker(app.test_client(), f"/s/preview/{preview_token(app.config['SETTINGS'].secret_key, version)}")
+    assert "Preview." in text_of(walker.page)
+    up_to_practice(walker)
+    with reading() as session:
+        assert session.scalars(select(StudyEvent.kind)).all() == ["opened"]
+
+
+def test_the_language_of_the_study_decides(app: Flask) -> None:
+    with writing() as session:
+        store_study(session, changed(loaded_study(), language="de"))
+        new_wave(session)
+    door = app.test_client().get(DOOR.format(name="ann"), headers={"Accept-Language": "en"})
+    assert '<html lang="de">' in door.text
+    assert "5,00" in door.text
+    assert 'name="language"' not in door.text
