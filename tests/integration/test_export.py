@@ -63,7 +63,7 @@ def play(engine: Engine, record: StoredMatch, texts: Sequence[str | None]) -> St
     for text in texts:
         seat = record.match.to_move
         assert seat is not None
-        receipt = live.commit(engine, live.Submission(record.id, seat, text), instant=True)
+        receipt = live.commit(engine, live.MoveSubmission(record.id, seat, text), instant=True)
         record = receipt.record
     return record
 

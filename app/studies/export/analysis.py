@@ -1,0 +1,304 @@
+"""analysis.csv: a row a person, with what the rules of the design need to know and with the outcomes by condition.
+
+No row is ever left out: `excluded_by` says which rules a person meets, and `data` whether the enrolment counts.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.csv_tables import ROWS_AT_ONCE, Column
+from app.games import find_game
+from app.games.match_table import FinishedMatch, MatchTableBuilder
+from app.games.metrics import ABORTED
+from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, StudyVersion, Wave
+from app.registry import PERSON
+from app.studies.arms import conditions
+from app.studies.design import StudyDesign
+from app.studies.export.scope import ExportScope
+from app.studies.export.surveys import PersonAnswers, answered, questions_of, quiz_attempts
+from app.studies.export.tables import DATA_VALUES, PARTICIPANT, WAVE, data_of, of_people, streamed
+from app.studies.expressions import read_comparison
+from app.studies.steps import SURVEY, steps
+
+UTILITY = "utility"
+_WITHDRAWN = "withdrawn"
+
+
+class PlayedRow(NamedTuple):
+    """A match that counts, was played to its end and was not broken off, as its person played it."""
+
+    condition: Mapping[str, str]
+    seat: int
+    finished: FinishedMatch
+
+
+class MoveTimes(NamedTuple):
+    """What the browser measured of all moves of a person in matches that count; in milliseconds and characters."""
+
+    shown: float = 0
+    hidden: float = 0
+    written: float = 0
+    pasted: float = 0
+
+    def plus(self, timing: Mapping[str, Any]) -> "MoveTimes":
+        """With those of one more move."""
+        pasted = timing.get("pasted", 0) + timing.get("dropped", 0)
+        return MoveTimes(
+            self.shown + timing.get("sent", 0),
+            self.hidden + timing.get("hidden", 0),
+            self.written + pasted + timing.get("typed", 0) + timing.get("dictated", 0) + timing.get("replaced", 0),
+            self.pasted + pasted,
+        )
+
+
+class AnalysedPerson(NamedTuple):
+    """A row of analysis.csv. `measured` has what rules are about, `outcomes` a mean by column; None is unknown."""
+
+    participant: str
+    wave: str
+    version: int
+    arm: str | None
+    device: str | None
+    stratum: str | None
+    ending: str | None
+    data: str
+    measured: Mapping[str, float | None]
+    outcomes: Mapping[str, float | None]
+    excluded_by: str
+
+
+# ---- Columns ---------------------------------------------------------------
+
+
+def _measured(name: str) -> Callable[[Any], Any]:
+    return lambda row: row.measured.get(name)
+
+
+def _outcome(name: str) -> Callable[[Any], Any]:
+    return lambda row: row.outcomes.get(name)
+
+
+_UNKNOWN = "empty where nothing is known, and for who withdrew all data"
+_MEASURES = (
+    ("attention", "integer", "How many attention checks were passed.", "from 0"),
+    ("minutes", "number", "Minutes from entry to the end.", "21.5"),
+    ("pasted_share", "number", "The share of the characters of moves that were pasted or dropped in.", "from 0 to 1"),
+    ("hidden_share", "number", "The share of the time of the person's turns in which the page was hidden.",
+     "from 0 to 1"),
+    ("quiz_attempts", "integer", "Attempts at all quizzes.", "from 0"),
+    ("matches", "integer", "Matches that count, without those that a model broke off.", "from 0"),
+    (UTILITY, "number", "The mean utility of these matches.", "6.5"),
+)  # fmt: skip
+
+
+def analysis_columns(scope: ExportScope) -> list[Column]:
+    """The columns of analysis.csv."""
+    return [
+        PARTICIPANT,
+        WAVE,
+        Column("version", "integer", "The version of the study.", "from 1", attrgetter("version")),
+        Column("arm", "text", "The arm.", "a name; empty before it was drawn", attrgetter("arm")),
+        Column("device", "text", "What the person came with.", "desktop | tablet | phone", attrgetter("device")),
+        Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one", attrgetter("stratum")),
+        Column("ending", "text", "How it ended.", "completed | withdrawn | …; empty for who is under way",
+               attrgetter("ending")),
+        Column("data", "text", "Whether the data counts as taken part.", DATA_VALUES, attrgetter("data")),
+        Column("excluded_by", "text", "The rules of the design that exclude the person, one after the other; a rule"
+               " about a question that is asked several times holds if it holds once.",
+               " | ".join(_rules(scope)) or "empty, as there are none", attrgetter("excluded_by")),
+        *(Column(name, kind, meaning, f"{values}; {_UNKNOWN}", _measured(name))
+          for name, kind, meaning, values in _MEASURES),
+        *(Column(name, "number", f"The mean {figure} of the person's matches under {_in_words(condition)}.",
+                 "empty without such a match, and for who withdrew all data", _outcome(name))
+          for figure, name, condition in _outcome_columns(scope)),
+    ]  # fmt: skip
+
+
+def _rules(scope: ExportScope) -> list[str]:
+    return list(dict.fromkeys(rule for design in scope.designs.values() for rule in design.analysis.exclude))
+
+
+def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Figure, name and condition of each outcome, each once."""
+    seen = set()
+    for design in scope.designs.values():
+        for figure in dict.fromkeys((UTILITY, design.analysis.outcome)):
+            for condition in conditions(design):
+                name = _outcome_name(figure, condition)
+                if name not in seen:
+                    seen.add(name)
+                    yield figure, name, condition
+
+
+def _outcome_name(figure: str, condition: Mapping[str, str]) -> str:
+    """`utility_a_self`: the figure and the labels of the condition."""
+    return "_".join([figure, *(re.sub(r"\W+", "_", label) for label in condition.values())])
+
+
+def _in_words(condition: Mapping[str, str]) -> str:
+    return ", ".join(f"{factor} {label}" for factor, label in condition.items())
+
+
+# ---- Rows ------------------------------------------------------------------
+
+
+def analysis_rows(session: Session, scope: ExportScope) -> Iterator[AnalysedPerson]:
+    """The rows of analysis.csv, people in the order in which they came."""
+    columns: tuple[Any, ...] = (
+        Enrolment.id, Enrolment.study_version_id, Enrolment.device, Enrolment.stratum, Enrolment.ending,
+        Enrolment.step, Enrolment.answers, Enrolment.plan, Enrolment.enrolled_at, Enrolment.ended_at,
+        Participant.code.label("participant"), Participant.erased_at, Wave.name.label("wave"),
+        Arm.name.label("arm"), StudyVersion.number.label("version"),
+    )  # fmt: skip
+    statement = (
+        of_people(select(*columns), scope)
+        .join(StudyVersion, StudyVersion.id == Enrolment.study_version_id)
+        .outerjoin(Arm, Arm.id == Enrolment.arm_id)
+    )
+    for people in streamed(session, statement).partitions(ROWS_AT_ONCE):
+        played, times = _played(session, people), _times(session, people)
+        for row in people:
+            yield _analysed(scope, row, played.get(row.id, ()), times.get(row.id, MoveTimes()))
+
+
+def person_answers(scope: ExportScope, row: Any) -> PersonAnswers:
+    """An enrolment with its answers. Who ended early came no further than to what was answered."""
+    design = scope.designs[row.study_version_id]
+    last = len(steps(design)) - 1
+    passed = row.step if row.ending is None else last if row.ending == "completed" else 0
+    return PersonAnswers(row.participant, row.wave, design, row.answers, passed, row.erased_at is not None)
+
+
+def _analysed(scope: ExportScope, row: Any, played: Sequence[PlayedRow], times: MoveTimes) -> AnalysedPerson:
+    design = scope.designs[row.study_version_id]
+    data = data_of(scope, row)
+    measured: dict[str, float | None] = {}
+    outcomes: dict[str, float | None] = {}
+    excluded: list[str] = []
+    if data != _WITHDRAWN:
+        person = person_answers(scope, row)
+        measured = _measures_of(design, row, person, played, times)
+        for figure in dict.fromkeys((UTILITY, design.analysis.outcome)):
+            outcomes.update(_means(design, figure, played))
+        excluded = [rule for rule in design.analysis.exclude if _holds(rule, measured, person)]
+    return AnalysedPerson(
+        row.participant, row.wave, row.version, row.arm, row.device, row.stratum, row.ending, data, measured, outcomes,
+        "; ".join(excluded),
+    )  # fmt: skip
+
+
+def _measures_of(
+    design: StudyDesign, row: Any, person: PersonAnswers, played: Sequence[PlayedRow], times: MoveTimes
+) -> dict[str, float | None]:
+    utilities = [each.finished.utilities[each.seat] for each in played]
+    return {
+        "attention": _attention(design, person),
+        "minutes": None if row.ended_at is None else round((row.ended_at - row.enrolled_at).total_seconds() / 60, 3),
+        "pasted_share": _share(times.pasted, times.written),
+        "hidden_share": _share(times.hidden, times.shown),
+        "quiz_attempts": sum(len(attempts) for _, attempts in quiz_attempts(design, person.answers)),
+        "matches": len(played),
+        UTILITY: fmean(utilities) if utilities else None,
+    }
+
+
+def _attention(design: StudyDesign, person: PersonAnswers) -> int:
+    """How many of the checks a person passed."""
+    right = {
+        (step.key, question.id): question.attention
+        for step in steps(design)
+        if step.kind == SURVEY and step.part is not None
+        for question in questions_of(design, step.part)
+        if question.attention is not None
+    }
+    return sum(right.get((each.step.key, each.question), math.nan) == each.answer for each in answered(person))
+
+
+def _share(part: float, whole: float) -> float | None:
+    return round(min(1.0, part / whole), 6) if whole else None
+
+
+def _holds(text: str, measured: Mapping[str, float | None], person: PersonAnswers) -> bool:
+    rule = read_comparison(text)
+    if rule.name in measured:
+        return rule.holds(measured[rule.name])
+    given = (each.answer for each in answered(person) if each.question == rule.name and each.missing is None)
+    return any(rule.holds(answer) for answer in given if isinstance(answer, str | int | float))
+
+
+def _means(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> Iterator[tuple[str, float]]:
+    """The mean of a figure under each condition in which the person played."""
+    values = _values(design, figure, played)
+    by_name: dict[str, list[float]] = {}
+    for each, value in zip(played, values, strict=True):
+        if not math.isnan(value):
+            by_name.setdefault(_outcome_name(figure, each.condition), []).append(value)
+    yield from ((name, fmean(found)) for name, found in by_name.items())
+
+
+def _values(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> list[float]:
+    """A figure of each match, of the person's seat where it differs; NaN where a match has none."""
+    if figure == UTILITY:
+        return [each.finished.utilities[each.seat] for each in played]
+    metric = find_game(design.game).metrics.columns[figure]
+    if metric.value is None or not played:
+        return [math.nan] * len(played)
+    builder = MatchTableBuilder()
+    builder.add([each.finished for each in played])
+    table = builder.matches()
+    found = metric.value(table).astype(float)
+    among = None if metric.among is None else metric.among(table)
+    return [
+        math.nan
+        if among is not None and not among[at]
+        else float(found[at, each.seat] if metric.by_seat else found[at])
+        for at, each in enumerate(played)
+    ]
+
+
+def _played(session: Session, people: Iterable[Any]) -> dict[int, list[PlayedRow]]:
+    """The matches of some people that count and were not broken off by a model, by enrolment."""
+    plans = {row.id: row.plan for row in people}
+    columns: tuple[Any, ...] = (
+        SeatRow.enrolment_id, SeatRow.seat, MatchRow.position, MatchRow.reason, MatchRow.utility_0, MatchRow.utility_1,
+        MatchRow.ply, MatchRow.words, MatchRow.tokens, MatchRow.violations, MatchRow.first_proposal, MatchRow.winner,
+        MatchRow.agreed, MatchRow.pareto_optimal, MatchRow.unspoken,
+    )  # fmt: skip
+    rows = session.execute(
+        select(*columns)
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .where(SeatRow.enrolment_id.in_(plans), MatchRow.position.is_not(None), MatchRow.status == "over")
+        .where(MatchRow.reason != ABORTED)
+        .order_by(SeatRow.enrolment_id, MatchRow.position, MatchRow.id)
+    )
+    found: dict[int, list[PlayedRow]] = {}
+    for row in rows:
+        condition = plans[row.enrolment_id]["matches"][row.position]["condition"]
+        finished = FinishedMatch(
+            (row.utility_0, row.utility_1), (PERSON, PERSON), row.reason, row.ply, row.words, row.tokens,
+            row.violations, row.first_proposal, row.winner, row.agreed, row.pareto_optimal, row.unspoken,
+        )  # fmt: skip
+        found.setdefault(row.enrolment_id, []).append(PlayedRow(condition, row.seat, finished))
+    return found
+
+
+def _times(session: Session, people: Iterable[Any]) -> dict[int, MoveTimes]:
+    """What the browsers of some people measured, by enrolment."""
+    rows = session.execute(
+        select(SeatRow.enrolment_id, EventRow.timing)
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .join(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.seat == SeatRow.seat))
+        .where(SeatRow.enrolment_id.in_([row.id for row in people]), MatchRow.position.is_not(None))
+        .where(EventRow.timing.is_not(None))
+    )
+    found: dict[int, MoveTimes] = {}
+    for row in rows:
+        found[row.enrolment_id] = found.get(row.enrolment_id, MoveTimes()).plus(row.timing)
+    return found

@@ -1,0 +1,193 @@
+"""The archive: all tables as CSV, the logs as JSON lines, the designs, a codebook, and the SHA-256 of each file.
+
+Two archives of the same state are the same bytes: nothing in one says when or by whom it was made. Files are written as
+their rows come from the database, so that memory does not grow with the study.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.analysis.codebook import CODEBOOK
+from app.csv_tables import ROWS_AT_ONCE, Column, to_csv
+from app.files import temporary_beside
+from app.models import Enrolment, Participant, StudyEvent, Wave
+from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
+from app.studies.export.scope import DataTable, ExportScope
+from app.studies.export.surveys import (
+    CODES,
+    QUIZZES,
+    REASONS,
+    SURVEYS,
+    PersonAnswers,
+    answer_columns,
+    answer_rows,
+    quiz_rows,
+    survey_rows,
+)
+from app.studies.export.tables import IDS_EXPORTED, match_events, of_people, stored_tables, streamed, study_events
+
+_BEGINNING = (1980, 1, 1, 0, 0, 0)  # of time in archives
+_README = "README.txt"
+_CODEBOOK = "codebook.csv"
+_SUMS = "SHA256SUMS"
+
+
+class WrittenFile(NamedTuple):
+    """A file of an archive."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+class _Archive:
+    """An archive that files are written into, piece by piece."""
+
+    def __init__(self, path: Path) -> None:
+        self._zip = zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED)
+        self.files: list[WrittenFile] = []
+
+    def __enter__(self) -> "_Archive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def add(self, name: str, pieces: Iterable[bytes], rows: "_CountedRows | None" = None) -> None:
+        """Write a file, of which `rows` are what `pieces` are made of."""
+        info = zipfile.ZipInfo(name, _BEGINNING)
+        info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+        digest = hashlib.sha256()
+        with self._zip.open(info, "w", force_zip64=True) as file:
+            for piece in pieces:
+                digest.update(piece)
+                file.write(piece)
+        self.files.append(WrittenFile(name, rows.seen if rows else 0, digest.hexdigest()))
+
+
+class _CountedRows:
+    """Rows that count themselves."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._rows = rows
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self._rows:
+            self.seen += 1
+            yield row
+
+
+def read_one_moment(session: Session) -> None:
+    """Have a session that has read nothing yet see the database as it is now until it ends."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
+        session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+
+
+def note_ids(session: Session, scope: ExportScope, by: str | None) -> None:
+    """Keep in the log of each wave that somebody takes the recruiter's ids out; to be committed before they are."""
+    for wave_id in scope.waves:
+        session.add(
+            StudyEvent(wave_id=wave_id, enrolment_id=None, kind=IDS_EXPORTED, body={"by": by}, at=datetime.now(UTC))
+        )
+    session.flush()
+
+
+def write_archive(
+    session: Session, scope: ExportScope, path: Path, *, guard: bool = False, bom: bool = False
+) -> Sequence[WrittenFile]:
+    """Write an archive, which is there whole or as it was. `guard` and `bom` are those of `to_csv`. Raises OSError."""
+    with temporary_beside(path) as draft:
+        with _Archive(draft) as archive:
+            draft.chmod(0o600)
+            _write_all(session, scope, archive, guard=guard, bom=bom)
+        return archive.files
+
+
+def _write_all(session: Session, scope: ExportScope, archive: _Archive, *, guard: bool, bom: bool) -> None:
+    columns: dict[str, Sequence[Column]] = {}
+    archive.add(_README, [readme(scope).encode()])
+    for table in _tables(session, scope):
+        columns[table.name] = table.columns
+        rows = _CountedRows(table.rows)
+        archive.add(f"{table.name}.csv", to_csv(table.columns, rows, guard=guard, bom=bom), rows)
+    for name, events in (("events", match_events(session, scope)), ("log", study_events(session, scope))):
+        rows = _CountedRows(events)
+        archive.add(f"{name}.jsonl", _json_lines(rows), rows)
+    for version in scope.versions.values():
+        archive.add(f"design-{version.number}.json", [version.design["design"].encode()])
+    described = _CountedRows((name, column) for name, found in columns.items() for column in found)
+    archive.add(_CODEBOOK, to_csv(CODEBOOK, described, guard=guard, bom=bom), described)
+    archive.add(_SUMS, ["".join(f"{each.sha256}  {each.name}\n" for each in archive.files).encode()])
+
+
+def _tables(session: Session, scope: ExportScope) -> Iterator[DataTable]:
+    yield DataTable("analysis", analysis_columns(scope), analysis_rows(session, scope))
+    public = scope.public
+    yield DataTable("surveys", SURVEYS, survey_rows(_people(session, scope), public=public))
+    yield DataTable("answers", answer_columns(scope), answer_rows(_people(session, scope), public=public))
+    yield DataTable("quizzes", QUIZZES, quiz_rows(_people(session, scope)))
+    yield from stored_tables(session, scope)
+
+
+def _people(session: Session, scope: ExportScope) -> Iterator[PersonAnswers]:
+    columns: tuple[Any, ...] = (
+        Enrolment.study_version_id, Enrolment.step, Enrolment.ending, Enrolment.answers,
+        Participant.code.label("participant"), Participant.erased_at, Wave.name.label("wave"),
+    )  # fmt: skip
+    return (person_answers(scope, row) for row in streamed(session, of_people(select(*columns), scope)))
+
+
+def _json_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    piece: list[str] = []
+    for event in events:
+        piece.append(json.dumps(event, sort_keys=True, ensure_ascii=False) + "\n")
+        if len(piece) >= ROWS_AT_ONCE:
+            yield "".join(piece).encode()
+            piece.clear()
+    yield "".join(piece).encode()
+
+
+def readme(scope: ExportScope) -> str:
+    """What an archive is of, and how to read it."""
+    versions = (
+        f"  {scope.study.name}@{version.number}, design-{version.number}.json, sha256 {version.sha256}"
+        for version in scope.versions.values()
+    )
+    waves = (
+        f"  {wave.name}: version {scope.versions[wave.study_version_id].number}, {wave.status}, {_frozen(wave)}"
+        for wave in scope.waves.values()
+    )
+    codes = (f"  {code} {name}: {REASONS[name]}" for name, code in CODES.items())
+    return "\n".join(
+        [
+            f"Data of the study {scope.study.name}",
+            "",
+            "Versions:", *versions,
+            "Waves:", *waves,
+            "",
+            "Words of people: left out, as this export is public." if scope.public else "Words of people: included.",
+            "Recruiter's ids: in ids.csv; keep it apart." if scope.with_ids else "Recruiter's ids: left out.",
+            "Previews are not in it, and no person is left out:",
+            "analysis.csv says in `data` and `excluded_by` who counts.",
+            "",
+            "codebook.csv says what each column of each CSV means. events.jsonl has the logs of all matches, log.jsonl",
+            "what happened in the waves. Codes for what is missing in answers.csv; surveys.csv has them in words:",
+            *codes,
+            "",
+            "Check the files with: sha256sum -c SHA256SUMS",
+            "",
+        ]
+    )  # fmt: skip
+
+
+def _frozen(wave: Wave) -> str:
+    return "not frozen: data may still come" if wave.frozen_at is None else f"frozen on {wave.frozen_at.date()}"

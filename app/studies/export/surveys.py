@@ -1,0 +1,249 @@
+"""What people answered: a row an answer, and a row a person with a column an answer; and the attempts at quizzes.
+
+What is missing says why. Where the reason stands in the place of an answer it is a code that begins with a full stop,
+as statistics programs write missing values.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from app.csv_tables import Column
+from app.studies.design import Questions, StudyDesign, SurveyQuestion
+from app.studies.export.scope import ExportScope
+from app.studies.export.tables import PARTICIPANT, WAVE
+from app.studies.steps import PARTNER, QUIZ, SURVEY, Step, steps
+from app.studies.survey import NOT_SAID
+
+NOT_ASKED, SKIPPED, REFUSED, LOST, WITHDRAWN, WITHHELD = (
+    "not asked", "skipped", "not said", "lost", "withdrawn", "withheld",
+)  # fmt: skip
+CODES: Mapping[str, str] = {
+    NOT_ASKED: ".n", SKIPPED: ".s", REFUSED: ".r", LOST: ".l", WITHDRAWN: ".w", WITHHELD: ".h",
+}  # fmt: skip
+REASONS: Mapping[str, str] = {
+    NOT_ASKED: "the question did not apply, or the person never came to it",
+    SKIPPED: "the person left it open",
+    REFUSED: "the person preferred not to say",
+    LOST: "the person came by it, and no answer is there",
+    WITHDRAWN: "the person had all data deleted",
+    WITHHELD: "it is in the person's own words, and the export is public",
+}
+_IN_OWN_WORDS = ("text", "outside")
+
+
+class AnsweredQuestion(NamedTuple):
+    """An answer to a question, or to a row of a matrix, or why there is none."""
+
+    step: Step
+    question: str
+    kind: str
+    row: str | None
+    answer: Any
+    missing: str | None
+
+
+class PersonAnswers(NamedTuple):
+    """An enrolment as these tables need it."""
+
+    participant: str
+    wave: str
+    design: StudyDesign
+    answers: Mapping[str, Any]
+    passed: int  # steps that were gone by
+    erased: bool
+
+
+def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[AnsweredQuestion]:
+    """All that a person was to be asked, in the order of the way."""
+    for at, step in enumerate(steps(person.design)):
+        if step.kind == SURVEY and step.part is not None:
+            for question in questions_of(person.design, step.part):
+                for row in _rows(question):
+                    found, missing = _answer(person, at, step, question, row)
+                    if public and missing is None and question.kind in _IN_OWN_WORDS:
+                        found, missing = None, WITHHELD
+                    yield AnsweredQuestion(step, question.id, question.kind, row, found, missing)
+        elif step.kind == PARTNER:
+            values = person.answers.get(step.key, {}).get("values", {})
+            for name, value in sorted(values.items()):
+                yield AnsweredQuestion(step, name, "choice", None, value, None)
+
+
+def questions_of(design: StudyDesign, part: str) -> Questions:
+    """The questions of a part of the survey, by its key in the design."""
+    found: Questions = getattr(design.survey, part.replace(" ", "_"))
+    return found
+
+
+def _rows(question: SurveyQuestion) -> Sequence[str | None]:
+    return [None] if question.matrix is None else list(question.matrix.rows)
+
+
+def _answer(
+    person: PersonAnswers, at: int, step: Step, question: SurveyQuestion, row: str | None
+) -> tuple[Any, str | None]:
+    if person.erased:
+        return None, WITHDRAWN
+    sent = person.answers.get(step.key)
+    if sent is None:
+        return None, LOST if at < person.passed else NOT_ASKED
+    if question.id not in sent["values"]:
+        return None, NOT_ASKED
+    value = sent["values"][question.id]
+    if row is not None and isinstance(value, Mapping) and value != NOT_SAID:
+        value = value.get(row)
+    if value is None:
+        return None, SKIPPED
+    return (None, REFUSED) if value == NOT_SAID else (value, None)
+
+
+# ---- A row an answer -------------------------------------------------------
+
+SURVEYS = (
+    PARTICIPANT,
+    WAVE,
+    Column("step", "text", "Where it was asked.", "survey start | survey after match 1 | survey end | partner | …",
+           lambda row: row.found.step.key),
+    Column("match", "integer", "After which match that counts.", "from 0; empty elsewhere",
+           lambda row: row.found.step.number),
+    Column("block", "integer", "In or after which block.", "from 0; empty elsewhere",
+           lambda row: row.found.step.block),
+    Column("question", "text", "The id of the question.", "as in the design", lambda row: row.found.question),
+    Column("kind", "text", "The kind of its answer.",
+           "number | text | choice | choices | scale | matrix | slider | outside", lambda row: row.found.kind),
+    Column("row", "text", "The row of a matrix.", "as in the design; empty for other questions",
+           lambda row: row.found.row),
+    Column("answer", "text", "The answer; several choices as a list in JSON.", "empty where it is missing",
+           lambda row: row.found.answer),
+    Column("missing", "text", "Why there is no answer.",
+           "; ".join([*(f"{name}: {reason}" for name, reason in REASONS.items()), "empty where there is one"]),
+           lambda row: row.found.missing),
+)  # fmt: skip
+
+
+class SurveyRow(NamedTuple):
+    """A row of surveys.csv."""
+
+    participant: str
+    wave: str
+    found: AnsweredQuestion
+
+
+def survey_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[SurveyRow]:
+    """The rows of surveys.csv."""
+    for person in people:
+        for found in answered(person, public=public):
+            yield SurveyRow(person.participant, person.wave, found)
+
+
+# ---- A row a person --------------------------------------------------------
+
+
+class AnswersRow(NamedTuple):
+    """A row of answers.csv: what was answered, or the code of why not, by column."""
+
+    participant: str
+    wave: str
+    cells: Mapping[str, Any]
+
+
+def answer_columns(scope: ExportScope) -> list[Column]:
+    """The columns of answers.csv: a column for each time that a question is asked."""
+    found: dict[str, Column] = {}
+    for design in scope.designs.values():
+        for step in steps(design):
+            if step.kind != SURVEY or step.part is None:
+                continue
+            for question in questions_of(design, step.part):
+                for row in _rows(question):
+                    name = _column_name(step, question.id, row)
+                    line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
+                    kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"
+                    found.setdefault(name, Column(name, kind, question.ask + line, _values(question), _cell(name)))
+    return [PARTICIPANT, WAVE, *found.values()]
+
+
+def answer_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[AnswersRow]:
+    """The rows of answers.csv."""
+    for person in people:
+        cells = {
+            _column_name(found.step, found.question, found.row): (
+                found.answer if found.missing is None else CODES[found.missing]
+            )
+            for found in answered(person, public=public)
+        }
+        yield AnswersRow(person.participant, person.wave, cells)
+
+
+def _cell(name: str) -> Any:
+    return lambda row: row.cells.get(name, CODES[NOT_ASKED])
+
+
+def _column_name(step: Step, question: str, row: str | None) -> str:
+    """The id, with the row of a matrix and with the match or block after which it was asked."""
+    name = question if row is None else f"{question}_{row}"
+    if step.number is not None:
+        return f"{name}_match_{step.number + 1}"
+    return name if step.block is None else f"{name}_block_{step.block + 1}"
+
+
+def _values(question: SurveyQuestion) -> str:
+    if question.number is not None:
+        values = f"from {question.number[0]:g} to {question.number[1]:g}"
+    elif question.choice is not None or question.choices is not None:
+        values = " | ".join(question.choice or question.choices or ())
+    elif question.slider is not None:
+        values = f"from {question.slider.least} to {question.slider.most}"
+    else:
+        points = question.scale or (question.matrix.scale if question.matrix is not None else None)
+        values = "a text" if points is None else f"from 1 to {points}"
+    ends = question.ends or (question.slider.ends if question.slider is not None else None)
+    told = values if ends is None else f"{values} ({ends[0]} to {ends[1]})"
+    checked = f"; {question.attention} shows attention" if question.attention is not None else ""
+    codes = ", ".join(f"{code} {name}" for name, code in CODES.items())
+    return f"{told}{checked}; {codes}"
+
+
+# ---- Quizzes ---------------------------------------------------------------
+
+
+class QuizRow(NamedTuple):
+    """An attempt at a quiz."""
+
+    participant: str
+    wave: str
+    step: Step
+    attempt: int
+    answers: Sequence[Any]
+    right: bool
+    at: str
+
+
+QUIZZES = (
+    PARTICIPANT,
+    WAVE,
+    Column("block", "integer", "Before which block.", "from 0", lambda row: row.step.block),
+    Column("attempt", "integer", "The number of the attempt.", "from 1", attrgetter("attempt")),
+    Column("answers", "json", "The answer to each question.", "a list, in the order of the design",
+           attrgetter("answers")),
+    Column("right", "boolean", "Whether all answers were right.", "true | false", attrgetter("right")),
+    Column("at", "time", "When it was sent.", "ISO 8601", attrgetter("at")),
+)  # fmt: skip
+
+
+def quiz_rows(people: Iterator[PersonAnswers]) -> Iterator[QuizRow]:
+    """The rows of quizzes.csv."""
+    for person in people:
+        for step, attempts in quiz_attempts(person.design, person.answers):
+            for number, attempt in enumerate(attempts, 1):
+                yield QuizRow(
+                    person.participant, person.wave, step, number, attempt["answers"], attempt["right"], attempt["at"]
+                )
+
+
+def quiz_attempts(design: StudyDesign, answers: Mapping[str, Any]) -> Iterator[tuple[Step, Sequence[Any]]]:
+    """The attempts at each quiz that a person came to."""
+    for step in steps(design):
+        if step.kind == QUIZ and step.key in answers:
+            yield step, answers[step.key]["values"].get("attempts", [])

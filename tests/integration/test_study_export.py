@@ -1,0 +1,399 @@
+"""The archive of a study's data: its tables, what is left out of it, and that the same data are the same bytes."""
+
+import csv
+import hashlib
+import io
+import json
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, insert, select
+from sqlalchemy.orm import Session
+
+from app.errors import NotFound
+from app.extensions import reading, writing
+from app.matches import live
+from app.models import (
+    Consent,
+    Enrolment,
+    EventRow,
+    MatchRow,
+    Participant,
+    SeatRow,
+    StudyEvent,
+    StudyVersion,
+    Wave,
+)
+from app.studies import batches, matches, payments
+from app.studies.export.archive import read_one_moment, write_archive
+from app.studies.export.scope import find_scope
+from app.studies.progress import Way, answer, note
+from tests.enrolments import START, break_off, enrol, finish, load_example, open_wave, play, time_moves
+from tests.shell import Finished
+from tests.waves import assigned, new_wave
+
+TIMING = {"first_input": 900, "typing": 4000, "sent": 8000, "hidden": 2000, "typed": 30, "pasted": 10, "pastes": 1}
+Rows = list[dict[str, str]]
+
+
+class Archive:
+    """An archive that was written, by the names of its files."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            self.files = {name: archive.read(name) for name in archive.namelist()}
+
+    def rows(self, name: str) -> Rows:
+        return list(csv.DictReader(io.StringIO(self.files[f"{name}.csv"].decode(), newline="")))
+
+    def by_person(self, name: str) -> dict[str, dict[str, str]]:
+        return {row["participant"]: row for row in self.rows(name)}
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.files[f"{name}.jsonl"].splitlines()]
+
+
+def export(engine: Engine, folder: Path, reference: str = "two-models", **options: Any) -> Archive:
+    path = folder / "data.zip"
+    with reading(engine) as session:
+        read_one_moment(session)
+        write_archive(session, find_scope(session, reference, **options), path)
+    return Archive(path.read_bytes())
+
+
+@pytest.fixture
+def wave_id(app: Flask, tmp_path: Path) -> int:
+    with writing() as session:
+        return open_wave(session, load_example(session, tmp_path)).id
+
+
+def person(session: Session, wave_id: int, code: str, **options: Any) -> Way:
+    wave = session.get_one(Wave, wave_id)
+    return enrol(session, wave, code, session.get_one(StudyVersion, wave.study_version_id), **options)
+
+
+def surveyed(way: Way, read_it: Sequence[int] = (2, 2), read_this: str = "green", **end: Any) -> None:
+    """The answers to all surveys of two-models."""
+    for block, value in enumerate(read_it, 1):
+        answer(way, f"survey after block {block}", {"trust": 3 + block, "read_it": value})
+    answer(way, "survey end", {"same": "no", "ai_help": "never", "read_this": read_this, **end})
+
+
+@pytest.fixture
+def people(engine: Engine, wave_id: int) -> None:
+    """P1 did all, P2 pasted and read nothing, P3 withdrew after a match, P4 failed the quiz, P5 is under way."""
+    with writing(engine) as session:
+        one = person(session, wave_id, "P1")
+        play(session, one, None)
+        for position in range(4):
+            time_moves(session, play(session, one, position), 0, {**TIMING, "pasted": 0})
+        surveyed(one, same="yes", how="=they differed; a lot")
+        answer(one, "quiz 1", {"attempts": [
+            {"at": START.isoformat(), "answers": ["4"], "right": False},
+            {"at": START.isoformat(), "answers": ["6"], "right": True},
+        ]})  # fmt: skip
+        finish(session, one)
+        two = person(session, wave_id, "P2", arm=1, at=START + timedelta(minutes=1))
+        time_moves(session, play(session, two, 0), 0, TIMING)
+        break_off(session, two, 1)
+        surveyed(two, read_it=(5, 5), read_this="red")
+        finish(session, two, minutes=8)
+        three = person(session, wave_id, "P3")
+        play(session, three, 0)
+        finish(session, three, "withdrawn")
+        finish(session, person(session, wave_id, "P4", arm=None), "quiz_failed")
+        person(session, wave_id, "P5")
+        payments.settle_all(session, session.get_one(Wave, wave_id))
+        batches.draft(session, session.get_one(Wave, wave_id))
+        note(session, one, "report", {"match": "m", "text": "my partner was rude"})
+        session.add(
+            Consent(participant_id=one.enrolment.participant_id, kind="training", text_version="a" * 64, given=True,
+                    at=START)
+        )  # fmt: skip
+        preview = enrol(session, None, "preview", one.version)
+        play(session, preview, 0)
+
+
+@pytest.mark.usefixtures("people")
+def test_a_person_is_a_row_with_outcomes_by_condition(engine: Engine, tmp_path: Path) -> None:
+    archive = export(engine, tmp_path)
+    found = archive.by_person("analysis")
+    assert list(found) == ["P1", "P2", "P3", "P4", "P5"]
+    one = found["P1"]
+    assert {name: one[name] for name in ("ending", "data", "attention", "matches", "minutes", "quiz_attempts")} == {
+        "ending": "completed", "data": "counts", "attention": "3", "matches": "4", "minutes": "20",
+        "quiz_attempts": "2",
+    }  # fmt: skip
+    outcomes = {name: one[name] for name in one if name.startswith("utility_")}
+    assert outcomes == {"utility_a_self": "7", "utility_a_coop": "15", "utility_b_self": "7", "utility_b_coop": "15"}
+    assert (one["utility"], one["pasted_share"], one["hidden_share"], one["excluded_by"]) == ("11", "0", "0.25", "")
+    two = found["P2"]
+    assert (two["attention"], two["matches"], two["pasted_share"]) == ("0", "1", "0.25")
+    assert two["excluded_by"] == "attention < 2; pasted_share > 0.2"
+    assert (found["P3"]["data"], found["P4"]["matches"], found["P5"]["data"]) == ("counts", "0", "under way")
+    assert sum(found["P3"][name] != "" for name in outcomes) == 1
+
+
+@pytest.mark.usefixtures("people")
+def test_every_table_agrees_with_what_happened(engine: Engine, tmp_path: Path) -> None:
+    archive = export(engine, tmp_path)
+    assert not {"ids.csv"} & set(archive.files)
+    everything = b"".join(archive.files.values())
+    assert b"p1id" not in everything
+    assert b"preview" not in everything.replace(b"Previews", b"")
+    matches = archive.rows("matches")
+    assert [row["participant"] for row in matches].count("P1") == 5
+    practice = [row for row in matches if row["practice"] == "true"]
+    assert [(row["position"], row["condition_model"]) for row in practice] == [("", "")]
+    counted = [row for row in matches if row["participant"] == "P1" and row["practice"] == "false"]
+    assert [row["position"] for row in counted] == ["0", "1", "2", "3"]
+    assert {row["own_utility"] for row in counted if row["condition_objective"] == "coop"} == {"15"}
+    moves = archive.rows("moves")
+    own = [row for row in moves if row["participant"] == "P2"]
+    assert {(row["typing_ms"], row["pasted"], row["late_s"]) for row in own} == {("4000", "10", "")}
+    assert {row["participant"] for row in moves} == {"P1", "P2", "P3", ""}
+    assert {row["claims_human"] for row in moves if row["participant"] == ""} == {"false"}
+    assert {row["claims_human"] for row in own} == {""}
+    paid = {(row["participant"], row["key"]): row for row in archive.rows("payments")}
+    assert (paid["P4", "base"]["amount"], paid["P4", "base"]["batch"], paid["P4", "base"]["status"]) == (
+        "1.00", "1", "drafted",
+    )  # fmt: skip
+    assert [row["participant"] for row in archive.rows("participants")] == ["P1", "P2", "P3", "P4", "P5"]
+    assert [row["text_version"] for row in archive.rows("consents")] == ["a" * 64]
+    assert [row["right"] for row in archive.rows("quizzes")] == ["false", "true"]
+    assert [row["status"] for row in archive.rows("submissions")] == ["active"] * 5
+    assert [row["piece"] for row in archive.rows("material")] == [str(number) for number in range(16)]
+    events = archive.lines("events")
+    assert {each["match_id"] for each in events} == {row["match_id"] for row in matches}
+    assert [each["kind"] for each in archive.lines("log")].count("ending") == 4
+    assert "two-models@1" in archive.files["README.txt"].decode()
+    assert "not frozen" in archive.files["README.txt"].decode()
+    assert json.loads(archive.files["design-1.json"])["study"] == "two-models"
+
+
+@pytest.mark.usefixtures("people")
+def test_what_is_missing_says_why(engine: Engine, wave_id: int, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        lost = finish(session, person(session, wave_id, "P6"))
+        answer(lost, "survey end", {"same": "yes", "how": None, "ai_help": {"not_said": True}, "read_this": "green"})
+    archive = export(engine, tmp_path)
+    found = archive.by_person("answers")
+    assert {name: found["P6"][name] for name in ("trust_block_1", "how", "ai_help", "same")} == {
+        "trust_block_1": ".l", "how": ".s", "ai_help": ".r", "same": "yes",
+    }  # fmt: skip
+    assert (found["P1"]["how"], found["P2"]["how"], found["P3"]["same"]) == ("=they differed; a lot", ".n", ".n")
+    assert (found["P1"]["trust_block_2"], found["P5"]["same"]) == ("5", ".n")
+    missing = {(row["participant"], row["step"], row["question"]): row["missing"] for row in archive.rows("surveys")}
+    assert missing["P6", "survey after block 1", "trust"] == "lost"
+    assert missing["P6", "survey end", "how"] == "skipped"
+    assert missing["P2", "survey end", "how"] == "not asked"
+    assert missing["P1", "survey end", "how"] == ""
+
+
+@pytest.mark.usefixtures("people")
+def test_the_codebook_has_each_column_and_the_sums_each_file(engine: Engine, tmp_path: Path) -> None:
+    archive = export(engine, tmp_path, with_ids=True)
+    told: dict[str, list[str]] = {}
+    for row in archive.rows("codebook"):
+        told.setdefault(row["table"], []).append(row["column"])
+    for name in archive.files:
+        table = name.removesuffix(".csv")
+        if name.endswith(".csv") and table != "codebook":
+            header = next(csv.reader(io.StringIO(archive.files[name].decode())))
+            assert told.pop(table) == header
+            assert len(set(header)) == len(header), name
+    assert told == {}
+    lines = archive.files["SHA256SUMS"].decode().splitlines()
+    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert set(sums) == set(archive.files) - {"SHA256SUMS"}
+    assert all(hashlib.sha256(archive.files[name]).hexdigest() == digest for name, digest in sums.items())
+
+
+@pytest.mark.usefixtures("people")
+def test_the_same_data_are_the_same_bytes(engine: Engine, wave_id: int, tmp_path: Path) -> None:
+    first = export(engine, tmp_path)
+    assert export(engine, tmp_path).content == first.content
+    assert export(engine, tmp_path, "two-models:main").content == first.content
+    with writing(engine) as session:
+        person(session, wave_id, "P7")
+    assert export(engine, tmp_path).content != first.content
+
+
+@pytest.mark.usefixtures("people")
+def test_a_public_export_has_no_words_of_people(engine: Engine, tmp_path: Path) -> None:
+    private, public = export(engine, tmp_path), export(engine, tmp_path, public=True)
+    for words in (b"they differed", b"hello", b"my partner was rude", b"[message]"):
+        assert any(words in content for content in private.files.values()), words
+        assert not any(words in content for content in public.files.values()), words
+    assert public.by_person("answers")["P1"]["how"] == ".h"
+    assert public.by_person("analysis") == private.by_person("analysis")
+    assert [row["kind"] for row in public.rows("moves")] == [row["kind"] for row in private.rows("moves")]
+
+
+@pytest.mark.usefixtures("people")
+def test_who_had_the_data_deleted_keeps_a_row_without_answers(engine: Engine, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        row = session.scalars(select(Participant).where(Participant.code == "P1")).one()
+        row.erased_at = START
+        session.scalars(select(Enrolment).where(Enrolment.participant_id == row.id)).one().answers = {}
+    archive = export(engine, tmp_path)
+    one = archive.by_person("analysis")["P1"]
+    assert (one["data"], one["utility"], one["attention"], one["utility_a_self"]) == ("withdrawn", "", "", "")
+    assert set(list(archive.by_person("answers")["P1"].values())[2:]) == {".w"}
+    assert archive.by_person("participants")["P1"]["deleted"] == "true"
+    assert archive.by_person("payments")["P1"]["amount"] != ""
+
+
+def test_what_is_not_there_is_refused(engine: Engine, wave_id: int, tmp_path: Path) -> None:
+    with reading(engine) as session:
+        for reference in ("nothing", "two-models:second", ""):
+            with pytest.raises(NotFound):
+                find_scope(session, reference)
+    archive = export(engine, tmp_path)
+    assert archive.rows("analysis") == []  # a wave to which nobody came
+
+
+def test_the_other_example_and_another_outcome_are_exported(engine: Engine, app: Flask, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        version = load_example(session, tmp_path, "taboo-roles")
+        wave = open_wave(session, version)
+        way = enrol(session, wave, "P1", version)
+        play(session, way, 0, ["[message] it grows", "I know the word! It is tree."], word="tree")
+        answer(way, "partner", {"partner": "not sure"})
+        answer(way, "survey end", {
+            "partner": "a person", "felt": {"clever": 4, "friendly": {"not_said": True}, "odd": None}, "fun": 70,
+            "age": 30, "first_check": 4, "second_check": "apple",
+        })  # fmt: skip
+        finish(session, way)
+        second = load_example(session, tmp_path / "two", **{"outcome: utility": "outcome: words_mean"})
+        negotiator = enrol(session, open_wave(session, second), "P2", second)
+        play(session, negotiator, 0)
+    one = export(engine, tmp_path, "taboo-roles").by_person
+    assert {name: one("answers")["P1"][name] for name in ("felt_clever", "felt_friendly", "felt_odd", "fun")} == {
+        "felt_clever": "4", "felt_friendly": ".r", "felt_odd": ".s", "fun": "70",
+    }  # fmt: skip
+    assert one("analysis")["P1"]["attention"] == "2"
+    assert one("analysis")["P1"]["excluded_by"] == ""
+    two = export(engine, tmp_path).by_person("analysis")["P2"]
+    assert [two[name] for name in two if name.startswith("words_mean_") and two[name]] == ["18"]
+
+
+def test_ids_are_exported_on_request_alone_and_that_is_kept(
+    flask: Callable[..., Finished], engine: Engine, people: None, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.zip"
+    told = flask("study", "export-data", "two-models", "--out", str(out))
+    assert (told.exit_code, told.stdout) == (0, f"Wrote 5 people to {out}.\n")
+    plain = out.read_bytes()
+    assert out.stat().st_mode & 0o077 == 0
+    told = flask("study", "export-data", "two-models:main", "--out", str(out), "--with-ids", "--json")
+    assert {each["name"]: each["rows"] for each in json.loads(told.stdout)["files"]}["ids.csv"] == 5
+    ids = Archive(out.read_bytes()).by_person("ids")
+    assert (ids["P1"]["external_id"], ids["P1"]["submission_id"]) == ("p1id", "visitp1")
+    with reading(engine) as session:
+        looked = session.scalars(select(StudyEvent).where(StudyEvent.kind == "ids exported")).all()
+        assert [each.body for each in looked] == [{"by": "command line"}]
+    flask("study", "export-data", "two-models", "--out", str(out))
+    assert out.read_bytes() == plain
+    for arguments, said in (
+        (("two-models", "--out", str(out), "--with-ids", "--public"), "--public: expected it without --with-ids"),
+        (("nothing", "--out", str(out)), "study: expected STUDY or STUDY:WAVE"),
+        (("two-models", "--out", str(tmp_path / "no" / "out.zip")), "--out: expected a file that can be written"),
+    ):
+        refused = flask("study", "export-data", *arguments)
+        assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+        assert said in refused.stderr
+    assert out.read_bytes() == plain
+
+
+def test_spreadsheets_are_guarded(flask: Callable[..., Finished], people: None, tmp_path: Path) -> None:
+    out = tmp_path / "out.zip"
+    assert flask("study", "export-data", "two-models", "--out", str(out), "--guard", "--bom").exit_code == 0
+    answers = Archive(out.read_bytes()).files["answers.csv"].decode()
+    assert answers.startswith("\N{ZERO WIDTH NO-BREAK SPACE}participant,")
+    assert "'=they differed; a lot" in answers
+
+
+def test_memory_does_not_grow_with_the_people(engine: Engine, wave_id: int, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        way = person(session, wave_id, "P")
+        match_id = play(session, way, 0)
+        finish(session, way)
+        keys = way.enrolment.participant_id, way.enrolment.id, match_id
+        copy_people(session, keys, 50)
+    peak(engine, tmp_path)  # with what is loaded and kept once
+    small = peak(engine, tmp_path)
+    with writing(engine) as session:
+        copy_people(session, keys, 350, first=50)
+    assert peak(engine, tmp_path) < small + 4 * 2**20
+
+
+def peak(engine: Engine, folder: Path) -> int:
+    tracemalloc.start()
+    with reading(engine) as session:
+        write_archive(session, find_scope(session, "two-models"), folder / "data.zip")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+def copy_people(session: Session, keys: tuple[int, int, str], count: int, first: int = 0) -> None:
+    """So many people more, each with five matches like that one; `keys` of participant, enrolment and match."""
+    match_id = keys[2]
+    own = {
+        row: {column.name: getattr(session.get_one(row, key), column.name) for column in row.__table__.columns}
+        for row, key in zip((Participant, Enrolment, MatchRow), keys, strict=True)
+    }
+    seats = [
+        {column.name: getattr(row, column.name) for column in SeatRow.__table__.columns}
+        for row in session.scalars(select(SeatRow).where(SeatRow.match_id == match_id))
+    ]
+    events = [
+        {column.name: getattr(row, column.name) for column in EventRow.__table__.columns}
+        for row in session.scalars(select(EventRow).where(EventRow.match_id == match_id))
+    ]
+    rows: dict[Any, list[dict[str, Any]]] = {row: [] for row in (Participant, Enrolment, MatchRow, SeatRow, EventRow)}
+    for number in range(first, first + count):
+        whose = {"participant_id": 10_000 + number, "enrolment_id": 10_000 + number}
+        rows[Participant].append({**own[Participant], "id": whose["participant_id"], "code": f"Q{number}"})
+        ids = {"id": whose["enrolment_id"], "participant_id": whose["participant_id"], "token": f"t{number}"}
+        rows[Enrolment].append({**own[Enrolment], **ids})
+        for each in (f"m{number}x{match}" for match in range(5)):
+            rows[MatchRow].append({**own[MatchRow], "id": each, "start_key": None})
+            rows[SeatRow] += [{**row, "match_id": each, **(whose if row["seat"] == 0 else {})} for row in seats]
+            rows[EventRow] += [{**row, "match_id": each} for row in events]
+    for table, found in rows.items():
+        session.execute(insert(table), found)
+
+
+def test_who_came_by_the_link_of_a_wave_is_paid_and_exported(engine: Engine, app: Flask, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        wave = new_wave(session)
+        way = assigned(session, wave, "5f0c1")
+        step = next(each for each in way.steps if each.key == "match 1")
+        way.enrolment.step, way.enrolment.stage = way.steps.index(step), step.kind
+        match = matches.start(session, way, step)
+        seat = match.seats.index(next(each for each in match.seats if each.kind == "person"))
+        live.submit(session, live.MoveSubmission(match.id, seat, None), instant=False)
+        matches.after(session, way, step)
+        assert way.enrolment.ending == "withdrawn"
+        payments.settle(session, way)
+        payments.adjust(session, way, Decimal("0.50"), "for the trouble")
+        (batch,) = batches.draft(session, wave)
+        assert batches.batch_file(session, batch).content.startswith(b"5f0c1,0.5")
+    archive = export(engine, tmp_path)
+    (row,) = archive.rows("analysis")
+    assert (row["ending"], row["matches"]) == ("withdrawn", "1")
+    (assignment,) = archive.rows("assignments")
+    assert (assignment["slot"], assignment["participant"]) == ("0", row["participant"])
+    (played,) = archive.rows("matches")
+    assert played["condition_objective"] in ("self", "coop")
+    assert played["piece"] != ""
