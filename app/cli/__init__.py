@@ -19,6 +19,7 @@ _COMMANDS = {
     "job": "training:training",
     "campaign": "campaign:campaign",
     "benchmark": "benchmark:benchmark",
+    "match": "match:match",
     "model": "model:model",
     "export": "export:export",
     "import": "imports:imports",

@@ -9,6 +9,11 @@ from typing import Any
 import click
 
 from app.cli.base import Group, RepeatableOption, ensure_database, is_pair, print_json, read_pairs
+from app.cli.study_bots import bots
+from app.cli.study_data import export_data
+from app.cli.study_forget import forget
+from app.cli.study_pay import pay
+from app.cli.study_waves import close, freeze, open_wave, pause, reopen, replay, submissions
 from app.errors import Invalid, NotFound, Verbatim
 from app.extensions import reading, writing
 from app.models import StudyVersion
@@ -16,7 +21,8 @@ from app.studies import store
 from app.studies.arms import arms, conditions, matches_a_person
 from app.studies.cost import person_costs, points_of, study_cost
 from app.studies.design import FORMS, SLUG, StudyDesign
-from app.studies.design_files import LoadedDesign, load_design, write_design
+from app.studies.design_files import load_design, write_design
+from app.studies.loaded_design import LoadedDesign
 
 _FILE = click.argument("path", metavar="FILE", type=Path)
 _STUDY = click.argument("reference", metavar="STUDY[@VERSION]")
@@ -25,7 +31,9 @@ _OUT = click.option("--out", required=True, type=Path, metavar="FOLDER", help="A
 
 _MOST = Decimal(1_000_000)  # places, or a share
 
-study = Group("study", help="Designs of human experiments: check, load, copy and price them.")
+study = Group("study", help="Human experiments: check, load, copy and price their designs, and open waves of them.")
+for command in (bots, open_wave, pause, reopen, close, freeze, replay, submissions, forget, pay, export_data):
+    study.add_command(command)
 
 
 @study.command()

@@ -1,0 +1,184 @@
+"""One bot on its way through a study, with the habits of people, good and bad."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.studies.bots.browser import Browser, PageFailed, Shown
+from app.studies.bots.pages import Form, FormField
+from app.studies.bots.seat import BotSeat, SeatLost
+
+HABITS = (
+    "plain", "refreshes", "double-clicks", "two browsers", "leaves and comes back", "pastes", "fails the quiz",
+    "goes silent", "withdraws", "declines", "sends old forms",
+)  # fmt: skip
+_MOST_PAGES = 400
+_TURN_SECONDS = 180.0
+_TRIES = 5
+Answers = Callable[[str], Mapping[str, str]]  # by the private token: right answers of the page that is due, by field
+
+
+@dataclass(slots=True)
+class BotNotes:
+    """What a bot saw. `code` and `token` are None where it was shown none; `surprises` should not have been."""
+
+    number: int
+    habit: str
+    steps: list[str] = field(default_factory=list)
+    matches: int = 0
+    token: str | None = None
+    code: str | None = None
+    arrived: bool = False  # at a last page
+    surprises: list[str] = field(default_factory=list)
+
+
+class Bot:
+    """A bot. It comes in by `link`, which names it, and plays as the scripted player of the game would."""
+
+    def __init__(self, server: str, link: str, number: int, habit: str, seed: int, answers: Answers) -> None:
+        self.notes = BotNotes(number, habit)
+        self._server, self._link, self._answers = server, link, answers
+        self._rng = random.Random(f"{seed}/{number}")
+        self._browsers: list[Browser] = []
+        self._turn = 0
+        self._stop_at = self._rng.randint(2, 7)
+        self._has_left = False
+        self._old: tuple[Shown, Form, list[tuple[str, str]]] | None = None
+
+    async def run(self) -> BotNotes:
+        """The whole way. What goes wrong stands in the notes."""
+        two = self.notes.habit == "two browsers"
+        async with Browser(self._server) as first, Browser(self._server) as second:
+            self._browsers = [first, second] if two else [first]
+            try:
+                await self._enter()
+                await self._walk()
+            except (PageFailed, SeatLost, TimeoutError) as error:
+                self.notes.surprises.append(f"{type(error).__name__}: {error}")
+        return self.notes
+
+    @property
+    def _browser(self) -> Browser:
+        """The browser that is used now; who has two uses them in turn."""
+        return self._browsers[self._turn % len(self._browsers)]
+
+    async def _enter(self) -> None:
+        for browser in self._browsers:
+            shown = await browser.get(self._link)
+            form = next((each for each in shown.page.forms if each.method == "post"), None)
+            if form is None:
+                raise PageFailed(f"no way in at {shown.path}, status {shown.status}")
+            shown = await browser.send(shown, form, [("touch", "")])
+            token = shown.path.split("/")[-1]
+            if self.notes.token not in (None, token):
+                self.notes.surprises.append("became another person in the second browser")
+            self.notes.token = token
+
+    async def _walk(self) -> None:
+        way = f"/s/me/{self.notes.token}"
+        for _ in range(_MOST_PAGES):
+            self._turn += 1
+            shown = await self._browser.get(way)
+            if shown.page.data.get("match"):
+                await self._play(shown)
+                continue
+            form = shown.page.form_with("step")
+            if form is None:
+                self._arrive(shown)
+                return
+            step = form.fields["step"].value
+            if not self.notes.steps or self.notes.steps[-1] != step:
+                self.notes.steps.append(step)
+            if self.notes.habit == "withdraws" and len(self.notes.steps) >= self._stop_at and not step.startswith("de"):
+                await self._withdraw(way)
+                continue
+            await self._answer(shown, form, step)
+        self.notes.surprises.append(f"came to no end within {_MOST_PAGES} pages; the last was {self.notes.steps[-1:]}")
+
+    def _arrive(self, shown: Shown) -> None:
+        self.notes.arrived = shown.status == 200
+        self.notes.code = shown.page.outputs.get("code") or None
+        if shown.status != 200:
+            self.notes.surprises.append(f"status {shown.status} at {shown.path}")
+
+    async def _withdraw(self, way: str) -> None:
+        self._stop_at = _MOST_PAGES
+        shown = await self._browser.get(f"{way}/leave")
+        form = next((each for each in shown.page.forms if self._act(each) == "stop"), None)
+        if form is None:
+            self.notes.surprises.append("found no button to stop")
+        else:
+            await self._browser.send(shown, form, [])
+
+    @staticmethod
+    def _act(form: Form) -> str:
+        return form.fields["act"].value if "act" in form.fields else ""
+
+    async def _answer(self, shown: Shown, form: Form, step: str) -> None:
+        habit = self.notes.habit
+        if habit == "refreshes":
+            shown = await self._browser.get(shown.path)
+        values = self._filled(form, self._answers(self.notes.token or ""), wrong=habit == "fails the quiz")
+        if step == "consent" and habit == "declines":
+            values = [("answer", "no")]
+        if habit == "double-clicks":
+            sent, _ = await asyncio.gather(*(self._browser.send(shown, form, values) for _ in range(2)))
+        else:
+            sent = await self._browser.send(shown, form, values)
+        if sent.status >= 400:
+            self.notes.surprises.append(f"status {sent.status} after {step}")
+        if habit == "sends old forms" and self._old is not None:
+            await self._browser.send(*self._old)
+        self._old = shown, form, values
+
+    def _filled(self, form: Form, right: Mapping[str, str], *, wrong: bool) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for each in form.fields.values():
+            if each.kind == "hidden" or each.name.endswith(".skip"):
+                continue
+            known = right.get(each.name)
+            if known is not None and wrong and len(each.options) > 1:
+                found.append((each.name, next(option for option in each.options if option != known)))
+            elif known is not None:
+                found.append((each.name, known))
+            else:
+                found += [(each.name, value) for value in self._value(each)]
+        return found
+
+    def _value(self, asked: FormField) -> list[str]:
+        if asked.kind == "checkbox":
+            return asked.options[:1]
+        options = [option for option in asked.options if option != "skip"]
+        if options:
+            return [self._rng.choice(options)]
+        return ["I said what I thought of first."[: asked.longest or None]] if asked.kind == "textarea" else ["40"]
+
+    async def _play(self, shown: Shown) -> None:
+        """A match from where it is to its end; who leaves comes back to it with the next page."""
+        data, habit = shown.page.data, self.notes.habit
+        async with BotSeat(self._server, data["match"], data["ticket"]) as seat:
+            while await seat.wait_for_turn(_TURN_SECONDS):
+                if habit == "goes silent" and self.notes.matches:
+                    await seat.wait_for_end(_TURN_SECONDS)
+                    break
+                await self._move(seat)
+                if habit == "leaves and comes back" and not self._has_left:
+                    self._has_left = True
+                    return
+        self.notes.matches += 1
+
+    async def _move(self, seat: BotSeat) -> None:
+        habit = self.notes.habit
+        timing: dict[str, Any] = {"first_input": 400, "typing": 900, "sent": 1500, "keys": 20, "typed": 20}
+        if habit == "pastes":
+            timing |= {"keys": 1, "typed": 0, "pastes": 1, "pasted": 20}
+        for _ in range(_TRIES):
+            answer = await seat.move(seat.chosen(self._rng), timing, twice=habit == "double-clicks")
+            if answer.get("ok") or answer["error"]["code"] in ("over", "stale", "not_your_turn"):
+                return
+            if answer["error"]["code"] != "illegal_move":
+                self.notes.surprises.append(f"a move was refused: {answer['error']['code']}")
+                return
+        self.notes.surprises.append("the scripted player found no move that the rules take")

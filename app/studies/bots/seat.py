@@ -1,0 +1,111 @@
+"""A bot's seat in a match: its connection, and moves that the scripted player of the game chooses."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import socketio
+
+from app.games.base import JSON, TranscriptEntry, View
+from app.players import make_player
+from app.players.base import PlayerSpec
+
+NAMESPACE = "/play"
+_ANSWER_SECONDS = 30.0
+
+
+class SeatLost(Exception):
+    """The server did not let the bot into its seat, or did not answer it."""
+
+
+class BotSeat:
+    """One connection to one seat. `view` is what the server last showed of the match."""
+
+    def __init__(self, server: str, match: str, ticket: str) -> None:
+        self.view: JSON = {}
+        self._server, self._match, self._ticket = server, match, ticket
+        self._changed = asyncio.Event()
+        self._client = socketio.AsyncClient(reconnection_delay=0.2, reconnection_delay_max=1)
+        self._client.on("view", self._see, namespace=NAMESPACE)
+        self._client.on("change", self._see_change, namespace=NAMESPACE)
+
+    async def __aenter__(self) -> "BotSeat":
+        try:
+            await self._client.connect(
+                f"{self._server}?match={self._match}",
+                auth={"ticket": self._ticket},
+                namespaces=[NAMESPACE],
+                transports=["websocket"],
+                wait_timeout=_ANSWER_SECONDS,
+            )
+        except socketio.exceptions.ConnectionError as error:
+            raise SeatLost(str(error)) from None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.disconnect()
+
+    async def _see(self, view: JSON) -> None:
+        self.view = view
+        self._changed.set()
+
+    async def _see_change(self, change: JSON) -> None:
+        self.view = merged(self.view, change)
+        self._changed.set()
+
+    async def wait_for_turn(self, seconds: float) -> bool:
+        """Whether it is the bot's turn; False when the match is over. Raises TimeoutError after so many seconds."""
+        async with asyncio.timeout(seconds):
+            while not self.view or (self.view["status"] != "over" and self.view["to_move"] != "you"):
+                self._changed.clear()
+                await self._changed.wait()
+        return bool(self.view["status"] != "over")
+
+    async def wait_for_end(self, seconds: float) -> None:
+        """Wait until the match is over. Raises TimeoutError after so many seconds."""
+        async with asyncio.timeout(seconds):
+            while self.view["status"] != "over":
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def move(self, text: str, timing: Mapping[str, Any] | None = None, *, twice: bool = False) -> JSON:
+        """Make a move, `twice` as a double click does; sent again until the server has answered it."""
+        body = {"move_id": uuid.uuid4().hex, "ply": self.view["ply"], "text": text}
+        if timing is not None:
+            body["timing"] = dict(timing)
+        if twice:
+            await self._client.emit("move", body, namespace=NAMESPACE)
+        for _ in range(10):
+            try:
+                answer: JSON = await self._client.call("move", body, namespace=NAMESPACE, timeout=_ANSWER_SECONDS)
+            except socketio.exceptions.SocketIOError:
+                await asyncio.sleep(0.5)
+                continue
+            if answer.get("ok"):
+                self.view = {**self.view, "to_move": "partner"} if self.view["ply"] == body["ply"] else self.view
+            return answer
+        raise SeatLost("a move was not answered")
+
+    def chosen(self, rng: random.Random) -> str:
+        """What the scripted player of the game would say here."""
+        player: Any = make_player(PlayerSpec("scripted", "scripted"))
+        return str(player.choose(view_of(self.view), rng))
+
+
+def view_of(view: JSON) -> View:
+    """The protocol's view of a seat as players read it."""
+    entries = tuple(TranscriptEntry(each["ply"], each["by"], each["kind"], each["text"]) for each in view["transcript"])
+    return View(
+        view["game"], view["role"], 0, view["ply"], view["to_move"], entries, view["facts"], view["secret"],
+        tuple(view["may"]),
+    )  # fmt: skip
+
+
+def merged(view: JSON, change: JSON) -> JSON:
+    """The view after a change: entries by ply, every other field as it is now."""
+    if not view or change["ply"] < view["ply"]:
+        return view
+    entries = {entry["ply"]: entry for entry in (*view["transcript"], *change["transcript"])}
+    return {**view, **change, "transcript": [entries[ply] for ply in sorted(entries)]}
