@@ -93,7 +93,9 @@ def test_the_game_of_the_page_can_be_played(app: Flask, engine: Engine, chain: G
 
     def say(seat: int, text: str) -> live.MoveReply:
         ply = record.match.ply
-        return live.commit(engine, live.Submission(record.id, seat, text, f"{ply}-{text}", None), instant=True).answer
+        return live.commit(
+            engine, live.MoveSubmission(record.id, seat, text, f"{ply}-{text}", None), instant=True
+        ).answer
 
     client = app.test_client()
     ticket = tickets.issue(app.config["SETTINGS"], record.id, 0)
@@ -139,7 +141,7 @@ def over(engine: Engine) -> str:
         seats = StoredSeat(PERSON), StoredSeat(PERSON)
         record = live.create(session, "chain", {"letter": "c", "limit": 2}, seats, seed=1, source="live", instant=True)
     for seat, word in ((0, "candle"), (1, "egg")):
-        assert live.commit(engine, live.Submission(record.id, seat, word), instant=True).answer.ok
+        assert live.commit(engine, live.MoveSubmission(record.id, seat, word), instant=True).answer.ok
     return record.id
 
 

@@ -36,7 +36,7 @@ def begin(engine: Engine, text: str | None = None) -> StoredMatch:
         seats = StoredSeat(PERSON), StoredSeat.of(find_model(session, "taboo", "scripted"))
         record = live.create(session, "taboo", {"word": "cat"}, seats, seed=1, source="live", instant=True)
         if text is not None:
-            live.submit(session, live.Submission(record.id, 0, text), instant=True)
+            live.submit(session, live.MoveSubmission(record.id, 0, text), instant=True)
     return record
 
 

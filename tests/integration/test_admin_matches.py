@@ -39,7 +39,7 @@ def taboo(engine: Engine, text: str | None = None) -> StoredMatch:
 def say(engine: Engine, record: StoredMatch, text: str) -> StoredMatch:
     seat = record.match.to_move
     assert seat is not None
-    return live.commit(engine, live.Submission(record.id, seat, text), instant=True).record
+    return live.commit(engine, live.MoveSubmission(record.id, seat, text), instant=True).record
 
 
 def listed(page: str) -> list[str]:

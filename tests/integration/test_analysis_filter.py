@@ -62,7 +62,7 @@ def people_play(engine: Engine, texts: list[str], game: str = "negotiation", **c
     for text in texts:
         seat = record.match.to_move
         assert seat is not None
-        record = live.commit(engine, live.Submission(record.id, seat, text), instant=True).record
+        record = live.commit(engine, live.MoveSubmission(record.id, seat, text), instant=True).record
     return record.id
 
 

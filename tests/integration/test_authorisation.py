@@ -36,17 +36,20 @@ from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, Us
 from app.registry import add_api_model
 from app.rounds import lifecycle, matrix
 from app.schema import upgrade
+from app.studies.entry import preview_token
 from app.web import tickets, watch
 from app.web.extensions import socketio
 from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local, campaign_of
 from tests.datasets import cut
+from tests.enrolments import enrol, load_example, open_wave
 from tests.experimenter import signed_in
 from tests.jobs import make_job
 from tests.participant import JSON, NAMESPACE, Participant, Refused, Table
 from tests.rounds import make_round, play
 from tests.stack import PATIENCE, Stack, new_home
 from tests.tables import database, negotiation, settings_of, taboo
+from tests.waves import arrive, loaded_study, new_wave, store_study
 from workers.prepare import new_admin_link
 
 WORD, WORDS, MODEL = "marzipan", "Quokkas whisper", "zebra-quartz"  # the match's word, what was said in it, who played
@@ -99,7 +102,22 @@ ROUTES: dict[str, Row] = {
     "GET /rules/<game>": everyone("200"),
     "GET /about": everyone("200"),
     "GET /privacy": everyone("200"),
+    "POST /privacy": everyone("303 /privacy?done=training", form={"action": "training"}),
     "GET /healthz": everyone("200"),
+    # A study: whoever has the link is let in, and the private link is all that a person needs.
+    "GET /s/<study>/<wave>": everyone("200"),
+    "POST /s/<study>/<wave>": everyone("200"),  # without the recruiter's parameters nobody is let in
+    "GET /s/preview/<signed>": everyone("200"),
+    "POST /s/preview/<signed>": everyone("303 /s/me/*"),
+    "GET /s/me/<token>": everyone("200"),
+    "POST /s/me/<token>": everyone("303 /s/me/{token}"),  # for no step that is due
+    "GET /s/me/<token>/rules": everyone("303 /s/me/{token}"),  # not before they were read
+    "GET /s/me/<token>/agreed": everyone("200"),
+    "GET /s/me/<token>/leave": everyone("200"),
+    "POST /s/me/<token>/leave": everyone("200"),
+    "GET /s/me/<token>/report": everyone("200"),
+    "POST /s/me/<token>/report": everyone("200", form={"text": "The page is slow.", "then": "stay"}),
+    "GET /s/me/<token>/back/<signed>": everyone("404"),  # a link of another kind
     "POST /language": everyone("303 /", form={"language": "de"}),
     "POST /api/matches": everyone("201", json={"game": "taboo"}, token=False),
     "GET /sign-in": Row("200", "200", "200", "302 /admin/"),
@@ -135,6 +153,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/datasets/import": experimenters("200"),
     "POST /admin/datasets/import": experimenters("400", form={"format": "none that there is"}),
     "GET /admin/datasets/<int:dataset_id>": experimenters("200"),
+    "POST /admin/datasets/<int:dataset_id>/rebuild": experimenters("303 /admin/datasets/*"),
     "GET /admin/datasets/<int:dataset_id>/rows": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>.jsonl": experimenters("200"),
     "GET /admin/datasets/<int:dataset_id>/export/<name>": experimenters("400"),  # no such form
@@ -177,6 +196,25 @@ ROUTES: dict[str, Row] = {
     "POST /admin/models/<int:number>": experimenters(
         "303 /admin/models/{number}", form={"action": "edit", "label": "Partner Blue"}
     ),
+    "GET /admin/studies": experimenters("200"),
+    "POST /admin/studies": experimenters("400", form={"example": "none that ships"}),
+    "GET /admin/studies/new": experimenters("200"),
+    "POST /admin/studies/new": experimenters("400", form={}),
+    "GET /admin/studies/<int:study_id>": experimenters("200"),
+    "GET /admin/studies/<int:study_id>/texts": experimenters("200"),
+    "GET /admin/studies/<int:study_id>/files.zip": experimenters("200"),
+    "GET /admin/studies/<int:study_id>/waves/new": experimenters("200"),
+    "POST /admin/studies/<int:study_id>/waves/new": experimenters("400", form={"places": "none at all"}),
+    "GET /admin/studies/waves/<int:wave_id>": experimenters("200"),
+    "POST /admin/studies/waves/<int:wave_id>": experimenters("400", form={"action": "none that there is"}),
+    "GET /admin/studies/waves/<int:wave_id>/data.zip": experimenters("200"),
+    "GET /admin/studies/waves/<int:wave_id>/pay": experimenters("200"),
+    "POST /admin/studies/waves/<int:wave_id>/pay": experimenters("400", form={"action": "none that there is"}),
+    "GET /admin/studies/waves/<int:wave_id>/pay/<int:number>": experimenters("404"),  # nothing was drafted
+    "GET /admin/studies/waves/<int:wave_id>/people/<int:enrolment_id>": experimenters("200"),
+    "POST /admin/studies/waves/<int:wave_id>/people/<int:enrolment_id>": experimenters(
+        "400", form={"action": "none that there is"}
+    ),
 }
 
 # What stands for each part of a rule in angle brackets; all of them exist.
@@ -185,6 +223,9 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "game": lambda house: "taboo",
     "match_id": lambda house: house.match,
     "token": lambda house: new_admin_link(house.app).rpartition("/")[2],
+    "study": lambda house: "two-models",
+    "wave": lambda house: "main",
+    "signed": lambda house: house.preview,
     "name": lambda house: "moves",
     "number": lambda house: house.model,
     "round_id": lambda house: house.round,
@@ -192,6 +233,9 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "job_id": lambda house: house.job,
     "campaign_id": lambda house: house.campaign,
     "benchmark_id": lambda house: house.benchmark,
+    "study_id": lambda house: house.study,
+    "wave_id": lambda house: house.wave,
+    "enrolment_id": lambda house: house.enrolment,
     "jobs": lambda house: "campaigns",
     "job": lambda house: house.campaign,
     "_anything": lambda house: "no/such/page",
@@ -238,6 +282,10 @@ class House:
             )
             row.offered_to_people = True
             self.model = row.id
+            store_study(session, loaded_study())
+            wave = new_wave(session)
+            self.private_link = arrive(session, wave, "ann").enrolment.token
+            self.preview = preview_token(app.config["SETTINGS"].secret_key, wave.study_version_id)
             wish = lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 2, 1)
             self.round = matrix.create(session, wish, ["scripted", MODEL], queued=False)[0].id
         with app.app_context():
@@ -248,6 +296,11 @@ class House:
             add_local(db.engine, "local")
             self.campaign = campaign_of(db.engine, "local")
             self.benchmark = make_benchmark(db.engine, "local")
+        with app.app_context(), writing() as session:
+            version = load_example(session, settings.home / "study")
+            wave = open_wave(session, version, "link", "second")
+            person = enrol(session, wave, "P1", version, arm=None)
+            self.study, self.wave, self.enrolment = version.study_id, wave.id, person.enrolment.id
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
         with app.app_context(), reading() as session:
             [began] = session.scalars(select(UserSession))
@@ -276,7 +329,7 @@ class House:
         with self.app.app_context(), reading() as session:
             seat = session.scalar(select(SeatRow.seat).where(SeatRow.match_id == match, SeatRow.kind == "person"))
         with self.app.app_context():
-            receipt = live.commit(db.engine, live.Submission(match, seat or 0, text), instant=True)
+            receipt = live.commit(db.engine, live.MoveSubmission(match, seat or 0, text), instant=True)
         assert receipt.answer.ok or receipt.answer.code == "not_your_turn"
 
     def visit(self, who: Who, method: str, path: str, row: Row, *, token: bool = True) -> TestResponse:
@@ -333,6 +386,8 @@ def address(house: House, line: str) -> tuple[str, str, dict[str, str]]:
     values = {name: str(VALUES[name](house)) for name in names}
     if over:
         values["match_id"] = house.over
+    if rule.startswith("/s/me/"):
+        values["token"] = house.private_link
     return method, re.sub(r"<(?:\w+:)?(\w+)>", lambda found: values[found[1]], rule), values
 
 
@@ -356,10 +411,11 @@ def check(house: House, who: Who, answer: TestResponse, wanted: str, private: li
     came = f"{answer.status_code} {answer.location or ''}".strip()
     assert answer.status_code == int(status), f"expected {wanted} for {who}, got {came}"
     assert fnmatchcase(answer.location or "", location), f"expected {wanted} for {who}, got {came}"
-    assert "Traceback" not in answer.text
+    text = answer.data.decode(errors="replace")  # of an archive it is none
+    assert "Traceback" not in text
     if 300 <= answer.status_code < 400:  # which repeats the address that was asked for
         private = [word for word in private if word not in location]
-    said = answer.text + "".join(f"{name}: {value}\n" for name, value in answer.headers)
+    said = text + "".join(f"{name}: {value}\n" for name, value in answer.headers)
     assert [word for word in private if word in said] == []
 
 

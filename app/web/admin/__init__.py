@@ -21,6 +21,15 @@ from app.web.admin import (
     rounds,
     rounds_compare,
     rounds_new,
+    studies,
+    study_data,
+    study_pay,
+    study_people,
+    study_texts,
+    study_versions,
+    study_waves,
+    study_waves_new,
+    study_words,
 )
 from app.web.admin.blueprint import blueprint
 
@@ -46,4 +55,13 @@ __all__ = [
     "rounds",
     "rounds_compare",
     "rounds_new",
+    "studies",
+    "study_data",
+    "study_pay",
+    "study_people",
+    "study_texts",
+    "study_versions",
+    "study_waves",
+    "study_waves_new",
+    "study_words",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from flask import Response, render_template, request
+from flask import Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext
 from sqlalchemy import select
@@ -18,18 +18,20 @@ from app.analysis.distributions import bins_of
 from app.analysis.histogram import histogram
 from app.analysis.language import Language
 from app.analysis.themes import Palette
-from app.datasets import store
+from app.datasets import rebuild, register, store
 from app.datasets.export import export_dataset, form_of, formats_of
-from app.errors import AppError, Invalid, NotFound
+from app.errors import AppError, Conflict, Invalid, NotFound
 from app.extensions import db, reading
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow, MatchRow
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
+from app.web.admin.datasets_new import check_size
 from app.web.admin.rounds_analysis import with_specs
 from app.web.admin.rounds_scores import in_thread
 from app.web.chart_language import page_language
+from app.web.form_writes import write
 from app.web.seats import settings
 
 PAGE = 50  # rows on a page
@@ -47,6 +49,10 @@ def datasets() -> str:
 @blueprint.get("/datasets/<int:dataset_id>")
 def dataset_page(dataset_id: int) -> str:
     """One dataset: what it was cut from, its figures, and ten of its rows as conversations."""
+    return _page(dataset_id)
+
+
+def _page(dataset_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         samples, missing = _samples(session, row)
@@ -61,14 +67,30 @@ def dataset_page(dataset_id: int) -> str:
             jobs=jobs_of_dataset(session, row.id),
             formats=[] if missing else formats_of(row),
             again=request.args.get("imported") == "before",
+            refused=refused,
         )
+
+
+@blueprint.post("/datasets/<int:dataset_id>/rebuild")
+def rebuild_dataset(dataset_id: int) -> ResponseReturnValue:
+    """Build a dataset again by its own spec, and show that, or say why it cannot be."""
+    with reading() as session:
+        row = store.get_dataset(session, dataset_id)
+        session.expunge(row)
+    home = settings().home
+    try:
+        draft = in_thread(db.engine, lambda own: rebuild.draft(own, home, row, check_size))
+        number = register.save(write, draft, row.name)
+    except AppError as error:
+        return _page(dataset_id, error), error.status
+    return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
 def _samples(session: Session, row: Dataset) -> tuple[list[JSON], AppError | None]:
     """Some rows as a page shows them, or why there are none."""
     try:
         lines = store.sample(settings().home, row, SAMPLES)
-    except NotFound as error:
+    except (Conflict, NotFound) as error:
         return [], error
     return [_sample(session, json.loads(line)) for line in lines], None
 

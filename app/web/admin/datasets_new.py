@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import Engine
 
 from app.datasets import build, register, store
+from app.datasets.build import DatasetBuild
 from app.datasets.filters import BOTH, FILTERS, SPEAKERS
 from app.datasets.spec import NO_REWARDS, REWARDS, DatasetSpec, read_spec
 from app.errors import AppError, Invalid, Phrase, check_name
@@ -66,14 +67,19 @@ def make_dataset() -> ResponseReturnValue:
 def _built(engine: Engine, home: Path, wanted: DatasetSpec, name: str) -> store.UnregisteredDataset:
     with reading(engine) as session:
         found = build.prepare(session, wanted)
-        if found.matches > MOST:
-            raise Invalid(
-                "matches",
-                expected=Phrase("at most %(most)s to be read while a page waits", most=MOST),
-                got=found.matches,
-                remedy=Phrase("`%(command)s` has no such limit", command=_command(wanted, name)),
-            )
+        check_size(found, _command(wanted, name))
         return store.write(home, found, build.training_rows(session, found))
+
+
+def check_size(found: DatasetBuild, command: str = "flask dataset rebuild") -> None:
+    """Raises Invalid, which names the command, where there is more to read than somebody at a page waits for."""
+    if found.matches > MOST:
+        raise Invalid(
+            "matches",
+            expected=Phrase("at most %(most)s to be read while a page waits", most=MOST),
+            got=found.matches,
+            remedy=Phrase("`%(command)s` has no such limit", command=command),
+        )
 
 
 def _command(wanted: DatasetSpec, name: str) -> str:

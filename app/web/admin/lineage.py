@@ -1,11 +1,14 @@
 """The lineage of a model: how it was made, back to where that began, and what came of it."""
 
+from collections.abc import Mapping, Sequence
+
 from flask import render_template
 from sqlalchemy.orm import Session
 
 from app.extensions import db
 from app.finetuning.job import TRAINING
-from app.lineage import Descendants, ModelOrigin, ancestors, descendants
+from app.lineage import Descendants, ModelOrigin, ancestors, descendants, models_of
+from app.models import Dataset
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_worker_thread
 
@@ -16,7 +19,8 @@ ROUNDS = 5  # of a dataset
 @blueprint.get("/models/<int:number>/lineage")
 def lineage(number: int) -> str:
     """Model ← job ← dataset ← rounds ← models, as far back as there are any; and what came of the model."""
-    above, below, job_states = in_worker_thread(db.engine, _both, number)  # datasets may have a hundred thousand rows
+    # In a thread: datasets may have a hundred thousand rows.
+    above, below, job_states, withdrawn = in_worker_thread(db.engine, _both, number)
     return render_template(
         "admin/lineage.html",
         model=above[0].model,
@@ -27,11 +31,16 @@ def lineage(number: int) -> str:
         roots=[each.model for each in above if not each.job],
         near=NEAR,
         shown=ROUNDS,
+        withdrawn=withdrawn,
     )
 
 
-def _both(session: Session, number: int) -> tuple[list[ModelOrigin], Descendants, dict[int, str]]:
-    """Where the model comes from, what came of it, and the states of the training jobs on the way."""
+def _both(
+    session: Session, number: int
+) -> tuple[list[ModelOrigin], Descendants, dict[int, str], Mapping[int, Sequence[Dataset]]]:
+    """Where the model comes from, what came of it, the states of the training jobs on the way, and the models that
+    learned from datasets of which people have taken something back.
+    """
     above, below = ancestors(session, number), descendants(session, number)
     jobs = [*(each.job for each in above if each.job), *below.jobs]
-    return above, below, {job.id: TRAINING.state_of(session, job) for job in jobs}
+    return above, below, {job.id: TRAINING.state_of(session, job) for job in jobs}, models_of(session)

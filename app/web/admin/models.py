@@ -13,6 +13,7 @@ from app.errors import AppError, Conflict, Invalid, Phrase
 from app.extensions import reading
 from app.games import GAMES
 from app.jobs.states import OPEN
+from app.lineage import models_of
 from app.matches.lobby import person_in, start_match_against
 from app.model_requests.test_call import request_test
 from app.models import LanguageModel, SeatRow
@@ -153,6 +154,7 @@ def _page(number: int, refused: AppError | None = None, typed: Mapping[str, str]
             original=row.cloned_from_id and session.get(LanguageModel, row.cloned_from_id),
             benchmarks=compare(session, [row]),
             may_play=[game for game in row.games if game in GAMES],
+            withdrawn=models_of(session).get(row.id, ()),
         )
 
 

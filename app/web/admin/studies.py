@@ -1,0 +1,123 @@
+"""Studies: the list, the examples that ship, and a study that somebody uploads."""
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.config import ROOT
+from app.errors import AppError, Invalid, either
+from app.extensions import reading
+from app.models import StudyVersion, Wave
+from app.studies import store, waves
+from app.studies.cost import most_a_place
+from app.studies.design import StudyDesign
+from app.studies.design_process import read_design
+from app.studies.monitor import WaveListItem, waves_of
+from app.studies.wave_file import LINK, WaveFile
+from app.web.admin.blueprint import blueprint
+from app.web.admin.study_uploads import read_upload, write_upload
+from app.web.form_writes import write
+
+EXAMPLES = ("two-models", "taboo-roles")
+TRIAL, TRIAL_PLACES = "try", 10
+_FOLDER = ROOT / "data" / "studies"
+
+
+class ListedStudy(NamedTuple):
+    """A study in the list, with its title and its waves."""
+
+    item: store.StudyListItem
+    title: str
+    waves: list[WaveListItem]
+
+
+@blueprint.get("/studies")
+def studies() -> str:
+    """All studies, the one that was loaded last first."""
+    return _list()
+
+
+@blueprint.post("/studies")
+def try_study() -> ResponseReturnValue:
+    """Load an example, and open a wave in which whoever has its link can go through it at once."""
+    name, by = request.form.get("example", ""), current_user.name
+    try:
+        if name not in EXAMPLES:
+            raise Invalid("example", expected=either(EXAMPLES), got=name)
+        loaded = read_design(_FOLDER / name / f"{name}.yaml")
+        wave_id = write(lambda session: _trial(session, store.load(session, loaded)[0], loaded.design, by))
+    except AppError as error:
+        return _list(error), error.status
+    return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
+
+
+def _trial(session: Session, version: StudyVersion, design: StudyDesign, by: str) -> int:
+    """The open wave of a version in which it is tried out; a new one where there is none."""
+    names = set(session.scalars(select(Wave.name).where(Wave.study_id == version.study_id)))
+    wanted = select(Wave).where(Wave.study_version_id == version.id, Wave.status == waves.OPEN)
+    trial = session.scalar(wanted.where(Wave.name.like(f"{TRIAL}%")).order_by(Wave.id.desc()).limit(1))
+    if trial is not None:
+        return trial.id
+    free = next(name for at in range(1, len(names) + 2) if (name := f"{TRIAL}-{at}" if at > 1 else TRIAL) not in names)
+    file = WaveFile.model_validate(
+        {
+            "wave": free,
+            "of": f"{design.study}@{version.number}",
+            "provider": {LINK: {}},
+            "places": TRIAL_PLACES,
+            "most_spent": str(most_a_place(design) * TRIAL_PLACES),
+        }
+    )
+    wave = waves.open_wave(session, file)
+    waves.note(session, wave, "tried out", by)
+    return wave.id
+
+
+@blueprint.get("/studies/new")
+def new_study() -> str:
+    """The form."""
+    return _form()
+
+
+@blueprint.post("/studies/new")
+def upload_study() -> ResponseReturnValue:
+    """Load the files of a study and show it, or say where they are wrong."""
+    try:
+        files = read_upload(request.files.getlist("files"))
+        with tempfile.TemporaryDirectory() as folder:
+            loaded = read_design(write_upload(Path(folder), files))
+        study_id, version = write(lambda session: _ids(store.load(session, loaded)[0]))
+    except AppError as error:
+        return _form(error), error.status
+    return redirect(url_for("admin.study_page", study_id=study_id, version=version), 303)
+
+
+def _ids(version: StudyVersion) -> tuple[int, int]:
+    return version.study_id, version.number
+
+
+def _form(refused: AppError | None = None) -> str:
+    return render_template("admin/study-new.html", refused=refused)
+
+
+def _list(refused: AppError | None = None) -> str:
+    with reading() as session:
+        found = store.studies(session)
+        of_study = waves_of(session, [each.study.id for each in found])
+        listed = [
+            ListedStudy(each, store.written_design(each.newest)["title"], list(of_study[each.study.id]))
+            for each in found
+        ]
+        return render_template(
+            "admin/studies.html",
+            studies=listed,
+            examples=EXAMPLES,
+            live=any(line.wave.status == waves.OPEN for each in listed for line in each.waves),
+            refused=refused,
+        )

@@ -1,0 +1,48 @@
+"""All data of a wave as an archive: what `flask study export-data` writes."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from flask import Response
+from sqlalchemy import Engine
+
+from app.extensions import db, reading
+from app.studies import monitor
+from app.studies.export.archive import read_one_moment, write_archive
+from app.studies.export.scope import find_scope
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_scores import in_thread
+
+_PIECE = 1 << 16  # bytes
+
+
+@blueprint.get("/studies/waves/<int:wave_id>/data.zip")
+def wave_data(wave_id: int) -> Response:
+    """The archive without the recruiter's ids, written off the event loop and sent as it is read."""
+    with reading() as session:
+        found = monitor.wave_by_id(session, wave_id)
+        reference, name = f"{found.study.name}:{found.wave.name}", f"{found.study.name}-{found.wave.name}.zip"
+    file = in_thread(db.engine, lambda own: _archive(own, reference))
+    response = Response(_pieces(file), mimetype="application/zip")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _archive(engine: Engine, reference: str) -> BinaryIO:
+    """The archive as an open file that has no name any more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.zip"
+        with reading(engine) as session:
+            read_one_moment(session)
+            write_archive(session, find_scope(session, reference), path)
+        return path.open("rb")
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE):
+            yield piece
+            time.sleep(0)  # other greenlets play on, however fast the download is

@@ -1,0 +1,106 @@
+"""What the people of a wave are owed, and the batches by which recruiters pay it; all data of a wave as an archive."""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from flask import Response, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
+from sqlalchemy.orm import Session
+
+from app.errors import AppError, Conflict, Invalid, NotFound, either
+from app.extensions import reading
+from app.models import PaymentBatch, Wave
+from app.studies import batches, monitor, payments, waves
+from app.studies.quantities import CENT
+from app.validation import whole_number
+from app.web.admin.blueprint import blueprint
+from app.web.admin.study_people import read_amount, refused_field
+from app.web.form_writes import write
+
+_MOST_BATCHES = 10**6
+_SHOWN = 100  # people that are listed of those whom the next batch pays
+
+
+@blueprint.get("/studies/waves/<int:wave_id>/pay")
+def wave_pay(wave_id: int) -> str:
+    """What is owed and in no batch yet, all batches, and what was adjusted."""
+    return _page(wave_id)
+
+
+@blueprint.post("/studies/waves/<int:wave_id>/pay")
+def act_on_pay(wave_id: int) -> ResponseReturnValue:
+    """Draft batches, move one on, take a draft back, or adjust what somebody is paid, as the pressed button says."""
+    action, by = request.form.get("action", ""), current_user.name
+    form = {name: request.form.get(name, "").strip() for name in ("batch", "person", "amount", "reason")}
+    try:
+        if action not in _ACTIONS:
+            raise Invalid("action", expected=either(_ACTIONS), got=action)
+        write(lambda session: _ACTIONS[action](session, monitor.wave_by_id(session, wave_id).wave, form, by))
+    except (Invalid, Conflict, NotFound) as error:
+        return _page(wave_id, error), error.status
+    return redirect(url_for("admin.wave_pay", wave_id=wave_id), 303)
+
+
+def _draft(session: Session, wave: Wave, _form: Mapping[str, str], by: str) -> None:
+    batches.draft(session, wave, by)
+
+
+def _mark(status: str) -> Callable[[Session, Wave, Mapping[str, str], str], None]:
+    def mark(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
+        batches.mark(session, _batch(session, wave, form["batch"]), status, by)
+
+    return mark
+
+
+def _discard(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
+    batches.discard(session, _batch(session, wave, form["batch"]), by)
+
+
+def _adjust(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
+    way = payments.find_way_by_code(session, wave, form["person"])
+    payments.adjust(session, way, read_amount(form["amount"]), form["reason"], by)
+
+
+_ACTIONS: Mapping[str, Callable[[Session, Wave, Mapping[str, str], str], None]] = {
+    "draft": _draft, batches.UPLOADED: _mark(batches.UPLOADED), batches.CONFIRMED: _mark(batches.CONFIRMED),
+    "discard": _discard, "adjust": _adjust,
+}  # fmt: skip
+
+
+def _batch(session: Session, wave: Wave, number: str) -> PaymentBatch:
+    return batches.find_batch(session, wave, whole_number(number, "batch", 1, _MOST_BATCHES))
+
+
+@blueprint.get("/studies/waves/<int:wave_id>/pay/<int:number>")
+def batch_file(wave_id: int, number: int) -> Response:
+    """The file of a batch, as its recruiter takes it: the same bytes each time."""
+    with reading() as session:
+        found = batches.find_batch(session, monitor.wave_by_id(session, wave_id).wave, number)
+        file = batches.batch_file(session, found)
+    response = Response(file.content, mimetype="text/csv" if file.name.endswith(".csv") else "text/plain")
+    response.headers["Content-Disposition"] = f'attachment; filename="{file.name}"'
+    return response
+
+
+def _page(wave_id: int, refused: AppError | None = None) -> str:
+    with reading() as session:
+        found = monitor.wave_by_id(session, wave_id)
+        design = waves.design_of(found.version)
+        listed, due = batches.batches_of(session, found.wave), batches.due(session, found.wave)
+        return render_template(
+            "admin/wave-pay.html",
+            **found._asdict(),
+            design=design,
+            file=waves.settings_of(found.wave),
+            due=due[:_SHOWN],
+            due_people=len(due),
+            due_sum=sum((each.amount for each in due), Decimal(0)),
+            batches=listed[::-1],
+            sums=monitor.batch_sums(listed),
+            adjustments=monitor.adjustments(session, wave_id),
+            unsettled=monitor.unsettled(session, wave_id),
+            form={name: request.form.get(name, "") for name in ("person", "amount", "reason")},
+            cent=CENT,
+            refused=None if refused is None else refused_field(refused),
+        )

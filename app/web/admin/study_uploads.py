@@ -1,0 +1,87 @@
+"""The files of a study as a browser sends them: several at once, or one archive."""
+
+import io
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from werkzeug.datastructures import FileStorage
+
+from app.errors import Invalid, Phrase, Verbatim
+from app.studies.design import FILE_NAME
+
+MOST_FILES = 100
+MOST_BYTES = 5_000_000  # unpacked, together
+_YAML = (".yaml", ".yml")
+_STUDY = re.compile(rb"^study\s*:", re.MULTILINE)  # the key that every design has and no wave
+_EXTENDS = re.compile(rb"^extends\s*:\s*['\"]?([a-z0-9-]+)", re.MULTILINE)
+
+
+def read_upload(files: Sequence[FileStorage]) -> Mapping[str, bytes]:
+    """The files by name, those of an archive without the folder that all of them are in. Raises Invalid."""
+    chosen = [file for file in files if file.filename]
+    if not chosen:
+        raise Invalid("files", expected=Phrase("the files of a study"), got=Phrase("none"))
+    if len(chosen) == 1 and str(chosen[0].filename).lower().endswith(".zip"):
+        found = _unpacked(chosen[0].read())
+    else:
+        # Some browsers send the folder as well; what a design calls texts/consent.md has to come in an archive.
+        found = {PureWindowsPath(str(file.filename)).name: file.read() for file in chosen}
+    for name in found:
+        if re.fullmatch(FILE_NAME, name) is None or len(name) > 200:
+            raise Invalid("files", expected=Phrase("names of letters, digits, dots and hyphens"), got=name)
+    return _without_folder(found)
+
+
+def _unpacked(packed: bytes) -> Mapping[str, bytes]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir() and _is_meant(entry.filename)]
+            if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > MOST_BYTES:
+                raise Invalid(
+                    "files",
+                    expected=Phrase("at most %(files)s files of 5 MB together", files=MOST_FILES),
+                    got=Phrase("more"),
+                )
+            found = {entry.filename: archive.read(entry) for entry in entries}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise Invalid("files", expected=Phrase("a zip archive"), got=Verbatim(str(error))) from None
+    return found
+
+
+def _without_folder(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """The files without the folder that all of them are in, if there is one."""
+    tops = {name.partition("/")[0] for name in files}
+    if len(tops) != 1 or not all("/" in name for name in files):
+        return files
+    return {name.partition("/")[2]: content for name, content in files.items()}
+
+
+def _is_meant(name: str) -> bool:
+    """Whether somebody put a file into an archive, not their system."""
+    parts = PurePosixPath(name).parts
+    return not any(part == "__MACOSX" or (part.startswith(".") and part != "..") for part in parts)
+
+
+def study_file(files: Mapping[str, bytes]) -> str:
+    """Which of the files is that of the study: the one that no other one extends. Raises Invalid."""
+    designs = {name: text for name, text in files.items() if name.endswith(_YAML) and _STUDY.search(text)}
+    bases = {f"{base[1].decode()}.yaml" for text in designs.values() if (base := _EXTENDS.search(text))}
+    found = [name for name in designs if name not in bases]
+    if len(found) != 1:
+        raise Invalid(
+            "files",
+            expected=Phrase("one .yaml file with the key study"),
+            got=Verbatim(", ".join(sorted(found))) if found else Phrase("none"),
+        )
+    return found[0]
+
+
+def write_upload(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write the files into a folder, and return the path of the study's."""
+    name = study_file(files)
+    for each, content in files.items():
+        (folder / each).parent.mkdir(parents=True, exist_ok=True)
+        (folder / each).write_bytes(content)
+    return folder / name

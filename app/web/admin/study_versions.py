@@ -1,0 +1,141 @@
+"""A version of a study: its arms, what it costs, its waves and files, and all texts of it on one page to be printed."""
+
+import io
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import NamedTuple
+
+from flask import Response, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import AppError, Invalid, NotFound, Phrase
+from app.extensions import reading
+from app.models import Arm, Study, StudyVersion
+from app.studies import store
+from app.studies.arms import PlannedArm, arms, matches_a_person
+from app.studies.cost import PersonCost, person_costs, study_cost
+from app.studies.design import StudyDesign
+from app.studies.design_process import write_design_files
+from app.studies.entry import preview_token
+from app.studies.monitor import models_by_label, waves_of
+from app.studies.progress import parsed_design
+from app.studies.quantities import CENT
+from app.studies.warnings import warnings
+from app.validation import whole_number
+from app.web.admin.blueprint import blueprint
+from app.web.seats import settings
+from app.web.translations import game_titles
+
+_MOST_PLACES = 100_000
+
+
+class FoundVersion(NamedTuple):
+    """A version of a study with its design."""
+
+    study: Study
+    version: StudyVersion
+    design: StudyDesign
+
+
+@blueprint.get("/studies/<int:study_id>")
+def study_page(study_id: int) -> ResponseReturnValue:
+    """The version that the address names, or the newest: its arms, what to think about, its cost, its waves."""
+    with reading() as session:
+        found = find_version(session, study_id)
+        refused: AppError | None = None
+        try:
+            places, fee = _read_wave_size()
+        except Invalid as error:
+            (places, fee), refused = (100, Decimal(0)), error
+        planned, costs = arms(found.design), person_costs(found.design)
+        page = render_template(
+            "admin/study.html",
+            **found._asdict(),
+            title=game_titles().get(found.design.game, found.design.game),
+            numbers=_numbers(session, study_id),
+            waves=waves_of(session, [study_id])[study_id],
+            arms=planned,
+            cost_of=costs,
+            same_cost=_same(planned, costs),
+            previews=_previews(session, found.version),
+            cent=CENT,
+            matches=matches_a_person(found.design),
+            models=models_by_label(session, found.version, found.design),
+            warned=list(warnings(found.design, found.version.design["texts"][found.design.instructions])),
+            whole=study_cost(found.design, places, fee),
+            given={"places": request.args.get("places", places), "fee": request.args.get("fee", fee)},
+            texts=found.version.design["texts"],
+            refused=refused,
+        )
+    return page, 400 if refused else 200
+
+
+def find_version(session: Session, study_id: int) -> FoundVersion:
+    """The version of a study that the address names as `version`; without one the newest. Raises NotFound."""
+    study = session.get(Study, study_id)
+    if study is None:
+        raise NotFound("study", expected=Phrase("one that exists"), got=study_id)
+    number = request.args.get("version", "")
+    version = store.find_version(session, f"{study.name}@{number}" if number else study.name)
+    return FoundVersion(study, version, parsed_design(version.id, version.design["design"]))
+
+
+def _numbers(session: Session, study_id: int) -> Sequence[int]:
+    """The numbers of all versions, the newest first."""
+    wanted = select(StudyVersion.number).where(StudyVersion.study_id == study_id)
+    return session.scalars(wanted.order_by(StudyVersion.number.desc())).all()
+
+
+def _previews(session: Session, version: StudyVersion) -> Mapping[str, str]:
+    """The signed link by which an arm is walked through, by the arm's name."""
+    rows = session.execute(select(Arm.name, Arm.id).where(Arm.study_version_id == version.id))
+    secret = settings().secret_key
+    return {name: url_for("study.preview", signed=preview_token(secret, version.id, number)) for name, number in rows}
+
+
+def _same(planned: Sequence[PlannedArm], costs: Mapping[str, PersonCost]) -> PersonCost | None:
+    """What a person costs where it is the same in all arms."""
+    found = {costs[arm.name] for arm in planned}
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _read_wave_size() -> tuple[int, Decimal]:
+    """For how many places the cost is shown, and the recruiter's fee, from the address. Raises Invalid."""
+    places = whole_number(request.args.get("places") or 100, "places", 1, _MOST_PLACES)
+    text = request.args.get("fee") or "0"
+    try:
+        fee = Decimal(text)
+        if not fee.is_finite() or not 0 <= fee <= 5:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise Invalid("fee", expected=Phrase("a share such as 0.333"), got=text) from None
+    return places, fee
+
+
+# ---- What can be taken away --------------------------------------------------------
+
+
+@blueprint.get("/studies/<int:study_id>/files.zip")
+def study_files(study_id: int) -> Response:
+    """The study as it was written, with what it extends, and all of its files, as an archive that loads again."""
+    with reading() as session:
+        found = find_version(session, study_id)
+        written, texts = store.written_design(found.version), found.version.design["texts"]
+        name = f"{found.study.name}-{found.version.number}"
+    packed = io.BytesIO()
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / name
+        write_design_files(folder, written, texts)
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    # Without the time of writing, so that the same version is the same file.
+                    archive.writestr(zipfile.ZipInfo(f"{name}/{path.relative_to(folder)}"), path.read_bytes())
+    response = Response(packed.getvalue(), mimetype="application/zip")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.zip"'
+    return response

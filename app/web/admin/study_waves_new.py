@@ -1,0 +1,141 @@
+"""Opening a wave of a study from a form, which is checked as the file of a wave is."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+
+from app.errors import AppError, Invalid, Phrase, Verbatim
+from app.extensions import reading
+from app.studies import waves
+from app.studies.cost import most_a_place, study_cost
+from app.studies.endings import COMPLETED, EndingName
+from app.studies.wave_file import WaveFile
+from app.web.admin.blueprint import blueprint
+from app.web.admin.study_versions import FoundVersion, find_version
+from app.web.form_writes import write
+from app.web.forms import RefusedField
+
+_PLACES = 100
+# What a recruiter calls the id of a study, and its usual share on top.
+IDS: Mapping[str, str | None] = {
+    "prolific": "study_id", "mturk": "hit_id", "connect": "project_id", "link": "id_parameter",
+}  # fmt: skip
+# The endings that recruiters most often have codes for.
+CODES: tuple[EndingName, ...] = (COMPLETED, "quiz_failed", "technical", "withdrawn", "partner_left", "inactive")
+_FIELDS = (
+    "wave", "recruiter", "recruiter_id", "sandbox", "fee", "minimum_per_hour", "places", "pause_after",
+    "not_if_took_part_in", "most_spent", *(f"code_{name}" for name in CODES),
+)  # fmt: skip
+
+
+@blueprint.get("/studies/<int:study_id>/waves/new")
+def new_wave(study_id: int) -> str:
+    """The form, with a cap that all places stay under."""
+    with reading() as session:
+        found = find_version(session, study_id)
+    form = {**dict.fromkeys(_FIELDS, ""), "wave": "main", "recruiter": "prolific", "places": str(_PLACES)}
+    form["most_spent"] = str(study_cost(found.design, _PLACES, Decimal("0.4")).most)
+    return _form(found, form)
+
+
+@blueprint.post("/studies/<int:study_id>/waves/new")
+def open_wave(study_id: int) -> ResponseReturnValue:
+    """Open the wave and show it, or say why it cannot be."""
+    form = {name: request.form.get(name, "").strip() for name in _FIELDS}
+    with reading() as session:
+        found = find_version(session, study_id)
+    by = current_user.name
+    try:
+        file = read_wave_form(form, f"{found.study.name}@{found.version.number}")
+        wave_id = write(lambda session: _open(session, file, by))
+    except AppError as error:
+        return _form(found, form, error), error.status
+    return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
+
+
+def _open(session: Session, file: WaveFile, by: str) -> int:
+    wave = waves.open_wave(session, file)
+    waves.note(session, wave, "opened on a page", by)
+    return wave.id
+
+
+def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
+    """The file of a wave that a form stands for. Raises Invalid for the first field that is wrong."""
+    recruiter = form["recruiter"]
+    terms: dict[str, Any] = {name: _amount(form, name) for name in ("fee", "minimum_per_hour") if form[name]}
+    if form["recruiter_id"] and IDS.get(recruiter):
+        terms[str(IDS[recruiter])] = form["recruiter_id"]
+    if recruiter == "mturk" and form["sandbox"]:
+        terms["sandbox"] = True
+    written: dict[str, Any] = {
+        "wave": form["wave"],
+        "of": of,
+        "provider": {recruiter: terms},
+        "most_spent": _amount(form, "most_spent"),
+        "places": _whole(form, "places"),
+    }
+    if form["pause_after"]:
+        written["start"] = {"first": _whole(form, "pause_after"), "then": "pause"}
+    if codes := {name: code for name in CODES if (code := form[f"code_{name}"])}:
+        written["codes"] = codes
+    if taken := form["not_if_took_part_in"].replace(",", " ").split():
+        written["not_if_took_part_in"] = taken
+    try:
+        return WaveFile.model_validate_json(json.dumps(written))
+    except ValidationError as error:
+        raise _refusal(error, form) from None
+
+
+def _amount(form: Mapping[str, str], name: str) -> str:
+    try:
+        found = Decimal(form[name])
+        if not found.is_finite():
+            raise InvalidOperation
+    except InvalidOperation:
+        raise Invalid(name, expected=Phrase("an amount such as 12.50"), got=form[name]) from None
+    return form[name]
+
+
+def _whole(form: Mapping[str, str], name: str) -> int:
+    text = form[name]
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise Invalid(name, expected=Phrase("a whole number"), got=text)
+    return int(text)
+
+
+def _refusal(error: ValidationError, form: Mapping[str, str]) -> Invalid:
+    """The first fault of what the form stands for, at its field."""
+    first = error.errors()[0]
+    # What is wrong with several keys together has no place, but is called like the key that it is about.
+    field = _field_of([str(part) for part in first["loc"]] or [first["type"]])
+    message = first["msg"].removeprefix("Input should be ").removeprefix("Value should have ")
+    got = Verbatim("none") if first["type"] == "missing" else form.get(field, "")
+    return Invalid(field, expected="a value" if first["type"] == "missing" else message, got=got)
+
+
+def _field_of(path: list[str]) -> str:
+    """The field of the form for a place in the file."""
+    if path[0] == "provider":
+        last = path[-1]
+        return last if last in ("fee", "minimum_per_hour") else "recruiter_id" if last in IDS.values() else "recruiter"
+    if path[0] == "codes":
+        return f"code_{path[1]}" if len(path) > 1 and path[1] in CODES else f"code_{COMPLETED}"
+    return "pause_after" if path[0] == "start" else path[0]
+
+
+def _form(found: FoundVersion, form: Mapping[str, str], refused: AppError | None = None) -> str:
+    return render_template(
+        "admin/wave-new.html",
+        **found._asdict(),
+        form=form,
+        most=most_a_place(found.design),
+        codes=CODES,
+        refused=None if refused is None else RefusedField(refused.field or "wave", refused),
+    )

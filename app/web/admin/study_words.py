@@ -1,0 +1,52 @@
+"""What the admin pages of studies call endings, steps, stages, payments and what happened: English, to be translated
+where it is shown.
+"""
+
+from collections.abc import Mapping
+
+from app.studies.endings import EndingName
+from app.studies.steps import StepKind
+from app.web.admin.blueprint import blueprint
+from app.web.translations import N_
+
+ENDINGS: Mapping[EndingName, str] = {
+    "completed": N_("completed"), "declined": N_("declined"), "ineligible": N_("not eligible"),
+    "quiz_failed": N_("failed the quiz"), "no_partner": N_("found no partner"), "partner_left": N_("partner left"),
+    "technical": N_("technical problem"), "inactive": N_("inactive"), "withdrawn": N_("withdrew"),
+    "removed": N_("removed"), "full": N_("wave was full"), "closed": N_("wave was closed"),
+}  # fmt: skip
+STEPS: Mapping[StepKind, str] = {
+    "consent": N_("Consent"), "survey": N_("Questions"), "instructions": N_("Instructions"), "quiz": N_("Quiz"),
+    "practice": N_("Practice match"), "match": N_("Match"), "partner": N_("Question about the partner"),
+    "debrief": N_("Debrief"), "done": N_("Last page"),
+}  # fmt: skip
+STAGES: Mapping[str, str] = {
+    "entry": N_("Opened the link"), "before": N_("First questions"), "quiz": N_("Instructions and quiz"),
+    "practice": N_("Practice"), "block": N_("Matches"), "end": N_("Last questions and debrief"),
+}  # fmt: skip
+WHERE: Mapping[str, str] = {
+    "here": N_("here now"), "completed": N_("completed"), "ended early": N_("ended early"),
+}  # fmt: skip
+WAVE_STATES: Mapping[str, str] = {
+    "open": N_("open"), "paused": N_("paused"), "closed": N_("closed"), "frozen": N_("frozen"),
+}  # fmt: skip
+BATCH_STATES: Mapping[str, str] = {
+    "drafted": N_("drafted"), "uploaded": N_("uploaded"), "confirmed": N_("confirmed"),
+}  # fmt: skip
+SUBMISSION_STATES: Mapping[str, str] = {
+    "active": N_("active"), "submitted": N_("submitted"), "approved": N_("approved"), "rejected": N_("rejected"),
+    "returned": N_("returned"), "timed_out": N_("timed out"),
+}  # fmt: skip
+RECRUITERS: Mapping[str, str] = {
+    "prolific": "Prolific", "mturk": "Amazon Mechanical Turk", "connect": "CloudResearch Connect",
+    "link": N_("your own link"),
+}  # fmt: skip
+
+
+@blueprint.app_context_processor
+def _words() -> dict[str, object]:
+    return {
+        "ending_words": ENDINGS, "step_words": STEPS, "stage_words": STAGES, "where_words": WHERE,
+        "wave_words": WAVE_STATES, "batch_words": BATCH_STATES, "submission_words": SUBMISSION_STATES,
+        "recruiter_words": RECRUITERS,
+    }  # fmt: skip

@@ -1,0 +1,84 @@
+"""The admin pages of studies in a real browser: an example is tried out, watched and paused, and open to everybody."""
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import Page, expect
+from sqlalchemy import Engine
+
+from app.extensions import writing
+from app.registry import add_scripted_model
+from tests.browser.admin_states import sign_in
+from tests.browser.axe import faults_in_each_look, inspector
+from tests.browser.visitor import Visitor
+from tests.stack import Stack
+from tests.tables import database
+
+
+@pytest.fixture
+def admin(parlor: Stack, visitor: Visitor) -> Page:
+    """A tab in which an experimenter has signed in by a link."""
+    page = visitor.context.new_page()
+    sign_in(parlor, page)
+    return page
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_model(parlor: Stack) -> None:
+    """A scripted model for the small one that the examples name, which this Parlor goes without."""
+
+    def add(engine: Engine) -> None:
+        with writing(engine) as session:
+            add_scripted_model(session, "tiny", None, {"manner": "casual"})
+
+    with database(parlor) as engine, ThreadPoolExecutor(1) as thread:
+        thread.submit(add, engine).result()
+
+
+def try_example(parlor: Stack, page: Page, name: str) -> None:
+    """Load an example and open its wave."""
+    page.goto(f"{parlor.url}/admin/studies")
+    page.get_by_role("button", name=f"Try it {name}").click()
+    expect(page).to_have_url(re.compile(r"/admin/studies/waves/\d+$"))
+
+
+@pytest.mark.keyboard
+def test_an_example_is_tried_by_its_link_and_seen_on_the_page_of_its_wave(
+    parlor: Stack, admin: Page, visitors: Callable[..., Visitor]
+) -> None:
+    try_example(parlor, admin, "taboo-roles")
+    link = admin.get_by_label("Send this link").input_value()
+    assert link.endswith("/s/taboo-roles/try")
+    guest = visitors().open(link)
+    guest.get_by_role("button", name="Read on, then decide").click()
+    expect(guest).to_have_url(re.compile(r"/s/me/"))
+    person = admin.get_by_role("table", name=re.compile("^People of this wave")).get_by_role("rowheader")
+    expect(person).to_have_count(1, timeout=20_000)  # the page keeps itself fresh
+    admin.get_by_role("button", name="Close", exact=True).click()
+    expect(admin.get_by_role("dialog")).to_contain_text("it cannot be reopened")
+    expect(admin.get_by_role("button", name="Back")).to_be_focused()
+    admin.keyboard.press("Escape")
+    expect(admin.get_by_role("dialog")).to_have_count(0)
+    admin.get_by_role("button", name="Pause", exact=True).click()
+    expect(admin.locator("#state")).to_have_text("paused")
+    person.get_by_role("link").click()
+    expect(admin.get_by_role("heading", name="What happened")).to_be_visible()
+
+
+def test_the_pages_of_studies_are_open_to_everybody(parlor: Stack, visitors: Callable[..., Visitor]) -> None:
+    page = inspector(visitors).context.new_page()
+    sign_in(parlor, page)
+    try_example(parlor, page, "two-models")
+    wave = page.url
+    page.get_by_role("link", name="Sharing things").click()
+    study = page.url.partition("?")[0]
+    faults: dict[str, list[str]] = {}
+    for address in (
+        f"{parlor.url}/admin/studies", f"{parlor.url}/admin/studies/new", study, f"{study}/texts", f"{study}/waves/new",
+        wave, f"{wave}/pay",
+    ):  # fmt: skip
+        page.goto(address)
+        faults[address] = faults_in_each_look(page)
+    assert {address: found for address, found in faults.items() if found} == {}

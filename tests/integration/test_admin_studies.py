@@ -1,0 +1,480 @@
+"""The admin pages of studies: examples tried out, studies loaded, waves opened, watched, closed, paid and frozen."""
+
+import html
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, event, select
+from sqlalchemy.orm import Session
+
+from app.config import ROOT
+from app.extensions import reading, writing
+from app.models import Enrolment, Payment, StudyEvent, StudyVersion, Wave
+from app.studies import monitor, waves
+from app.studies.endings import EndingName
+from app.studies.payments import settle
+from app.studies.progress import advance, find_way, note
+from app.studies.steps import steps
+from app.web.admin import study_uploads
+from tests.enrolments import break_off, enrol, finish, load_example, open_wave, play
+from tests.experimenter import signed_in
+
+SHIPPED = ROOT / "data" / "studies"
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+@pytest.fixture
+def version(engine: Engine, tmp_path: Path) -> int:
+    """A loaded example."""
+    with writing(engine) as session:
+        return load_example(session, tmp_path).id
+
+
+@pytest.fixture
+def wave(engine: Engine, version: int) -> int:
+    """A wave at Prolific that nobody has entered."""
+    with writing(engine) as session:
+        return wave_of(session, version).id
+
+
+def wave_of(session: Session, version: int, name: str = "main") -> Wave:
+    row = open_wave(session, session.get_one(StudyVersion, version), name=name)
+    row.settings = {**row.settings, "of": "two-models", "provider": {"prolific": {"study_id": "66f0c1"}},
+                    "codes": {"completed": "C7RX94LM"}}  # fmt: skip
+    return row
+
+
+def words(page: str) -> str:
+    """What stands on a page, in one line."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def come(engine: Engine, wave_id: int, code: str, done: int = 0, ending: EndingName | None = None) -> int:
+    """A person who went on so many steps, and then ended."""
+    with writing(engine) as session:
+        row = session.get_one(Wave, wave_id)
+        way = enrol(session, row, code, session.get_one(StudyVersion, row.study_version_id))
+        for _ in range(done):
+            advance(session, way, way.step.key)
+        if ending is not None:
+            finish(session, way, ending)
+            session.flush()
+            settle(session, way)
+        return way.enrolment.id
+
+
+# ---- Studies -----------------------------------------------------------------------
+
+
+def test_an_example_is_tried_with_one_press(make_app: Callable[..., Flask]) -> None:
+    app = make_app(SMALL_MODELS=True)
+    with app.app_context():
+        client = signed_in(app)
+        empty = client.get("/admin/studies").text
+        assert "There is none yet." in empty
+        assert empty.count("Try it") >= 2
+        sent = client.post("/admin/studies", data={"example": "two-models"})
+        assert sent.status_code == 303, words(sent.text)
+        page = client.get(sent.location).text
+        link = re.search(r'id="recruitment" type="text" value="([^"]+)"', page)
+        assert link is not None
+        assert link[1].endswith("/s/two-models/try")
+        assert "of 10 places" in words(page)
+        assert client.post("/admin/studies", data={"example": "two-models"}).location == sent.location
+        listed = words(client.get("/admin/studies").text)
+        assert "Sharing things two-models 1" in listed
+        assert "try open 0 of 10 0 0" in listed
+
+
+def test_an_example_that_is_none_is_refused(client: FlaskClient) -> None:
+    sent = client.post("/admin/studies", data={"example": "../secrets"})
+    assert sent.status_code == 400
+    assert "expected two-models or taboo-roles" in words(sent.text)
+
+
+def upload(client: FlaskClient, files: dict[str, bytes]) -> Any:
+    return client.post(
+        "/admin/studies/new", data={"files": [(io.BytesIO(content), name) for name, content in files.items()]}
+    )
+
+
+def scripted_files() -> dict[str, bytes]:
+    """The files of an example, with scripted models alone."""
+    files = {path.name: path.read_bytes() for path in (SHIPPED / "two-models").iterdir()}
+    name = "two-models.yaml"
+    return {**files, name: files[name].replace(b"b: tiny}", b"b: casual}")}
+
+
+def packed(files: dict[str, bytes], folder: str = "") -> bytes:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"{folder}{name}", content)
+    return whole.getvalue()
+
+
+@pytest.mark.parametrize("how", ["files", "archive", "archive with a folder"])
+def test_a_study_is_uploaded(client: FlaskClient, version: int, how: str) -> None:
+    files = scripted_files()
+    files["two-models.yaml"] = files["two-models.yaml"].replace(b"title: Sharing things", b"title: Sharing more")
+    folder = "two-models/" if how.endswith("folder") else ""
+    sent = upload(client, files if how == "files" else {"study.zip": packed(files, folder)})
+    assert sent.status_code == 303, words(sent.text)
+    page = words(client.get(sent.location).text)
+    assert "Sharing more version 2" in page
+    assert "Version 2 Version 1" in page
+
+
+def test_what_is_wrong_with_an_upload_is_said_with_its_line(client: FlaskClient) -> None:
+    files = scripted_files()
+    files["two-models.yaml"] = files["two-models.yaml"].replace(b"minutes: 25", b"minuts: 25")
+    sent = upload(client, files)
+    assert sent.status_code == 400
+    assert "two-models.yaml:5: minuts: expected minutes, got minuts" in words(sent.text)
+    assert "There is none yet." in client.get("/admin/studies").text
+
+
+@pytest.mark.parametrize(
+    ("files", "refusal"),
+    [
+        ({}, "expected the files of a study, got none"),
+        ({"consent.md": b"# Purpose"}, "expected one .yaml file with the key study, got none"),
+        (
+            {"a.yaml": b"study: a", "b.yaml": b"study: b"},
+            "expected one .yaml file with the key study, got a.yaml, b.yaml",
+        ),
+        ({"study.zip": b"no archive"}, "expected a zip archive"),
+        ({"study.zip": packed({"../out.yaml": b"study: a"})}, "expected names of letters, digits, dots and hyphens"),
+    ],
+)
+def test_files_that_are_no_study_are_refused(client: FlaskClient, files: dict[str, bytes], refusal: str) -> None:
+    sent = upload(client, files)
+    assert sent.status_code == 400
+    assert refusal in words(sent.text)
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(client: FlaskClient) -> None:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.yaml", b"study: a\n" + b" " * study_uploads.MOST_BYTES)
+    assert "at most 100 files of 5 MB together" in words(upload(client, {"study.zip": whole.getvalue()}).text)
+
+
+def test_a_version_shows_arms_cost_and_previews(client: FlaskClient, engine: Engine, version: int) -> None:
+    with reading(engine) as session:
+        row = session.get_one(StudyVersion, version)
+        study_id, sha256 = row.study_id, row.sha256
+    page = client.get(f"/admin/studies/{study_id}?places=96&fee=0.333").text
+    assert sha256 in page
+    assert "coop then self, order 2 b, coop a, coop a, self b, self" in words(page)
+    assert "96 places with the fee" in words(page)
+    preview = re.search(r'href="(/s/preview/[^"]+)"', page)
+    assert preview is not None
+    refused = client.get(f"/admin/studies/{study_id}?places=none")
+    assert refused.status_code == 400
+    assert "expected a whole number" in words(refused.text)
+    assert client.get("/admin/studies/999").status_code == 404
+
+
+def test_the_files_of_a_version_load_again(client: FlaskClient, engine: Engine, version: int) -> None:
+    with reading(engine) as session:
+        study_id = session.get_one(StudyVersion, version).study_id
+    whole = client.get(f"/admin/studies/{study_id}/files.zip").data
+    assert whole == client.get(f"/admin/studies/{study_id}/files.zip").data
+    sent = upload(client, {"again.zip": whole})
+    assert sent.status_code == 303
+    assert sent.location.endswith("?version=1")
+
+
+@pytest.mark.parametrize("name", ["two-models", "taboo-roles"])
+def test_all_texts_are_on_one_page(client: FlaskClient, engine: Engine, tmp_path: Path, name: str) -> None:
+    with writing(engine) as session:
+        loaded = load_example(session, tmp_path, name)
+        study_id, design = loaded.study_id, waves.design_of(loaded)
+    page = words(client.get(f"/admin/studies/{study_id}/texts").text)
+    assert "Purpose" in page
+    assert "{" not in page
+    assert design.quiz is not None
+    for asked in (*(each.ask for each in design.quiz.questions), *(each.ask for each in design.survey.all)):
+        assert asked in page
+    assert ("Instructions under “coop”" in page) == (name == "two-models")
+
+
+# ---- Waves -------------------------------------------------------------------------
+
+
+def wave_form(**fields: str) -> dict[str, str]:
+    return {"wave": "main", "recruiter": "prolific", "recruiter_id": "66f0c1", "fee": "0.333", "places": "96",
+            "pause_after": "10", "most_spent": "2200.00", "code_completed": "C7RX94LM",
+            "not_if_took_part_in": "", **fields}  # fmt: skip
+
+
+def test_a_wave_is_opened_from_a_form(client: FlaskClient, engine: Engine, version: int) -> None:
+    with reading(engine) as session:
+        study_id = session.get_one(StudyVersion, version).study_id
+    assert 'name="most_spent"' in client.get(f"/admin/studies/{study_id}/waves/new").text
+    sent = client.post(f"/admin/studies/{study_id}/waves/new", data=wave_form())
+    assert sent.status_code == 303, words(sent.text)
+    page = client.get(sent.location).text
+    assert "/s/two-models/main?PROLIFIC_PID={{%PROLIFIC_PID%}}&amp;STUDY_ID" in page
+    with reading(engine) as session:
+        file = waves.settings_of(waves.find_wave(session, "two-models:main"))
+    assert (file.places, file.start and file.start.first, file.codes) == (96, 10, {"completed": "C7RX94LM"})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "refusal"),
+    [
+        ("places", "many", "expected a whole number, got 'many'"),
+        ("most_spent", "1.00", "expected at least"),
+        ("most_spent", "a lot", "expected an amount such as 12.50, got 'a lot'"),
+        ("wave", "Main Wave", "expected"),
+        ("code_completed", "", "codes with one for completed, as prolific asks for it"),
+        ("code_completed", "C7 RX", "at most 40 letters, digits and hyphens"),
+        ("recruiter_id", "", "expected a value, got none"),
+        ("not_if_took_part_in", "nobody:knows", "expected studies and waves that are there, got 'nobody:knows'"),
+    ],
+)
+def test_a_wave_that_cannot_be_is_refused_at_its_field(
+    client: FlaskClient, engine: Engine, version: int, field: str, value: str, refusal: str
+) -> None:
+    with reading(engine) as session:
+        study_id = session.get_one(StudyVersion, version).study_id
+    sent = client.post(f"/admin/studies/{study_id}/waves/new", data=wave_form(**{field: value}))
+    assert sent.status_code == 400
+    assert refusal in words(sent.text)
+    assert re.search(rf'name="{field}"[^>]*aria-invalid="true"', sent.text)
+    assert 'value="C7RX94LM"' in sent.text or field == "code_completed"
+    with reading(engine) as session:
+        assert session.scalars(select(Wave)).all() == []
+
+
+def test_the_funnel_counts_where_people_ended(client: FlaskClient, engine: Engine, wave: int) -> None:
+    come(engine, wave, "P1")
+    come(engine, wave, "P2", 0, "declined")
+    come(engine, wave, "P3", 2, "quiz_failed")
+    come(engine, wave, "P4", 4)
+    come(engine, wave, "P5", 5, "withdrawn")
+    with writing(engine) as session:
+        row = session.get_one(Wave, wave)
+        design = waves.design_of(session.get_one(StudyVersion, row.study_version_id))
+    come(engine, wave, "P6", len(steps(design)) - 1, "completed")
+    page = words(client.get(f"/admin/studies/waves/{wave}").text)
+    assert "Opened the link 6 4 1 1 1 declined" in page
+    assert "Instructions and quiz 4 3 0 1 1 failed the quiz" in page
+    assert "Together 6 1 completed 2 3" in page
+    with reading(engine) as session:
+        figures = monitor.wave_figures(session, session.get_one(Wave, wave), design)
+    for count in figures.stages:
+        assert count.reached == count.went_on + count.here + sum(count.ended.values())
+    assert [count.reached for count in figures.stages] == sorted(
+        (count.reached for count in figures.stages), reverse=True
+    )
+
+
+def test_people_are_filtered_and_leafed_through(
+    client: FlaskClient, engine: Engine, wave: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor, "PAGE", 2)
+    for number in range(3):
+        come(engine, wave, f"Q{number}", 0, "declined" if number == 1 else None)
+    first = client.get(f"/admin/studies/waves/{wave}").text
+    assert re.findall(r">(Q\d)</a>", first) == ["Q2", "Q1"]
+    older = html.unescape(re.findall(r'href="([^"]+)">Older', first)[0])
+    assert re.findall(r">(Q\d)</a>", client.get(older).text) == ["Q0"]
+    assert re.findall(r">(Q\d)</a>", client.get(f"/admin/studies/waves/{wave}?where=here").text) == ["Q2", "Q0"]
+    assert re.findall(r">(Q\d)</a>", client.get(f"/admin/studies/waves/{wave}?person=q1").text) == ["Q1"]
+    refused = client.get(f"/admin/studies/waves/{wave}?where=nowhere")
+    assert refused.status_code == 400
+
+
+def test_a_wave_is_paused_reopened_closed_and_frozen(client: FlaskClient, engine: Engine, wave: int) -> None:
+    address = f"/admin/studies/waves/{wave}"
+    for action, state in (("pause", "paused"), ("reopen", "open"), ("close", "closed"), ("freeze", "frozen")):
+        assert client.post(address, data={"action": action}).status_code == 303
+        assert f'">{state}</span>' in client.get(address).text
+    again = client.post(address, data={"action": "reopen"})
+    assert again.status_code == 409
+    assert "expected a wave that is not frozen" in words(again.text)
+    with reading(engine) as session:
+        kinds = [(each.kind, each.body) for each in session.scalars(select(StudyEvent).order_by(StudyEvent.id))]
+    assert [kind for kind, _ in kinds] == ["paused", "reopened", "closed", "frozen"]
+    assert all(body["by"] for _, body in kinds)
+
+
+def test_scores_and_models_are_hidden_until_the_wave_is_frozen(client: FlaskClient, engine: Engine, wave: int) -> None:
+    number = come(engine, wave, "P1")
+    with writing(engine) as session:
+        way = find_way(session, number)
+        play(session, way, 0)
+        finish(session, way)
+    address = f"/admin/studies/waves/{wave}"
+    page = words(client.get(address).text)
+    assert "Scores and models are hidden until this wave is frozen." in page
+    assert "scripted" not in page
+    assert "casual" not in page
+    assert "hidden" in words(client.get(f"{address}/people/{number}").text)
+    for action in ("close", "freeze"):
+        assert client.post(address, data={"action": action}).status_code == 303
+    frozen = words(client.get(address).text)
+    assert "Model a scripted Model b casual" in frozen
+    assert re.search(r"order \d 1 0 0 2\.5 [\d.]+", frozen)
+
+
+def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engine, wave: int) -> None:
+    number = come(engine, wave, "P1")
+    with writing(engine) as session:
+        way = find_way(session, number)
+        match_id = break_off(session, way, 0)
+        note(session, way, monitor.REPORT, {"match": match_id, "text": "<b>It was rude.</b>"})
+    page = client.get(f"/admin/studies/waves/{wave}").text
+    assert "P1 reported a match and left it" in words(page)
+    assert "&lt;b&gt;It was rude.&lt;/b&gt;" in page
+    assert f"/admin/matches/{match_id}" in page
+    assert "Matches that were broken off" in words(page)
+
+
+# ---- One person --------------------------------------------------------------------
+
+
+def test_a_person_is_removed_with_a_reason(client: FlaskClient, engine: Engine, wave: int) -> None:
+    number = come(engine, wave, "P1", 3)
+    address = f"/admin/studies/waves/{wave}/people/{number}"
+    assert client.post(address, data={"action": "remove", "reason": " "}).status_code == 400
+    assert client.post(address, data={"action": "remove", "reason": "wrote to us"}).status_code == 303
+    page = words(client.get(address).text)
+    assert "removed" in page
+    assert "ended: removed (wrote to us) by" in page
+    assert client.post(address, data={"action": "remove", "reason": "again"}).status_code == 409
+    with reading(engine) as session:
+        assert session.get_one(Enrolment, number).ending == "removed"
+        assert len(session.scalars(select(Payment)).all()) == 2
+
+
+def test_a_sum_is_adjusted_with_a_reason(client: FlaskClient, engine: Engine, wave: int) -> None:
+    number = come(engine, wave, "P1", 1, "technical")
+    address = f"/admin/studies/waves/{wave}/people/{number}"
+    refused = client.post(address, data={"action": "adjust", "amount": "much", "reason": "why"})
+    assert refused.status_code == 400
+    assert 'value="much"' in refused.text
+    assert client.post(address, data={"action": "adjust", "amount": "0.50", "reason": "one too few"}).status_code == 303
+    assert "Adjustment 0.50 one too few" in words(client.get(address).text)
+
+
+def test_an_experimenter_withdraws_and_deletes_for_a_person(client: FlaskClient, engine: Engine, wave: int) -> None:
+    number = come(engine, wave, "P1", 2)
+    address = f"/admin/studies/waves/{wave}/people/{number}"
+    for action in ("withdraw", "no training", "forget"):
+        assert client.post(address, data={"action": action}).status_code == 303
+    with reading(engine) as session:
+        row = session.get_one(Enrolment, number)
+        assert (row.ending, row.answers) == ("withdrawn", {})
+    assert client.get(address).status_code == 200
+
+
+def test_a_person_is_not_found_in_another_wave(client: FlaskClient, engine: Engine, version: int, wave: int) -> None:
+    number = come(engine, wave, "P1")
+    with writing(engine) as session:
+        other = wave_of(session, version, "other").id
+    assert client.get(f"/admin/studies/waves/{other}/people/{number}").status_code == 404
+    assert client.post(f"/admin/studies/waves/{other}/people/{number}", data={"action": "forget"}).status_code == 404
+
+
+# ---- Pay ---------------------------------------------------------------------------
+
+
+def test_a_batch_is_drafted_downloaded_uploaded_and_confirmed(client: FlaskClient, engine: Engine, wave: int) -> None:
+    come(engine, wave, "P1", 1, "technical")
+    number = come(engine, wave, "P2", 1, "technical")
+    address = f"/admin/studies/waves/{wave}/pay"
+    person = f"/admin/studies/waves/{wave}/people/{number}"
+    assert client.post(address, data={"action": "draft"}).status_code == 409  # approving pays the base
+    client.post(address, data={"action": "adjust", "person": "P1", "amount": "1.25", "reason": "waited"})
+    client.post(person, data={"action": "adjust", "amount": "0.75", "reason": "waited"})
+    page = words(client.get(address).text)
+    assert "P1 technical problem 1.25" in page
+    assert "Together 2.00 USD" in page
+    assert client.post(address, data={"action": "draft"}).status_code == 303
+    file = client.get(f"{address}/1")
+    assert file.data == b"p1id,1.25\np2id,0.75\n"
+    assert "two-models-main-bonus-1.txt" in file.headers["Content-Disposition"]
+    for action in ("uploaded", "confirmed"):
+        assert client.post(address, data={"action": action, "batch": "1"}).status_code == 303
+    assert "1 confirmed 2 2.00" in words(client.get(address).text)
+    assert client.post(address, data={"action": "discard", "batch": "1"}).status_code == 409
+    assert client.post(address, data={"action": "uploaded", "batch": "7"}).status_code == 404
+
+
+def test_the_data_of_a_wave_are_an_archive_without_ids(client: FlaskClient, engine: Engine, wave: int) -> None:
+    come(engine, wave, "P1", 1, "technical")
+    sent = client.get(f"/admin/studies/waves/{wave}/data.zip")
+    assert "two-models-main.zip" in sent.headers["Content-Disposition"]
+    with zipfile.ZipFile(io.BytesIO(sent.data)) as archive:
+        assert "P1" in archive.read("analysis.csv").decode()
+        assert "ids.csv" not in archive.namelist()
+        assert all(b"p1id" not in archive.read(name) for name in archive.namelist())
+
+
+# ---- Many people -------------------------------------------------------------------
+
+
+@contextmanager
+def counted(engine: Engine) -> Iterator[list[str]]:
+    """The statements that are sent to a database meanwhile."""
+    sent: list[str] = []
+
+    def count(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        sent.append(statement)
+
+    event.listen(engine, "before_cursor_execute", count)
+    try:
+        yield sent
+    finally:
+        event.remove(engine, "before_cursor_execute", count)
+
+
+def test_pages_take_as_many_queries_for_many_people_as_for_few(
+    client: FlaskClient, engine: Engine, version: int, wave: int
+) -> None:
+    with reading(engine) as session:
+        study_id = session.get_one(StudyVersion, version).study_id
+    pages = [
+        "/admin/studies",
+        f"/admin/studies/{study_id}",
+        f"/admin/studies/waves/{wave}",
+        f"/admin/studies/waves/{wave}/pay",
+    ]
+
+    def queries() -> list[int]:
+        found = []
+        for page in pages:
+            with counted(engine) as sent:
+                assert client.get(page).status_code == 200
+            found.append(len(sent))
+        return found
+
+    for number in range(10):
+        come(engine, wave, f"A{number}", number % 5, "technical" if number % 2 else None)
+    few = queries()
+    with writing(engine) as session:
+        row = session.get_one(Wave, wave)
+        loaded = session.get_one(StudyVersion, row.study_version_id)
+        for number in range(190):
+            way = enrol(session, row, f"B{number}", loaded)
+            advance(session, way, way.step.key)
+            if number % 2:
+                finish(session, way, "technical")
+                settle(session, way)
+    assert queries() == few
