@@ -172,7 +172,8 @@ def test_looking_at_the_door_leaves_nothing_behind(client: FlaskClient) -> None:
 
 
 def test_a_link_without_the_recruiters_parameters_lets_nobody_in(client: FlaskClient) -> None:
-    for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", DOOR.format(name="x" * 201)):
+    unfilled = DOOR.format(name="{{%25PROLIFIC_PID%25}}")
+    for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", DOOR.format(name="x" * 201), unfilled):
         assert "This link is not complete." in text_of(client.get(door))
         assert client.post(door).status_code == 200
     assert count(Participant) == 0
