@@ -292,6 +292,7 @@ def test_the_page_of_a_match_says_which_it_is_and_leads_nowhere_else(engine: Eng
     assert "Your partner is a computer program." in page
     assert "scripted" not in page
     assert 'href="/"' not in page
+    assert Room(record, app.config["SETTINGS"].home).view(person_in(record))["partner"] == "computer"
     practice = begin(engine, enrolment, "practice 1")
     assert "Practice" in seated(engine, app, practice).get(f"/play/{practice.id}").text
 

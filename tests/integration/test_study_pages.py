@@ -14,7 +14,10 @@ from sqlalchemy import Engine, func, select
 from app.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Consent, Enrolment, MatchRow, Participant, Payment, StudyEvent, Wave
+from app.studies.answers import finish
+from app.studies.endings import EndingName
 from app.studies.entry import preview_token
+from app.studies.progress import find_way_by_token
 from app.studies.waves import close, find_wave, pause
 from tests.study_pages import AT_ONCE, DOOR, MATCH, Walker, play_out, text_of
 from tests.waves import changed, loaded_study, new_wave, store_study
@@ -172,7 +175,8 @@ def test_looking_at_the_door_leaves_nothing_behind(client: FlaskClient) -> None:
 
 
 def test_a_link_without_the_recruiters_parameters_lets_nobody_in(client: FlaskClient) -> None:
-    for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", DOOR.format(name="x" * 201)):
+    unfilled = DOOR.format(name="{{%25PROLIFIC_PID%25}}")
+    for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", DOOR.format(name="x" * 201), unfilled):
         assert "This link is not complete." in text_of(client.get(door))
         assert client.post(door).status_code == 200
     assert count(Participant) == 0
@@ -300,6 +304,35 @@ def test_a_quiz_that_is_failed_ends_the_study_with_code_and_pay(app: Flask, clie
     assert "CQUIZ" in shown
     assert "$1.00" in shown
     assert enrolment().ending == "quiz_failed"
+
+
+def test_the_rules_end_with_the_games_that_they_are_for(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    goal = text_of(ann.page)
+    ann.send()
+    rules = f"{ann.address}/rules"
+    shown = text_of(ann.client.get(rules))
+    assert ("for yourself" in shown) == ("for yourself" in goal)
+    for _ in range(2):
+        ann.answer_quiz("24")
+    answer = ann.client.get(rules)
+    assert (answer.status_code, answer.location) == (303, ann.address)  # not to those of another goal
+
+
+@pytest.mark.parametrize("ending", ["technical", "partner_left", "quiz_failed", "no_partner", "removed"])
+def test_who_has_no_code_for_prolific_is_told_what_to_do_there(
+    app: Flask, client: FlaskClient, ending: EndingName
+) -> None:
+    ann = come(app)
+    ann.send(part="yes")
+    with writing() as session:
+        wave = session.query(Wave).one()
+        wave.settings = {**wave.settings, "codes": {"completed": "C7RX94LM"}}
+        finish(session, find_way_by_token(session, ann.address.rpartition("/")[2], lock=True), ending)
+    shown = ann.look()
+    assert "C7RX94LM" not in shown
+    assert "Please return the submission on Prolific" in shown
 
 
 def test_a_form_for_a_step_that_is_not_due_changes_nothing(app: Flask, client: FlaskClient) -> None:

@@ -116,7 +116,8 @@ def _parameters(file: WaveFile) -> tuple[str, str]:
     names = _PARAMETERS.get(file.provider.name, (_link_parameter(file) or "", ""))
     person, visit = (request.args.get(name, "").strip() if name else "" for name in names)
     fits = all(len(each) <= _LONGEST and each.isprintable() for each in (person, visit))
-    return (person, visit) if fits else ("", "")
+    unfilled = person.startswith("{{") or visit.startswith("{{")  # else all who follow such a link would be one person
+    return (person, visit) if fits and not unfilled else ("", "")
 
 
 def _link_parameter(file: WaveFile) -> str | None:

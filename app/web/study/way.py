@@ -18,7 +18,7 @@ from app.queues import enqueue_turn
 from app.registry import PERSON
 from app.studies import answers, matches, payments
 from app.studies.progress import Way, find_way_by_token
-from app.studies.steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE
+from app.studies.steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE, QUIZ
 from app.web.form_writes import write
 from app.web.language import use_language
 from app.web.seats import hold, settings
@@ -63,12 +63,12 @@ def send(token: str) -> AnyResponse | tuple[str, int]:
 
 @blueprint.get("/me/<token>/rules")
 def rules(token: str) -> AnyResponse | str:
-    """The instructions that were read last, once more."""
+    """The instructions that were read last, once more, as long as the games that they are for are played."""
     with reading() as session:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
         read = [step for step in found.steps[: found.enrolment.step + 1] if step.kind == INSTRUCTIONS]
-        if not read:
+        if not read or found.step.kind not in (INSTRUCTIONS, QUIZ, PRACTICE, MATCH):
             return redirect(way_url(token), 303)
         context = pages.common(session, found) | instructions_page(found)
     return render_template("study/rules.html", **context)
