@@ -6,12 +6,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from flask import Flask
 from sqlalchemy import Engine, select, update
 
 from app.config import Settings
 from app.extensions import reading, writing
-from app.matches import live
+from app.matches import clocks, live
 from app.matches.clocks import Clocks
 from app.matches.lobby import GuestMatchRequest, start_guest_match
 from app.matches.stored import StoredMatch, StoredSeat, load
@@ -71,12 +72,13 @@ def test_every_move_sets_the_deadline_of_the_next(engine: Engine) -> None:
     assert row_of(engine, record).deadline is None
 
 
-def test_a_match_is_ended_after_its_deadline_and_only_once(engine: Engine) -> None:
-    record = begin(engine, Clocks(turn=60))
+def test_a_match_is_ended_after_its_deadline_and_only_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "LATE", timedelta(hours=1))  # a second may be gone before anybody looks
+    record = begin(engine, Clocks(turn=3600))
     assert not live.end_overdue(engine, record.id)
-    let_pass(engine, record, 60.5)  # late, but what was sent in time may still be on its way
+    let_pass(engine, record, 3601)  # late, but what was sent in time may still be on its way
     assert not live.end_overdue(engine, record.id)
-    let_pass(engine, record, 1)
+    let_pass(engine, record, 3600)
     results: list[bool] = []
     threads = [threading.Thread(target=lambda: results.append(live.end_overdue(engine, record.id))) for _ in range(6)]
     for thread in threads:
