@@ -28,6 +28,19 @@ class Column:
     read: Callable[[Any], Any]
 
 
+class CountedRows:
+    """Rows that count themselves as they are read."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._rows = rows
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self._rows:
+            self.seen += 1
+            yield row
+
+
 def to_csv(
     columns: Sequence[Column], found: Iterable[Any], *, guard: bool = False, bom: bool = False
 ) -> Iterator[bytes]:

@@ -141,6 +141,16 @@ def _short_usage_errors(name: str | None, parent: click.Context | None) -> Itera
         raise UsageRefused(f"{error.format_message().rstrip('.')}; `{path} --help` shows how it is used") from None
 
 
+def unwritable(out: object, error: OSError) -> Invalid:
+    """The refusal of a file of `--out` that could not be written."""
+    return Invalid(
+        "--out",
+        expected="a file that can be written",
+        got=Verbatim(f"{out} ({error.strerror})"),
+        remedy="nothing was left there",
+    )
+
+
 def settings() -> Settings:
     """The settings of the app that the command runs in."""
     return cast(Settings, current_app.config["SETTINGS"])

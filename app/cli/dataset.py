@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Group, ensure_database, print_json, progress, settings
+from app.cli.base import Group, ensure_database, print_json, progress, settings, unwritable
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
 from app.cli.match_filter import filter_options
@@ -227,12 +227,7 @@ def _copy(pieces: Iterable[bytes], out: str) -> None:
             raise Invalid("--out", expected="a file", got=Verbatim(f"the folder {out}"))
         replace_file(path, pieces)
     except OSError as error:
-        raise Invalid(
-            "--out",
-            expected="a file that can be written",
-            got=Verbatim(f"{out} ({error.strerror})"),
-            remedy="nothing was left there",
-        ) from None
+        raise unwritable(out, error) from None
 
 
 def _line(described: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """`flask export`: everything that was played, as CSV."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ import click
 
 from app.analysis.codebook import all_columns
 from app.analysis.codebook import codebook as write_codebook
-from app.cli.base import Group, ensure_database, print_json, progress
+from app.cli.base import Group, ensure_database, print_json, progress, unwritable
 from app.cli.export_formats import lm_selfplay, spag
 from app.cli.match_filter import filter_options, read_filter
-from app.csv_tables import to_csv
+from app.csv_tables import CountedRows, to_csv
 from app.errors import Invalid, Verbatim
 from app.extensions import reading
 from app.files import replace_file, write_all
@@ -86,7 +86,7 @@ def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, a
     ensure_database()
     with reading() as session:
         check_known(session, choice)
-        counted = _Counted(service.rows(session, table, choice))
+        counted = CountedRows(service.rows(session, table, choice))
         if out == STDOUT:
             bar: AbstractContextManager[Iterable[Any]] = nullcontext(counted)
         else:
@@ -94,19 +94,6 @@ def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, a
         with bar as rows:
             _write(to_csv(table.columns, rows, guard=guard, bom=bom), out)
     _report(table.name, counted.seen, out, as_json)
-
-
-class _Counted:
-    """Rows that count themselves."""
-
-    def __init__(self, rows: Iterator[Any]) -> None:
-        self._rows = rows
-        self.seen = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        for row in self._rows:
-            self.seen += 1
-            yield row
 
 
 def _check(out: str, as_json: bool) -> None:
@@ -140,9 +127,4 @@ def _write(pieces: Iterable[bytes], out: str) -> None:
         else:
             replace_file(path, pieces)
     except OSError as error:
-        raise Invalid(
-            "--out",
-            expected="a file that can be written",
-            got=Verbatim(f"{out} ({error.strerror})"),
-            remedy="nothing was left there",
-        ) from None
+        raise unwritable(out, error) from None

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import Command, ensure_database, print_json
+from app.cli.base import Command, ensure_database, print_json, unwritable
 from app.errors import Invalid, Verbatim
 from app.extensions import reading, writing
 from app.studies.export.archive import note_ids, read_one_moment, write_archive
@@ -35,12 +35,7 @@ def export_data(reference: str, out: Path, with_ids: bool, public: bool, bom: bo
         try:
             files = write_archive(session, scope, out.resolve(), guard=guard, bom=bom)
         except OSError as error:
-            raise Invalid(
-                "--out",
-                expected="a file that can be written",
-                got=Verbatim(f"{out} ({error.strerror})"),
-                remedy="nothing was left there",
-            ) from None
+            raise unwritable(out, error) from None
     if as_json:
         print_json({"file": str(out), "files": [each._asdict() for each in files]})
     else:

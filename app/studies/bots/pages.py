@@ -15,19 +15,16 @@ class FormField:
     kind: str  # text | number | hidden | radio | checkbox | select | textarea | range …
     value: str = ""
     options: list[str] = field(default_factory=list)
-    checked: bool = False
-    required: bool = False
     longest: int | None = None
 
 
 @dataclass(slots=True)
 class Form:
-    """A form: where it goes, how, its fields by name, and the name and value of each of its buttons."""
+    """A form: where it goes, how, and its fields by name."""
 
     action: str
     method: str
     fields: dict[str, FormField] = field(default_factory=dict)
-    buttons: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -73,22 +70,18 @@ class _Reader(HTMLParser):
             self._in_form(tag, given, self._form)
 
     def _in_form(self, tag: str, given: Mapping[str, str], form: Form) -> None:
-        name, kind = given.get("name", ""), given.get("type", "submit" if tag == "button" else "text").lower()
-        if tag == "button" or (tag == "input" and kind in _UNSENT):
-            form.buttons.append((name, given.get("value", "")))
-        elif tag == "option" and self._select is not None:
+        name, kind = given.get("name", ""), given.get("type", "text").lower()
+        if tag == "option" and self._select is not None:
             if given.get("value"):
                 self._select.options.append(given["value"])
-        elif name and tag in ("input", "select", "textarea"):
+        elif name and tag in ("input", "select", "textarea") and kind not in _UNSENT:
             self._field(tag, kind, name, given, form)
 
     def _field(self, tag: str, kind: str, name: str, given: Mapping[str, str], form: Form) -> None:
         kind = kind if tag == "input" else tag
         found = form.fields.setdefault(name, FormField(name, kind))
-        found.required = found.required or "required" in given
         if kind in ("radio", "checkbox"):
             found.options.append(given.get("value", "on"))
-            found.checked = found.checked or "checked" in given
             return
         found.value = given.get("value", "")
         found.longest = int(given["maxlength"]) if given.get("maxlength", "").isdigit() else None

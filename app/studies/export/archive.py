@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.codebook import CODEBOOK
-from app.csv_tables import ROWS_AT_ONCE, Column, to_csv
+from app.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv
 from app.files import temporary_beside
 from app.models import Enrolment, Participant, StudyEvent, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
@@ -61,7 +61,7 @@ class _Archive:
     def __exit__(self, *_: object) -> None:
         self._zip.close()
 
-    def add(self, name: str, pieces: Iterable[bytes], rows: "_CountedRows | None" = None) -> None:
+    def add(self, name: str, pieces: Iterable[bytes], rows: CountedRows | None = None) -> None:
         """Write a file, of which `rows` are what `pieces` are made of."""
         info = zipfile.ZipInfo(name, _BEGINNING)
         info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
@@ -71,19 +71,6 @@ class _Archive:
                 digest.update(piece)
                 file.write(piece)
         self.files.append(WrittenFile(name, rows.seen if rows else 0, digest.hexdigest()))
-
-
-class _CountedRows:
-    """Rows that count themselves."""
-
-    def __init__(self, rows: Iterable[Any]) -> None:
-        self._rows = rows
-        self.seen = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        for row in self._rows:
-            self.seen += 1
-            yield row
 
 
 def read_one_moment(session: Session) -> None:
@@ -117,14 +104,14 @@ def _write_all(session: Session, scope: ExportScope, archive: _Archive, *, guard
     archive.add(_README, [readme(scope).encode()])
     for table in _tables(session, scope):
         columns[table.name] = table.columns
-        rows = _CountedRows(table.rows)
+        rows = CountedRows(table.rows)
         archive.add(f"{table.name}.csv", to_csv(table.columns, rows, guard=guard, bom=bom), rows)
     for name, events in (("events", match_events(session, scope)), ("log", study_events(session, scope))):
-        rows = _CountedRows(events)
+        rows = CountedRows(events)
         archive.add(f"{name}.jsonl", _json_lines(rows), rows)
     for version in scope.versions.values():
         archive.add(f"design-{version.number}.json", [version.design["design"].encode()])
-    described = _CountedRows((name, column) for name, found in columns.items() for column in found)
+    described = CountedRows((name, column) for name, found in columns.items() for column in found)
     archive.add(_CODEBOOK, to_csv(CODEBOOK, described, guard=guard, bom=bom), described)
     archive.add(_SUMS, ["".join(f"{each.sha256}  {each.name}\n" for each in archive.files).encode()])
 
