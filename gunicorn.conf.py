@@ -33,16 +33,19 @@ control_socket_disable = True  # it would lie outside PARLOR_HOME
 forwarded_allow_ips = ""  # the headers of proxies are read in one place, by TRUSTED_PROXIES
 
 
-def post_worker_init(_worker: Any) -> None:
-    """Give signs of life, and wait at the gate.
+def post_worker_init(worker: Any) -> None:
+    """Give signs of life, and wait at the gate; from then on people are served, and the database is told so.
 
     The gate is the supervisor's: its far end is closed when the database is up to date. Without it there is no waiting.
     """
     import gevent  # only here, after gunicorn has patched
 
+    from app.web.sign_of_life import give_signs_of_life
+
     gevent.spawn(_beat_on, gevent.sleep)
     if gate := os.environ.get("PARLOR_GATE"):
         os.read(int(gate), 1)
+    gevent.spawn(give_signs_of_life, worker.wsgi)
 
 
 def _beat_on(sleep: Callable[[float], None]) -> None:

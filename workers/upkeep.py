@@ -23,6 +23,7 @@ from app.extensions import reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import leases
 from app.matches import live
+from app.matches.outages import time_away
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
 from app.model_requests.lifecycle import take_forgotten
 from app.models import MatchRow
@@ -64,13 +65,13 @@ def main() -> None:
 def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[[str, bool], None]) -> None:
     """One round, if nobody else holds the lease. `tell` is how the web processes learn of a match that was ended."""
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
-    before = datetime.now(UTC) - timedelta(hours=settings.OPEN_MATCH_HOURS)
     with writing(database) as session:
         if not take_or_renew_lease(session, UPKEEP, owner, until):
             return
         _end_far_leases(session, settings)
         forgotten = take_forgotten_turns(session)
         overdue = overdue_matches(session)
+        before = _open_since(session, settings)
         untouched = abandoned_matches(session, before) if settings.OPEN_MATCH_HOURS else ()
         unmade = take_forgotten(session, settings.TURN_SECONDS)
         unattended = []
@@ -94,6 +95,13 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     _end_untouched(database, untouched, before, tell)
     _end_silent(database, tell)
     _remove_what_is_due(database, settings)
+
+
+def _open_since(session: Session, settings: Settings) -> datetime:
+    """The moment before which a match was last touched that was left open for too long; an outage does not count."""
+    now = datetime.now(UTC)
+    before = now - timedelta(hours=settings.OPEN_MATCH_HOURS)
+    return before - time_away(session, before, now)
 
 
 def _end_far_leases(session: Session, settings: Settings) -> None:

@@ -14,7 +14,7 @@ from app.errors import Invalid, Verbatim
 from app.games import find_game
 from app.games.base import JSON, Event, Game, View, Violation
 from app.matches.clocks import IDLE, NO_CLOCKS, TURN, Clocks
-from app.matches.events import Aborted, Ended, LogEvent, Resigned, Started, TimedOut, Violated
+from app.matches.events import Aborted, Ended, LogEvent, Resigned, ServerAway, Started, TimedOut, Violated
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
 MODEL_FAULT, OUR_FAULT = "model", "us"
@@ -112,6 +112,8 @@ def apply(match: Match, event: LogEvent) -> Match:
             return replace(match, refused=(*match.refused, event), violations=match.violations + 1)
         case Resigned() | TimedOut() | Aborted():
             return replace(match, stopped=event, to_move=None)
+        case ServerAway():
+            return match  # only clocks know of it, which follow from the times in the log
         case Ended():
             return replace(match, ended=event, to_move=None)
 

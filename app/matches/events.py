@@ -55,6 +55,13 @@ class TimedOut:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerAway:
+    """No web process served people for so many seconds: a turn's clock begins anew, a match's is longer by as much."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Aborted:
     """The match cannot go on. `fault` is whose doing it was: model (of `seat`) or us; `detail` is for the log."""
 
@@ -77,13 +84,14 @@ class Ended:
         return cls(outcome.reason, outcome.winner, outcome.utilities, outcome.facts)
 
 
-LogEvent = Started | Event | Violated | Resigned | TimedOut | Aborted | Ended
+LogEvent = Started | Event | Violated | Resigned | TimedOut | ServerAway | Aborted | Ended
 
 _KINDS: dict[str, type[Any]] = {
     "started": Started,
     "violation": Violated,
     "resigned": Resigned,
     "timeout": TimedOut,
+    "away": ServerAway,
     "aborted": Aborted,
     "ended": Ended,
 }

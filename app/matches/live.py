@@ -5,10 +5,10 @@ People, language models and scripts meet at `submit`: check, step, append. It ru
 """
 
 import random
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from sqlalchemy import Engine, select
@@ -21,6 +21,7 @@ from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
 from app.matches.events import Violated
+from app.matches.outages import was_served
 from app.matches.store import NewMatch, append, insert_matches
 from app.matches.stored import MODEL, LoggedEvent, StoredMatch, StoredSeat, load, opened, turn_seed
 from app.models import MatchRow
@@ -102,13 +103,22 @@ def create(
     return record
 
 
-def decide(record: StoredMatch, submission: MoveSubmission, *, instant: bool) -> Receipt:
-    """What a move or a resignation brings to a match as it is; nothing is written yet."""
+def decide(
+    record: StoredMatch,
+    submission: MoveSubmission,
+    *,
+    instant: bool,
+    was_served: Callable[[datetime], bool] = lambda _moment: True,
+) -> Receipt:
+    """What a move or a resignation brings to a match as it is; nothing is written yet.
+
+    `was_served` says whether the server was there at a deadline, or later: else the clock has not run out.
+    """
     answer = _refusal(record, submission)
     if answer is not None:
         return Receipt(answer, (record,))
     now, seat, known = datetime.now(UTC), submission.seat, len(record.log)
-    if (deadline := record.deadline) is not None and deadline.passed(now):
+    if (deadline := record.deadline) is not None and deadline.passed(now) and was_served(deadline.at):
         after = record.extended(engine.time_out(record.match, deadline.clock), now)
         return Receipt(_TOO_LATE, (after,), after.log[known:])
     by_model, in_study = record.seats[seat].kind == MODEL, record.options is not None
@@ -126,7 +136,7 @@ def decide(record: StoredMatch, submission: MoveSubmission, *, instant: bool) ->
 def submit(session: Session, submission: MoveSubmission, *, instant: bool) -> Receipt:
     """Take a move or a resignation into the caller's transaction. Raises NotFound for an unknown match."""
     record = load(session, submission.match_id, lock=True)
-    receipt = decide(record, submission, instant=instant)
+    receipt = decide(record, submission, instant=instant, was_served=partial(was_served, session))
     if receipt.new:
         append(session, [(receipt.record, len(record.log))])
     return receipt
@@ -147,17 +157,18 @@ def submit_together(
     """
     results: list[Receipt | AppError] = []
     grown: dict[str, tuple[StoredMatch, int]] = {}
+    served = partial(was_served, session)
     for submission in submissions:
         match_id = submission.match_id
         record = remembered.get(match_id)
-        receipt = None if record is None else decide(record, submission, instant=instant)
+        receipt = None if record is None else decide(record, submission, instant=instant, was_served=served)
         if record is None or receipt is None or not (receipt.new or match_id in grown):
             try:
                 record = load(session, match_id, lock=True)
             except NotFound as error:
                 results.append(error)
                 continue
-            receipt = decide(record, submission, instant=instant)
+            receipt = decide(record, submission, instant=instant, was_served=served)
         if receipt.new:
             _, known = grown.get(match_id, (record, len(record.log)))
             grown[match_id] = receipt.record, known
@@ -185,7 +196,7 @@ def end_overdue(database: Engine, match_id: str) -> bool:
         with writing(database) as session:
             record = load(session, match_id, lock=True)
             deadline, now = record.deadline, datetime.now(UTC)
-            if deadline is None or not deadline.passed(now):
+            if deadline is None or not deadline.passed(now) or not was_served(session, deadline.at):
                 return False
             after = record.extended(engine.time_out(record.match, deadline.clock), now)
             append(session, [(after, len(record.log))])

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.matches.filter import PEOPLES, MatchFilter, conditions
 from app.matches.sweep import UPKEEP, held_until
-from app.models import LanguageModel, MatchRow, SeatRow
+from app.models import LanguageModel, MatchRow, Participant, SeatRow, Study
 
 OPEN = ("waiting", "playing")
 QUIET = timedelta(minutes=10)  # a match in which nothing has happened for so long is open, not live
@@ -28,10 +28,11 @@ class ListedPlayer:
 
 @dataclass(frozen=True, slots=True)
 class MatchListItem:
-    """A match in a list, with its players by seat."""
+    """A match in a list, with its players by seat, and the name of the study whose people played it."""
 
     match: MatchRow
     players: tuple[ListedPlayer, ...]
+    study: str | None
 
 
 class PageCursor(NamedTuple):
@@ -119,4 +120,11 @@ def _lines(session: Session, matches: Sequence[MatchRow]) -> list[MatchListItem]
     )
     for seat in seats:
         players[seat.match_id].append(ListedPlayer(seat.role, seat.name))
-    return [MatchListItem(match, tuple(players[match.id])) for match in matches]
+    of_studies = (
+        select(SeatRow.match_id, Study.name)
+        .join(Participant, Participant.id == SeatRow.participant_id)
+        .join(Study, Study.id == Participant.study_id)
+        .where(SeatRow.match_id.in_(players))
+    )
+    studies = {row.match_id: row.name for row in session.execute(of_studies)}
+    return [MatchListItem(match, tuple(players[match.id]), studies.get(match.id)) for match in matches]

@@ -18,7 +18,7 @@ from app.games.base import Event
 from app.games.negotiation.contexts import three
 from app.games.negotiation.spoken import was_said
 from app.matches.engine import readable
-from app.matches.events import Ended, kind_of, to_json
+from app.matches.events import Ended, ServerAway, kind_of, to_json
 from app.matches.stored import LoggedEvent, StoredMatch
 from app.models import EventRow, GenerationRow, MatchRow, SeatRow
 from app.models.types import float32_bytes
@@ -92,7 +92,7 @@ def generation_row(record: StoredMatch, seat: int, generation: Generation) -> di
         "attempt": len(record.match.refused),
         "language_model_id": record.seats[seat].language_model_id,
         **generation_columns(generation),
-        "at": _moment(datetime.now(UTC)),
+        "at": moment(datetime.now(UTC)),
     }
 
 
@@ -115,7 +115,7 @@ def generation_columns(generation: Generation) -> dict[str, Any]:
 
 def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None:
     """Write the events of each record from number `known` on, and bring its match's row up to date."""
-    events, played, ended, refused = [], [], [], []
+    events, played, ended, refused, delayed = [], [], [], [], []
     for record, known in records:
         new = record.log[known:]
         events += [_event_row(record.id, logged) for logged in new]
@@ -123,6 +123,8 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None
             ended.append(_row_while_played(record) | _row_at_the_end(record, record.match.ended))
         elif any(isinstance(logged.event, Event) for logged in new):
             played.append(_row_while_played(record))
+        elif any(isinstance(logged.event, ServerAway) for logged in new):
+            delayed.append({"id": record.id, "deadline": _row_while_played(record)["deadline"]})
         else:
             refused.append({"id": record.id, "violations": record.match.violations})
     connection = session.connection()
@@ -131,6 +133,7 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None
     _update_matches(connection, _WHILE_PLAYED, _FREED, played)
     _update_matches(connection, _WHILE_PLAYED + _AT_THE_END, _FREED, ended)
     _update_matches(connection, ("violations",), {}, refused)
+    _update_matches(connection, ("deadline",), {}, delayed)
     _insert(connection, _EVENT, events)
 
 
@@ -150,7 +153,7 @@ def _match_row(begun: NewMatch) -> dict[str, Any]:
         "arm_id": begun.arm_id,
         "position": begun.position,
         "options": None if record.options is None else record.options.to_json(),
-        "started_at": _moment(record.log[0].at),
+        "started_at": moment(record.log[0].at),
         "lease_count": 0,
         "tokens": begun.tokens,
         **_row_while_played(record),
@@ -187,7 +190,7 @@ def _event_row(match_id: str, logged: LoggedEvent) -> dict[str, Any]:
         "ply": logged.ply,
         "move_id": logged.move_id,
         "body": to_json(logged.event),
-        "at": _moment(logged.at),
+        "at": moment(logged.at),
     }
     return row if logged.timing is None else {**row, "timing": dict(logged.timing)}
 
@@ -199,8 +202,8 @@ def _row_while_played(record: StoredMatch) -> dict[str, Any]:
         "ply": record.match.ply,
         "to_move": record.match.to_move,
         "model_to_move": record.model_to_move,
-        "moved_at": _moment(record.log[-1].at),
-        "deadline": None if record.deadline is None else _moment(record.deadline.at),
+        "moved_at": moment(record.log[-1].at),
+        "deadline": None if record.deadline is None else moment(record.deadline.at),
     }
 
 
@@ -217,7 +220,7 @@ def _row_at_the_end(record: StoredMatch, ended: Ended) -> dict[str, Any]:
         "words": sum(len(event.text.split()) for event in moves),
         "first_proposal": next((ply for ply, event in enumerate(moves) if event.kind == "proposal"), None),
         "unspoken": _unspoken(moves, ended.facts, record.match.state.config.to_json()),
-        "ended_at": _moment(record.log[-1].at),
+        "ended_at": moment(record.log[-1].at),
     }
 
 
@@ -285,6 +288,6 @@ def _quoted(name: str) -> str:
     return f'"{name}"'  # one of them is called index
 
 
-def _moment(at: datetime) -> str:
+def moment(at: datetime) -> str:
     """As the column stores it: UTC without a zone, with microseconds, and as SQLAlchemy writes it on SQLite."""
     return at.isoformat(" ", "microseconds").removesuffix("+00:00")

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from sqlalchemy import bindparam, select
@@ -13,7 +13,7 @@ from app.errors import NotFound, Phrase
 from app.games.base import JSON, Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline
-from app.matches.events import Ended, LogEvent, from_json
+from app.matches.events import Ended, LogEvent, ServerAway, from_json
 from app.matches.options import BOTH, MatchOptions
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
@@ -102,7 +102,9 @@ class StoredMatch:
         if self.match.over:
             return None
         person = self.mover is not None and self.mover.kind == PERSON
-        return next_deadline(self.match.clocks, self.log[0].at, turn_began(self.log), person)
+        away = [logged for logged in self.log if isinstance(logged.event, ServerAway)]
+        began = max([turn_began(self.log), *(logged.at for logged in away[-1:])])
+        return next_deadline(self.match.clocks, self.log[0].at + _time_away(away), began, person)
 
     def extended(self, events: Sequence[LogEvent], at: datetime) -> "StoredMatch":
         """This record after more events."""
@@ -118,8 +120,11 @@ class StoredMatch:
     ) -> "StoredMatch":
         """This record after the events of a step and the match after them; the first event answers `move_id`, and
         `timing` is its.
+
+        Times never run backwards in a log: whoever writes may have waited for its lock since it read the clock, or the
+        clock of its machine may be behind.
         """
-        log, ply = list(self.log), self.match.ply
+        log, ply, at = list(self.log), self.match.ply, max(at, self.log[-1].at)
         for event in events:
             log.append(LoggedEvent(len(log), ply, event, at, move_id, timing))
             ply += isinstance(event, Event)
@@ -166,6 +171,11 @@ def move_times(log: Sequence[LoggedEvent]) -> list[str]:
 def turn_began(log: Sequence[LoggedEvent]) -> datetime:
     """When the present turn began: with the last accepted move, or with the match."""
     return next(logged.at for logged in reversed(log) if logged.seq == 0 or isinstance(logged.event, Event))
+
+
+def _time_away(away: Sequence[LoggedEvent]) -> timedelta:
+    """How long the server was away in all, by its events."""
+    return timedelta(seconds=sum(logged.event.seconds for logged in away if isinstance(logged.event, ServerAway)))
 
 
 def iso(moment: datetime) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
+from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
@@ -101,17 +102,48 @@ class EventRow(Model):
 class GenerationRow(Model):
     """One call of a language model: the exact prompt, what came back, and what it cost.
 
-    It belongs to a turn of a match, or else to a request that stands by itself.
+    It belongs to a turn of a match, to an interaction of a society, to an answer of an assessment, to a request that
+    stands by itself, or, where texts were embedded, to a society.
     """
 
     __tablename__ = "generation"
-    __table_args__ = (Index("ix_generation_turn", "match_id", "ply", "attempt"),)
+    __table_args__ = (
+        Index("ix_generation_turn", "match_id", "ply", "attempt"),
+        # Of interactions and of assessed answers alone, so that the calls of matches pay nothing for it. Each call is
+        # answered once.
+        Index(
+            "ix_generation_call",
+            "interaction_id",
+            "call",
+            unique=True,
+            sqlite_where=sql("interaction_id IS NOT NULL AND error IS NULL"),
+            postgresql_where=sql("interaction_id IS NOT NULL AND error IS NULL"),
+        ),
+        Index(
+            "ix_generation_assessed",
+            "answer_id",
+            "call",
+            unique=True,
+            sqlite_where=sql("answer_id IS NOT NULL AND error IS NULL"),
+            postgresql_where=sql("answer_id IS NOT NULL AND error IS NULL"),
+        ),
+        Index(
+            "ix_generation_embedding",
+            "society_id",
+            sqlite_where=sql("society_id IS NOT NULL"),
+            postgresql_where=sql("society_id IS NOT NULL"),
+        ),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     match_id: Mapped[str | None] = mapped_column(ForeignKey("match.id", ondelete="CASCADE"))
     seat: Mapped[int | None]
     ply: Mapped[int | None]
     request_id: Mapped[int | None] = mapped_column(ForeignKey("model_request.id", ondelete="CASCADE"), index=True)
+    interaction_id: Mapped[int | None] = mapped_column(ForeignKey("society_interaction.id", ondelete="CASCADE"))
+    answer_id: Mapped[int | None] = mapped_column(ForeignKey("assessed_answer.id", ondelete="CASCADE"))
+    society_id: Mapped[int | None] = mapped_column(ForeignKey("society.id", ondelete="CASCADE"))
+    call: Mapped[str | None] = mapped_column(String(40))  # which one of the interaction or answer: draft, critique 17
     attempt: Mapped[int]  # from 0; a refused attempt is followed by another with its reason in the prompt
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"))
     model: Mapped[str] = mapped_column(String(200))

@@ -1,4 +1,4 @@
-"""Leases by name, for loops of which only one may run."""
+"""Leases by name, for loops of which only one may run, and when the server was away."""
 
 from datetime import datetime
 
@@ -17,3 +17,13 @@ class Lease(Model):
     name: Mapped[str] = mapped_column(String(40), primary_key=True)
     owner: Mapped[str] = mapped_column(String(80))
     until: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class Outage(Model):
+    """A time in which no web process served people."""
+
+    __tablename__ = "outage"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    began: Mapped[datetime] = mapped_column(UtcDateTime)  # the last sign of life before it
+    ended: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

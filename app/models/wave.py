@@ -39,7 +39,7 @@ class Submission(Model):
     enrolment_id: Mapped[int] = mapped_column(ForeignKey("enrolment.id"), index=True)
     recruiter: Mapped[str] = mapped_column(String(20))  # prolific | mturk | connect | link
     external_id: Mapped[str | None] = mapped_column(String(200))
-    status: Mapped[str] = mapped_column(String(12))  # active | submitted | approved | rejected | returned | timed_out
+    status: Mapped[str] = mapped_column(String(12))  # as app/studies/submissions.py names them
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     changed_at: Mapped[datetime] = mapped_column(UtcDateTime)
 

@@ -35,6 +35,12 @@ _MESSAGES = {
     503: lazy_gettext("The database does not answer. Nothing was changed; please try again in a moment."),
 }
 
+_LOST_TITLE = lazy_gettext("This link does not lead to a study.")
+_LOST = lazy_gettext(
+    "A part of it may be missing. Open the study again from the page where you found it, or open your private link: you"
+    " come back to where you were."
+)
+
 
 def register(app: Flask) -> None:
     """Put the handlers on the app."""
@@ -95,16 +101,19 @@ def _answer(status: int, code: str, message: str, lang: str = "") -> tuple[Respo
         return Response(f"{message}\n", status, mimetype="text/plain"), status
     if _is_for_programs():
         return jsonify(error={"code": code, "message": message}), status
-    page = "admin/error.html" if status < 500 and _is_for_experimenters() else "error.html"
     title = str(_TITLES.get(status, _TITLES[400]))
-    return render_template(page, title=title, message=message, lang=lang, **_way_back()), status
+    if _is_in_study():
+        if status == 404:  # which link was expected is of no use to the person who has another one
+            title, message, lang = str(_LOST_TITLE), str(_LOST), ""
+        elif status == 403:
+            title = str(_TITLES[400])
+        return render_template("study/error.html", title=title, message=message, lang=lang, lost=status == 404), status
+    page = "admin/error.html" if status < 500 and _is_for_experimenters() else "error.html"
+    return render_template(page, title=title, message=message, lang=lang), status
 
 
-def _way_back() -> dict[str, str]:
-    """In a study the way back is to its page, not to the games for guests."""
-    if not request.path.startswith("/s/"):
-        return {}
-    return {"action": gettext("Back to the page"), "action_url": request.path}
+def _is_in_study() -> bool:
+    return request.path.startswith("/s/")
 
 
 def _is_for_programs() -> bool:

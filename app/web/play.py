@@ -30,7 +30,7 @@ from app.web.language import use_language
 from app.web.limits import check_guest_config, guest_limit
 from app.web.partners import told_of_partner
 from app.web.seats import held, hold, seat_in, settings
-from app.web.study_match import StudyPart, study_part
+from app.web.study_match import StudyPart, page_elsewhere, study_part
 
 blueprint = Blueprint("play", __name__)
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
@@ -84,11 +84,13 @@ def start(game: str) -> AnyResponse:
 
 
 @blueprint.get("/play/<match_id>")
-def match(match_id: str) -> AnyResponse | str:
+def match(match_id: str) -> AnyResponse | tuple[Response, int]:
     """The match as its seat sees it. A ticket in the address is kept in the session and taken out of the address."""
     if "ticket" in request.args:
         hold(match_id, tickets.check(settings(), request.args["ticket"], match_id))
         return redirect(url_for("play.match", match_id=match_id), 303)
+    if (elsewhere := _elsewhere(match_id)) is not None:
+        return elsewhere
     view, study = _view(match_id)
     if view["status"] == "over":
         return redirect(url_for("play.result", match_id=match_id), 303)
@@ -107,8 +109,10 @@ def match(match_id: str) -> AnyResponse | str:
 
 
 @blueprint.get("/play/<match_id>/result")
-def result(match_id: str) -> AnyResponse:
+def result(match_id: str) -> AnyResponse | tuple[Response, int]:
     """How the match ended, with the whole conversation."""
+    if (elsewhere := _elsewhere(match_id)) is not None:
+        return elsewhere
     view, study = _view(match_id)
     if view["status"] != "over":
         return redirect(url_for("play.match", match_id=match_id), 303)
@@ -175,6 +179,12 @@ def _title(game: str) -> str:
 def _start_key(key: str) -> str | None:
     """The form's key if it can be one of ours; a start without a key is only not guarded against being sent twice."""
     return key if _KEY.fullmatch(key) else None
+
+
+def _elsewhere(match_id: str) -> tuple[Response, int] | None:
+    """What a browser without a seat is told of a match of a study: how to go on. None for all else."""
+    page = None if match_id in held() else page_elsewhere(match_id)
+    return None if page is None else (_as_it_is_now(page), 403)
 
 
 def _view(match_id: str) -> tuple[JSON, StudyPart | None]:

@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.extensions import reading
 from app.games.base import JSON, Event, Game
+from app.matches.events import ServerAway
 from app.matches.stored import StoredMatch, load, load_log, move_times
 from app.matches.views import change, seat_view
 from app.models import MatchRow
@@ -88,7 +89,8 @@ class Room:
             self.record = record
             self.times += move_times(new)
             moves = [logged.event for logged in new if isinstance(logged.event, Event)]
-            if not moves and not record.match.over:
+            away = any(isinstance(logged.event, ServerAway) for logged in new)
+            if not moves and not away and not record.match.over:
                 continue  # a refusal is its maker's alone
             for seat in present:
                 payload = change(self._shown[seat], self.view(seat))

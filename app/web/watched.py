@@ -8,6 +8,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.alignments import listing as alignments
+from app.alignments.job import ALIGNMENT
+from app.assessments import listing as assessments
+from app.assessments.job import ASSESSMENT
 from app.benchmarks import listing as benchmarks
 from app.benchmarks.job import BENCHMARK
 from app.campaigns import listing as campaigns
@@ -17,11 +21,15 @@ from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
-from app.jobs.listing import job_figures, job_items
-from app.models import BenchmarkJob, Campaign, RoundRow, TrainingJob
+from app.jobs.listing import JobListItem, job_figures, job_items
+from app.models import Alignment, Assessment, BenchmarkJob, Campaign, Rehearsal, RoundRow, Society, TrainingJob
+from app.rounds.cost import Prices
 from app.rounds.job import ROUND
-from app.rounds.prices import Prices, prices_of_round
+from app.rounds.prices import prices_of_round
 from app.rounds.progress import RecentPace, figures, mean_pace
+from app.society import listing as societies
+from app.society.job import SOCIETY
+from app.studies.bots.job import REHEARSAL
 
 _PRICED = 15.0  # seconds for which prices are good
 
@@ -87,6 +95,19 @@ class _WatchedCampaigns(WatchedKind):
         return {row.id: campaigns.figures_of(session, row) for row in rows}
 
 
+class _WatchedRehearsals(WatchedKind):
+    """Rehearsals of studies."""
+
+    def figures(self, session: Session, rows: Sequence[Rehearsal], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
+        """See WatchedKind."""
+        return {item.row.id: rehearsal_figures(item) for item in job_items(session, self.kind, rows)}
+
+
+def rehearsal_figures(item: JobListItem) -> JSON:
+    """What changes of a rehearsal while it runs; with each new `at`, twenty at most, its page asks for the report."""
+    return {**job_figures(item), "at": f"{item.state} {item.percent // 5}"}
+
+
 class _WatchedBenchmarks(WatchedKind):
     """Benchmarks."""
 
@@ -95,11 +116,39 @@ class _WatchedBenchmarks(WatchedKind):
         return benchmarks.figures_of(session, rows)
 
 
+class _WatchedSocieties(WatchedKind):
+    """Societies."""
+
+    def figures(self, session: Session, rows: Sequence[Society], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
+        """See WatchedKind."""
+        return societies.figures_of(session, rows)
+
+
+class _WatchedAssessments(WatchedKind):
+    """Assessments."""
+
+    def figures(self, session: Session, rows: Sequence[Assessment], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
+        """See WatchedKind."""
+        return assessments.progress_of(session, rows)
+
+
+class _WatchedAlignments(WatchedKind):
+    """Alignments."""
+
+    def figures(self, session: Session, rows: Sequence[Alignment], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
+        """See WatchedKind."""
+        return {row.id: alignments.progress_of(session, row) for row in rows}
+
+
 _OWN: Mapping[str, type[WatchedKind]] = {
     ROUND.name: _WatchedRounds,
     TRAINING.name: _WatchedTrainings,
     CAMPAIGN.name: _WatchedCampaigns,
     BENCHMARK.name: _WatchedBenchmarks,
+    SOCIETY.name: _WatchedSocieties,
+    ASSESSMENT.name: _WatchedAssessments,
+    ALIGNMENT.name: _WatchedAlignments,
+    REHEARSAL.name: _WatchedRehearsals,
 }
 
 

@@ -1,23 +1,25 @@
 """Clocks over real databases and processes: a match ends once, not before its time, whoever notices first."""
 
+import os
+import signal
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, delete, select, update
 
 from app.config import Settings
 from app.extensions import reading, writing
-from app.matches import clocks, live
+from app.matches import clocks, live, outages
 from app.matches.clocks import Clocks
 from app.matches.lobby import GuestMatchRequest, start_guest_match
 from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.sweep import overdue_matches
-from app.models import EventRow, MatchRow, RoundRange, RoundRow
+from app.models import EventRow, Lease, MatchRow, Outage, RoundRange, RoundRow
+from tests.chaos.killer import SERVING, pid_of
 from tests.participant import Participant
 from tests.rounds import make_round
 from tests.stack import TURNS_ALONE, Stack, wait_until
@@ -193,33 +195,141 @@ def test_guests_have_the_clocks_of_the_settings(app: Flask, engine: Engine) -> N
     assert row_of(engine, record).deadline == record.log[0].at + timedelta(seconds=30)
 
 
-def test_a_deadline_outlives_whatever_is_killed(stack: Callable[..., Stack]) -> None:
-    turn = 16  # seconds, of which a busy machine may take half for what comes before the kills
-    env = {"TURN_CLOCK": str(turn), "UPKEEP_EVERY": "0.5", "READING_WORDS_PER_MINUTE": "0", **TURNS_ALONE}
+def age_signs_of_life(engine: Engine, seconds: float) -> None:
+    """Have the web process been silent for so long."""
+    with writing(engine) as session:
+        session.get_one(Lease, f"{outages.WEB}one").until -= timedelta(seconds=seconds)
+
+
+def serve(engine: Engine) -> list[str]:
+    """A sign of life; the matches whose clocks it moved."""
+    with writing(engine) as session:
+        return [*outages.give_sign_of_life(session, "one", "its first life")]
+
+
+def test_a_clock_does_not_run_out_while_the_server_is_away(engine: Engine) -> None:
+    untimed, record = begin(engine, Clocks()), begin(engine, Clocks(turn=60, match=90))
+    assert serve(engine) == serve(engine) == []
+    let_pass(engine, record, 70)
+    age_signs_of_life(engine, 70)
+    assert not live.end_overdue(engine, record.id)
+    assert serve(engine) == [record.id]
+    assert kinds(engine, record) == ["started", "away"]
+    assert kinds(engine, untimed) == ["started"]
+    back = datetime.now(UTC)
+    with reading(engine) as session:
+        deadline = load(session, record.id).deadline
+    assert deadline is not None
+    assert (deadline.clock, row_of(engine, record).deadline) == ("turn", deadline.at)
+    assert back + timedelta(seconds=50) < deadline.at <= back + timedelta(seconds=60)
+    let_pass(engine, record, 62)  # the server is there, the person is not
+    assert serve(engine) == []
+    assert live.end_overdue(engine, record.id)
+    assert kinds(engine, record) == ["started", "away", "timeout", "ended"]
+
+
+def test_the_clock_of_a_match_is_longer_by_an_outage(engine: Engine) -> None:
+    record = begin(engine, Clocks(match=90))
+    serve(engine)
+    let_pass(engine, record, 80)
+    age_signs_of_life(engine, 80)
+    serve(engine)
+    assert say(engine, record, 0, HELLO).ok
+    left = row_of(engine, record).deadline - datetime.now(UTC)  # type: ignore[operator]
+    assert timedelta(seconds=70) < left <= timedelta(seconds=91)
+
+
+def test_a_move_that_comes_before_the_first_sign_of_life_counts(engine: Engine) -> None:
+    record = begin(engine, Clocks(turn=60))
+    serve(engine)
+    let_pass(engine, record, 70)
+    age_signs_of_life(engine, 70)
+    assert say(engine, record, 0, HELLO).ok
+    assert kinds(engine, record) == ["started", "message"]
+
+
+def test_of_two_web_processes_each_holds_the_clocks_up_until_it_is_back_or_gone(engine: Engine) -> None:
+    record = begin(engine, Clocks(turn=60))
+    let_pass(engine, record, 70)
+    serve(engine)
+    with writing(engine) as session:
+        outages.give_sign_of_life(session, "other", "its first life", datetime.now(UTC) - timedelta(seconds=30))
+    assert not live.end_overdue(engine, record.id)  # whoever is at the other one cannot move
+    with writing(engine) as session:
+        assert [*outages.give_sign_of_life(session, "other", "its second life")] == [record.id]
+        session.get_one(Lease, f"{outages.WEB}other").until -= timedelta(minutes=6)
+    let_pass(engine, record, 70)
+    serve(engine)
+    assert live.end_overdue(engine, record.id)
+
+
+def test_times_never_run_backwards_in_a_log_whose_lock_was_waited_for(engine: Engine) -> None:
+    record = begin(engine, Clocks(turn=60))
+    serve(engine)
+    age_signs_of_life(engine, 30)
+    back = datetime.now(UTC)
+    assert say(engine, record, 0, HELLO).ok
+    with writing(engine) as session:
+        assert [*outages.give_sign_of_life(session, "one", "its first life", back)] == [record.id]
+    with reading(engine) as session:
+        times = [logged.at for logged in load(session, record.id).log]
+    assert kinds(engine, record) == ["started", "message", "away"]
+    assert times == sorted(times)
+
+
+def test_a_match_was_not_left_open_while_the_server_was_away(app: Flask, engine: Engine, broker: str) -> None:
+    settings: Settings = app.config["SETTINGS"].model_copy(update={"REDIS_URL": broker, "OPEN_MATCH_HOURS": 1})
+    serve(engine)
+    record = begin(engine, Clocks())
+    let_pass(engine, record, 3700)
+    with writing(engine) as session:
+        session.execute(update(MatchRow).values(moved_at=record.log[0].at - timedelta(seconds=3700)))
+    age_signs_of_life(engine, 600)
+    serve(engine)
+    look_after(engine, settings, "me", lambda *_: None)
+    assert row_of(engine, record).status == "playing"
+    with writing(engine) as session:
+        session.execute(delete(Outage))
+    look_after(engine, settings, "me", lambda *_: None)
+    assert row_of(engine, record).reason == "abandoned"
+
+
+def test_who_is_to_move_has_time_again_after_an_outage_and_runs_out_of_it_by_being_silent(
+    stack: Callable[..., Stack],
+) -> None:
+    env = {"TURN_CLOCK": "15", "UPKEEP_EVERY": "0.5", "READING_WORDS_PER_MINUTE": "0", **TURNS_ALONE}
     parlor = stack(env)
     table = taboo(parlor, "attacker")
     with Participant(table) as person:
         assert person.move("It is yellow and it grows.")["ok"]
         person.wait_for_turn()
-        deadline = person.view["clock"]["deadline"]
+        deadline = datetime.fromisoformat(person.view["clock"]["deadline"])
         assert person.view["clock"]["of"] == "turn"
-        assert 0 < person.view["clock"]["left"] <= turn
-        for victim in ("web", "upkeep"):
-            parlor.kill(victim)
+        serving = parlor.pid("web"), pid_of(parlor, SERVING)
+        os.kill(parlor.process.pid, signal.SIGSTOP)  # nobody starts another
+        try:
+            for pid in serving:
+                os.kill(cast(int, pid), signal.SIGKILL)
+            wait_until(lambda: datetime.now(UTC) > deadline + timedelta(seconds=3), "a deadline that has passed")
+        finally:
+            os.kill(parlor.process.pid, signal.SIGCONT)
         person.wait(lambda: person.connections == 2, "the line to be back")
-        person.wait(lambda: person.over or person.view["clock"]["deadline"] == deadline, "the same deadline")
+        person.wait(lambda: person.over or datetime.fromisoformat(person.view["clock"]["deadline"]) > deadline, "time")
+        assert person.move("It is sweet.")["ok"]
         person.wait(lambda: person.over, "the end")
-        ended = datetime.now(UTC)
-        assert person.view["outcome"]["reason"] == "timeout"
-        assert person.view["clock"] is None
-        assert ended >= datetime.fromisoformat(deadline)
+        assert (person.view["outcome"]["reason"], person.view["clock"]) == ("timeout", None)
     with database(parlor) as engine, engine.connect() as connection:
-        rows = connection.execute(
-            select(EventRow.kind, EventRow.seat).where(EventRow.match_id == table.match).order_by(EventRow.seq)
-        ).all()
-    assert [tuple(row) for row in rows[-2:]] == [("timeout", 0), ("ended", None)]
-    wait_until(lambda: parlor.healthy(), "a healthy web process")
-    time.sleep(1)  # two rounds of upkeep, which must leave it as it is
-    with database(parlor) as engine, engine.connect() as connection:
-        kinds_now = connection.scalars(select(EventRow.kind).where(EventRow.match_id == table.match)).all()
-    assert sorted(kinds_now) == sorted(row.kind for row in rows)
+        found = select(EventRow.kind, EventRow.seat).where(EventRow.match_id == table.match).order_by(EventRow.seq)
+        rows = [tuple(row) for row in connection.execute(found)]
+    assert ("away", None) in rows
+    assert rows[-2:] == [("timeout", 0), ("ended", None)]
+
+
+def test_outages_that_overlap_are_counted_once(engine: Engine) -> None:
+    now = datetime.now(UTC)
+    with writing(engine) as session:
+        for began, ended in ((90, 60), (80, 50), (75, 70), (20, 10)):
+            minutes = (timedelta(minutes=each) for each in (began, ended))
+            session.add(Outage(**dict(zip(("began", "ended"), (now - each for each in minutes), strict=True))))
+    with reading(engine) as session:
+        assert outages.time_away(session, now - timedelta(minutes=85), now) == timedelta(minutes=35 + 10)

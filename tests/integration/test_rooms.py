@@ -20,6 +20,7 @@ from app.web import rooms, sockets, tickets
 from app.web.rooms import Rooms
 from app.web.sockets import PlayNamespace
 from tests.effort import calls
+from tests.stack import PATIENCE
 
 
 class Pages:
@@ -66,7 +67,7 @@ def come(play: PlayNamespace, app: Flask, record: StoredMatch, sid: str) -> None
 
 
 def until(condition: Callable[[], Any]) -> None:
-    with gevent.Timeout(5):
+    with gevent.Timeout(PATIENCE):
         while not condition():
             gevent.sleep(0.02)
 

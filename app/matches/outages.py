@@ -1,0 +1,84 @@
+"""Whether the web processes serve people, and for how long they did not: clocks do not run against who cannot move.
+
+Each web process gives a sign of life every second, in the row of a lease of its own. Its first sign after a longer
+silence writes the outage down, and an event into every match with a clock, since it may be one whose person was at that
+process: a turn's clock begins anew with it, a match's is longer by as much. Until then nobody's time runs out, whoever
+looks; but one process that stays away beside others that serve holds clocks up for five minutes alone. Nothing here
+commits.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.matches.events import ServerAway
+from app.matches.store import append
+from app.matches.stored import load
+from app.models import Lease, MatchRow, Outage
+
+WEB = "web "  # what names of the leases begin with; behind it is the process
+EVERY = 1.0  # seconds between two signs
+GONE = timedelta(minutes=5)  # after which a process that is silent beside others is not waited for
+RESTART = timedelta(seconds=2)  # without a sign, after which the first of a process started again ends an outage
+SILENCE = timedelta(seconds=5)  # after which one that ran on has been: a busy moment is no outage
+
+
+def give_sign_of_life(session: Session, process: str, owner: str, now: datetime | None = None) -> Sequence[str]:
+    """Say that a web process serves people, and if it did not, for how long. Returns the matches whose clocks moved.
+
+    `process` is what stays the same when it is started again, such as its address; `owner` is another one then.
+    """
+    now, name = now or datetime.now(UTC), f"{WEB}{process}"[:40]
+    lease = session.get(Lease, name, with_for_update=True)
+    if lease is None:
+        session.add(Lease(name=name, owner=owner, until=now + SILENCE))
+        return ()
+    last, patience = lease.until - SILENCE, SILENCE if lease.owner == owner else RESTART
+    lease.owner, lease.until = owner, now + SILENCE
+    if now - last <= patience:
+        return ()
+    session.add(Outage(began=last, ended=now))
+    return _delay_clocks(session, (now - last).total_seconds(), now)
+
+
+def was_served(session: Session, moment: datetime) -> bool:
+    """Whether all web processes have given a sign of life at that moment or after it, but for those that are gone.
+
+    Where none ever did, there is nobody who could be away: a match is then played in a terminal or a test.
+    """
+    signs = _last_signs(session)
+    return all(sign >= moment for sign in signs if sign >= max(signs) - GONE)
+
+
+def time_away(session: Session, since: datetime, now: datetime) -> timedelta:
+    """For how long some web process did not serve people in a time that has passed."""
+    past = select(Outage.began, Outage.ended).where(Outage.ended > since, Outage.began < now).order_by(Outage.began)
+    outages = [(row.began, row.ended) for row in session.execute(past)]
+    signs = _last_signs(session)
+    if signs and max(signs) + SILENCE < now:  # none of them does now
+        outages.append((max(signs), now))
+    total, counted = timedelta(), since  # outages of several processes may overlap
+    for began, ended in outages:
+        total += max(timedelta(), min(ended, now) - max(began, counted))
+        counted = max(counted, ended)
+    return total
+
+
+def _last_signs(session: Session) -> list[datetime]:
+    """The last sign of life of each web process."""
+    return [until - SILENCE for until in session.scalars(select(Lease.until).where(Lease.name.startswith(WEB)))]
+
+
+def _delay_clocks(session: Session, seconds: float, now: datetime) -> Sequence[str]:
+    """Write into the log of each match with a clock that the server was away."""
+    running = select(MatchRow.id).where(MatchRow.status == "playing", MatchRow.deadline.is_not(None))
+    delayed = []
+    for match_id in session.scalars(running.order_by(MatchRow.id)).all():
+        record = load(session, match_id, lock=True)
+        if record.deadline is not None:
+            delayed.append((record.extended([ServerAway(round(seconds, 3))], now), len(record.log)))
+    if delayed:
+        append(session, delayed)
+    return [record.id for record, _ in delayed]

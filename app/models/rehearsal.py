@@ -1,0 +1,33 @@
+"""Rehearsals of studies: bots that are sent through a copy of one, and what each of them saw."""
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import Model
+from app.models.job import JobMixin, LeaseMixin
+from app.models.types import Json
+
+
+class Rehearsal(JobMixin, LeaseMixin, Model):
+    """A number of bots that go through a wave of a copy of a version."""
+
+    __tablename__ = "rehearsal"
+    __table_args__ = (Index("ix_rehearsal_to_run", "status", "queued"),)
+
+    study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id"), index=True)  # of the original
+    wave_id: Mapped[int] = mapped_column(ForeignKey("wave.id"), index=True)  # of the copy
+    bots: Mapped[int]
+    seed: Mapped[int]
+    live: Mapped[bool]  # against the study's own models
+
+
+class RehearsedBot(Model):
+    """What a bot saw that came to an end of its way."""
+
+    __tablename__ = "rehearsed_bot"
+
+    rehearsal_id: Mapped[int] = mapped_column(ForeignKey("rehearsal.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # from 0
+    notes: Mapped[dict[str, Any]] = mapped_column(Json)

@@ -1,0 +1,42 @@
+"""The signs of life of a web process: while it gives none, nobody's time runs out (`app/matches/outages.py`)."""
+
+import os
+import socket
+import time
+from functools import partial
+
+import gevent
+import structlog
+from flask import Flask
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.errors import Unavailable
+from app.extensions import reason_of
+from app.matches.outages import EVERY, give_sign_of_life
+from app.queues import make_publisher
+from app.web.form_writes import write
+
+log = structlog.get_logger()
+
+
+def give_signs_of_life(app: Flask) -> None:
+    """Give one every second for as long as the process serves, and have pages show the clocks that an outage moved."""
+    settings = app.config["SETTINGS"]
+    tell = make_publisher(settings.redis_url)
+    owner = f"{socket.gethostname()} {os.getpid()} {time.time()}"[-80:]
+    # Each process on a machine has a port of its own, which it keeps; the name of a container is another one each time.
+    sign = partial(give_sign_of_life, process=str(settings.PORT), owner=owner)
+    taken = True
+    with app.app_context():
+        while True:
+            try:
+                delayed, taken = write(sign), True
+            except (Unavailable, SQLAlchemyError) as error:
+                if taken:  # one line for each time that the database is away
+                    log.warning("the database took no sign of life, trying again", error=reason_of(error))
+                delayed, taken = (), False
+            if delayed:
+                log.info("the server was away, clocks were put back", matches=len(delayed))
+            for match_id in delayed:
+                tell(match_id, False)
+            gevent.sleep(EVERY)
