@@ -100,7 +100,7 @@ EVENTS = ExportTable(
         Column("ply", "integer", "Accepted moves before the event.", "from 0", attrgetter("ply")),
         Column("kind", "text", "What happened: the match began, a move was accepted (named as in moves.csv) or refused"
                " (violation), somebody left, a clock ran out, the match was broken off, the match ended.",
-               "started | message | proposal | declaration | violation | resigned | timeout | aborted | ended",
+               "started | message | proposal | declaration | violation | resigned | timeout | away | aborted | ended",
                attrgetter("kind")),
         Column("seat", "integer", "The seat that the event is about.", "0 | 1 | empty for the match as a whole",
                attrgetter("seat")),

@@ -12,7 +12,7 @@ from app.csv_tables import Column
 from app.games import roles_of_seat
 from app.games.negotiation.claims import CLAIMS_VERSION
 from app.games.negotiation.rules import NEGOTIATION
-from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
+from app.models import EventRow, LanguageModel, MatchRow, Participant, RoundRow, SeatRow, Study
 from app.registry import PERSON
 
 
@@ -37,6 +37,7 @@ IN_ORDER = (
 _seats = aliased(SeatRow), aliased(SeatRow)
 _models = aliased(LanguageModel), aliased(LanguageModel)
 _started, _ended = aliased(EventRow), aliased(EventRow)
+_person, _study = aliased(Participant), aliased(Study)  # two people of a match are of one study
 
 
 def _matches() -> Select[Any]:
@@ -47,6 +48,7 @@ def _matches() -> Select[Any]:
             *own,
             MatchRow.source,
             RoundRow.swap_seats,
+            _study.name.label("study"),
             _started.body.label("started"),
             _ended.body.label("ended"),
             place,
@@ -59,6 +61,8 @@ def _matches() -> Select[Any]:
     for seat, (row, model) in enumerate(zip(_seats, _models, strict=True)):
         statement = statement.outerjoin(row, (row.match_id == MatchRow.id) & (row.seat == seat))
         statement = statement.outerjoin(model, model.id == row.language_model_id)
+    in_study = func.coalesce(*(row.participant_id for row in _seats))
+    statement = statement.outerjoin(_person, _person.id == in_study).outerjoin(_study, _study.id == _person.study_id)
     return statement.order_by(*IN_ORDER)
 
 
@@ -73,10 +77,6 @@ def _seat_columns(seat: int) -> tuple[Any, ...]:
 
 def player_of(kind: str | None, model: str | None) -> str | None:
     return PERSON if kind == PERSON else model
-
-
-def _nothing(_row: Any) -> None:
-    return None
 
 
 def _swapped(row: Any) -> bool | None:
@@ -151,7 +151,8 @@ MATCHES = ExportTable(
         Column("match_id", "text", "The match.", "22 characters", attrgetter("id")),
         Column("round_id", "text", "The self-play round that the match belongs to.", "a number; empty outside rounds",
                attrgetter("round_id")),
-        Column("study_id", "text", "The study that the match belongs to.", "empty outside studies", _nothing),
+        Column("study_id", "text", "The name of the study that the match belongs to.", "empty outside studies",
+               attrgetter("study")),
         Column("index", "integer", "The match's place in its round.", "from 0; empty outside rounds",
                lambda row: row.place),
         Column("game", "text", "What was played.", "negotiation | taboo", attrgetter("game")),

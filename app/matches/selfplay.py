@@ -86,7 +86,8 @@ class SeatRunner:
         """What runs a model's seat; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be played with."""
         if seat.spec is None:
             raise ValueError("expected a model, got a person")
-        return cls(seat, make_player(seat.spec, home), patience, seat.spec.kind == "scripted")
+        player = cast(InstantPlayer | ModelPlayer, make_player(seat.spec, home))  # whoever only chats has no seat
+        return cls(seat, player, patience, seat.spec.kind == "scripted")
 
     @property
     def at_once(self) -> int:

@@ -10,8 +10,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -26,6 +27,7 @@ from app.matches import live
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
 from app.matches.move_timing import reply_timing
+from app.matches.safety import unsafe
 from app.matches.store import generation_row, insert_generations
 from app.matches.stored import StoredMatch, load, turn_began
 from app.matches.sweep import turn_is_free
@@ -34,6 +36,7 @@ from app.players import make_player
 from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
 
 MOST_LEASES = 5  # a turn whose worker died this often is not tried again
+REDRAWS = 2  # of a text that the people of a study should not read
 
 _preparing = threading.Lock()  # with many turns waiting, each thread would load the libraries for itself
 
@@ -49,9 +52,15 @@ class WorkerContext(JobContext):
     loop: asyncio.AbstractEventLoop = field(kw_only=True)
     notify: Callable[[str, bool], None] = field(kw_only=True)
 
-    def call(self, reply: Coroutine[Any, Any, Generation]) -> "concurrent.futures.Future[Generation]":
+    def call(self, ask: Callable[[], Coroutine[Any, Any, Generation]]) -> "concurrent.futures.Future[Generation]":
         """Have the event loop ask a model. The future raises TimeoutError after TURN_SECONDS."""
-        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(reply, self.settings.TURN_SECONDS), self.loop)
+        return asyncio.run_coroutine_threadsafe(answer_within(self.settings.TURN_SECONDS, ask), self.loop)
+
+
+async def answer_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, Generation]]) -> Generation:
+    """A model's answer. Raises TimeoutError after so many seconds."""
+    # Asked for in here, so that nothing was asked for in vain where the loop ends before this begins.
+    return await asyncio.wait_for(ask(), seconds)
 
 
 class LeaseLost(Exception):
@@ -90,7 +99,7 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
         if spec.kind == "scripted":
             text, generation = live.scripted_text(record), None
         else:
-            generation = _ask(context, record, seat, spec)
+            generation = _ask_safely(context, record, seat, spec)
             text = generation.text or ""
     except LeaseLost:
         raise
@@ -114,12 +123,30 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
     return _submit(context, record, seat, text, generation, timing)
 
 
-def _ask(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
+def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
+    """Ask for a move; in a study, ask again for one that people should not read. Raises PlayerFailed after REDRAWS."""
+    seed = record.turn_seed
+    for redraw in range(1, REDRAWS + 2):
+        generation = _ask(context, record, seat, spec, seed)
+        reason = None if record.options is None else unsafe(generation.text or "")
+        if reason is None:
+            return generation
+        log.warning("a model's text was not shown", match=record.id, model=spec.name, reason=reason)
+        generation = replace(generation, error=f"not shown to the person: {reason}")
+        if redraw > REDRAWS:
+            break
+        keep = partial(_claim, context=context, record=record, seat=seat, generation=generation)
+        insist(context.database, keep, context.settings.TURN_SECONDS)
+        seed = f"{record.turn_seed}/{redraw}"
+    raise PlayerFailed(f"{1 + REDRAWS} texts that people should not read, the last because of {reason}", generation)
+
+
+def _ask(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str) -> Generation:
     """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
     player = cast(ModelPlayer, make_player(spec, context.settings.home))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
-    call = context.call(player.reply(record.match.view(seat), prompt, refused, record.turn_seed))
+    call = context.call(lambda: player.reply(record.match.view(seat), prompt, refused, seed))
     try:
         while True:
             try:
