@@ -4,13 +4,23 @@ import csv
 import io
 import json
 import shutil
+import threading
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
+from app.extensions import reading, writing
+from app.jobs.context import JobContext
+from app.models import Enrolment, MatchRow, SeatRow, Wave
+from app.studies.bots import job
+from app.studies.bots.runner import run
 from tests.shell import Shell
-from tests.stack import ROOT, Stack
+from tests.stack import PATIENCE, ROOT, Stack, wait_until
+from tests.tables import database, settings_of
 
 STUDY = ROOT / "data/studies/two-models/two-models.yaml"
 EXPECTED = {
@@ -67,3 +77,61 @@ def test_bots_that_cannot_be_sent_are_refused_with_one_line(
     done = shell.flask(("study", "bots", *line), env=loaded.env)
     assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
     assert named in done.stderr
+
+
+def at_the_end(session: Session, number: int) -> bool:
+    return bool(job.notes_of(session, number))
+
+
+def in_a_match(session: Session, number: int) -> bool:
+    playing = (
+        select(SeatRow.match_id)
+        .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .where(Enrolment.wave_id == job.REHEARSAL.get(session, number).wave_id, MatchRow.status == "playing")
+    )
+    return session.scalar(playing.limit(1)) is not None
+
+
+@pytest.mark.parametrize("reached", [in_a_match, at_the_end])
+def test_a_rehearsal_goes_on_where_its_worker_was_stopped_and_sends_nobody_twice(
+    loaded: Stack, reached: Callable[[Session, int], bool]
+) -> None:
+    settings = settings_of(loaded).model_copy(update={"WEB_URL": loaded.url})
+    with database(loaded) as engine:
+        with writing(engine) as session:
+            number = job.create(session, "two-models", 4, 1, live=False).id
+        first, second = (JobContext(engine, settings, owner) for owner in ("first", "second"))
+        worker = threading.Thread(target=run, args=(first, number))
+        worker.start()
+
+        def stops_here() -> bool:
+            with reading(engine) as session:
+                return reached(session, number)
+
+        wait_until(stops_here, f"a bot {reached.__name__.replace('_', ' ')}")
+        first.stopping.set()
+        worker.join(PATIENCE)
+        run(second, number)
+        with reading(engine) as session:
+            row = job.REHEARSAL.get(session, number)
+            assert (row.status, row.error) == ("done", None)
+            report = job.report_of(session, row)
+            assert (report["bots"], report["surprises"]) == (4, [])
+            assert report["endings"] == {habit: {EXPECTED[habit]: 1} for habit in list(EXPECTED)[:4]}
+            people = session.scalars(select(Enrolment.ending).where(Enrolment.wave_id == row.wave_id)).all()
+            assert people == ["completed"] * 4
+            assert session.get_one(Wave, row.wave_id).status == "closed"
+
+
+def test_a_rehearsal_without_a_web_process_fails_with_what_to_do(loaded: Stack) -> None:
+    settings = settings_of(loaded).model_copy(update={"WEB_URL": "http://127.0.0.1:9"})
+    with database(loaded) as engine:
+        with writing(engine) as session:
+            number = job.create(session, "two-models", 1, 1, live=False).id
+        run(JobContext(engine, settings, "worker"), number)
+        with reading(engine) as session:
+            row = job.REHEARSAL.get(session, number)
+            assert row.status == "failed"
+            assert "127.0.0.1:9" in str(row.error)
+            assert "WEB_URL" in str(row.error)

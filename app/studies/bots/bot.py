@@ -1,37 +1,21 @@
-"""One bot on its way through a study, with the habits of people, good and bad."""
+"""One bot on its way through a study, with one of the habits of people (`notes.py`)."""
 
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from app.studies.bots.browser import Browser, PageFailed, Shown
+from app.studies.bots.notes import BotNotes
 from app.studies.bots.pages import Form, FormField
 from app.studies.bots.seat import BotSeat, SeatLost
 
-HABITS = (
-    "plain", "refreshes", "double-clicks", "two browsers", "leaves and comes back", "pastes", "fails the quiz",
-    "goes silent", "withdraws", "declines", "sends old forms",
-)  # fmt: skip
 _MOST_PAGES = 400
 _TURN_SECONDS = 180.0
 _TRIES = 5
+_WAY = "/s/me/"  # what the path of a private link begins with
 Answers = Callable[[str], Mapping[str, str]]  # by the private token: right answers of the page that is due, by field
-
-
-@dataclass(slots=True)
-class BotNotes:
-    """What a bot saw. `code` and `token` are None where it was shown none; `surprises` should not have been."""
-
-    number: int
-    habit: str
-    steps: list[str] = field(default_factory=list)
-    matches: int = 0
-    token: str | None = None
-    code: str | None = None
-    arrived: bool = False  # at a last page
-    surprises: list[str] = field(default_factory=list)
 
 
 class Bot:
@@ -71,13 +55,22 @@ class Bot:
             if form is None:
                 raise PageFailed(f"no way in at {shown.path}, status {shown.status}")
             shown = await browser.send(shown, form, [("touch", "")])
-            token = shown.path.split("/")[-1]
+            token = self._token(shown)
             if self.notes.token not in (None, token):
                 self.notes.surprises.append("became another person in the second browser")
             self.notes.token = token
 
+    @staticmethod
+    def _token(shown: Shown) -> str:
+        """The token of the private link, which leads on to the match for who is in one. Raises PageFailed."""
+        paths = [urlsplit(each).path for each in (*shown.led_by, shown.address)]
+        token = next((path.removeprefix(_WAY) for path in paths if path.startswith(_WAY)), None)
+        if token is None:
+            raise PageFailed(f"no private link on the way to {shown.path}, status {shown.status}")
+        return token
+
     async def _walk(self) -> None:
-        way = f"/s/me/{self.notes.token}"
+        way = f"{_WAY}{self.notes.token}"
         for _ in range(_MOST_PAGES):
             self._turn += 1
             shown = await self._browser.get(way)
@@ -167,6 +160,9 @@ class Bot:
                 if habit == "leaves and comes back" and not self._has_left:
                     self._has_left = True
                     return
+            outcome = seat.view["outcome"]
+            if outcome is not None and "utility" in outcome:
+                self.notes.utilities[data["match"]] = outcome["utility"]
         self.notes.matches += 1
 
     async def _move(self, seat: BotSeat) -> None:
@@ -176,7 +172,10 @@ class Bot:
             timing |= {"keys": 1, "typed": 0, "pastes": 1, "pasted": 20}
         for _ in range(_TRIES):
             answer = await seat.move(seat.chosen(self._rng), timing, twice=habit == "double-clicks")
-            if answer.get("ok") or answer["error"]["code"] in ("over", "stale", "not_your_turn"):
+            if answer.get("ok"):
+                self.notes.moves += 1
+                return
+            if answer["error"]["code"] in ("over", "stale", "not_your_turn"):
                 return
             if answer["error"]["code"] != "illegal_move":
                 self.notes.surprises.append(f"a move was refused: {answer['error']['code']}")

@@ -20,11 +20,12 @@ class PageFailed(Exception):
 
 
 class Shown(NamedTuple):
-    """A page, where it is, and with what status it came."""
+    """A page, where it is, with what status it came, and the addresses that led on to it, in their order."""
 
     address: str
     status: int
     page: Page
+    led_by: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -40,7 +41,8 @@ class Browser:
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> "Browser":
-        jar = aiohttp.CookieJar(unsafe=True)  # a server by its number has cookies, too
+        # A server that is named by its number has cookies, too, and so has one that people reach over HTTPS alone.
+        jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=self._server)
         self._session = aiohttp.ClientSession(cookie_jar=jar, headers={"User-Agent": _AGENT})
         return self
 
@@ -65,7 +67,8 @@ class Browser:
                 form = None if data is None else aiohttp.FormData(data)
                 async with self._session.request(method, address, data=form, headers=headers) as answer:
                     if answer.status not in _BUSY:
-                        return Shown(str(answer.url), answer.status, read_page(await answer.text()))
+                        led_by = tuple(str(each.url) for each in answer.history)
+                        return Shown(str(answer.url), answer.status, read_page(await answer.text()), led_by)
                     failure = f"{answer.status} at {urlsplit(address).path}"
             except (aiohttp.ClientError, TimeoutError) as error:
                 failure = f"{type(error).__name__} at {urlsplit(address).path}"

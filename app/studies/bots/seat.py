@@ -1,19 +1,23 @@
 """A bot's seat in a match: its connection, and moves that the scripted player of the game chooses."""
 
 import asyncio
+import contextlib
 import random
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
+import aiohttp
 import socketio
 
 from app.games.base import JSON, TranscriptEntry, View
 from app.players import make_player
 from app.players.base import PlayerSpec
+from app.studies.bots.browser import PATIENCE
 
 NAMESPACE = "/play"
-_ANSWER_SECONDS = 30.0
+_ANSWER_SECONDS = 5.0  # after which a move is sent again, as a page does once it is connected again
+_PAUSE = 0.5
 
 
 class SeatLost(Exception):
@@ -27,25 +31,55 @@ class BotSeat:
         self.view: JSON = {}
         self._server, self._match, self._ticket = server, match, ticket
         self._changed = asyncio.Event()
-        self._client = socketio.AsyncClient(reconnection_delay=0.2, reconnection_delay_max=1)
-        self._client.on("view", self._see, namespace=NAMESPACE)
-        self._client.on("change", self._see_change, namespace=NAMESPACE)
+        self._client: socketio.AsyncClient
+        self._coming_back: asyncio.Task[None] | None = None
+        self._leaves = False
 
     async def __aenter__(self) -> "BotSeat":
-        try:
-            await self._client.connect(
-                f"{self._server}?match={self._match}",
-                auth={"ticket": self._ticket},
-                namespaces=[NAMESPACE],
-                transports=["websocket"],
-                wait_timeout=_ANSWER_SECONDS,
-            )
-        except socketio.exceptions.ConnectionError as error:
-            raise SeatLost(str(error)) from None
+        await self._connect()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._leaves = True
+        if self._coming_back is not None:
+            self._coming_back.cancel()
+            await asyncio.wait({self._coming_back})
         await self._client.disconnect()
+
+    async def _connect(self) -> None:
+        """Come in, again and again until the server is there. Raises SeatLost.
+
+        Each try is a client of its own: one that failed half way never connects again.
+        """
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while True:
+            client = socketio.AsyncClient(reconnection=False)
+            client.on("view", self._see, namespace=NAMESPACE)
+            client.on("change", self._see_change, namespace=NAMESPACE)
+            try:
+                await client.connect(
+                    f"{self._server}?match={self._match}",
+                    auth={"ticket": self._ticket},
+                    namespaces=[NAMESPACE],
+                    transports=["websocket"],
+                    wait_timeout=_ANSWER_SECONDS,
+                )
+            except (socketio.exceptions.ConnectionError, aiohttp.ClientError, OSError, TimeoutError) as error:
+                with contextlib.suppress(Exception):  # whatever is left of it
+                    await client.disconnect()
+                if asyncio.get_running_loop().time() > deadline:
+                    raise SeatLost(str(error)) from None
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._client = client
+                client.on("disconnect", self._come_back, namespace=NAMESPACE)
+                if not client.connected:  # it was cut off before anybody listened
+                    self._come_back()
+                return
+
+    def _come_back(self, *_reason: object) -> None:
+        if not self._leaves:
+            self._coming_back = asyncio.create_task(self._connect())
 
     async def _see(self, view: JSON) -> None:
         self.view = view
@@ -76,12 +110,14 @@ class BotSeat:
         if timing is not None:
             body["timing"] = dict(timing)
         if twice:
-            await self._client.emit("move", body, namespace=NAMESPACE)
-        for _ in range(10):
+            with contextlib.suppress(socketio.exceptions.SocketIOError):  # which is told to who asks for an answer
+                await self._client.emit("move", body, namespace=NAMESPACE)
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while asyncio.get_running_loop().time() < deadline:
             try:
                 answer: JSON = await self._client.call("move", body, namespace=NAMESPACE, timeout=_ANSWER_SECONDS)
             except socketio.exceptions.SocketIOError:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(_PAUSE)
                 continue
             if answer.get("ok"):
                 self.view = {**self.view, "to_move": "partner"} if self.view["ply"] == body["ply"] else self.view

@@ -1,0 +1,117 @@
+"""One worker at one rehearsal: it sends the bots that are not at their end yet, and writes down what each of them saw.
+
+Whatever is killed, the next worker sends those that are left; each is the same person as before, and goes on.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import aiohttp
+import structlog
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app.errors import AppError
+from app.extensions import insist, reading, writing
+from app.jobs import states
+from app.jobs.context import JobContext
+from app.jobs.kind import finish
+from app.models import RehearsedBot, Wave
+from app.studies.bots.copies import link_of
+from app.studies.bots.job import LEASE, REHEARSAL, close_wave
+from app.studies.bots.notes import BotNotes
+from app.studies.bots.sending import send_bots
+
+TICK = 1.0  # seconds between two looks at whether the job is to be stopped
+AWAY = 120.0  # seconds that what bots saw waits for a database that is away
+
+log = structlog.get_logger()
+
+
+def run(context: JobContext, number: int) -> None:
+    """Run a rehearsal until it is over, or it or the worker is stopped; nothing, if somebody else does."""
+    with writing(context.database) as session:
+        if not REHEARSAL.take(session, number, context.owner, LEASE):
+            return
+    error = None
+    try:
+        asyncio.run(_RehearsalRunner(context, number).work())
+    except OperationalError:  # upkeep calls a worker once the database is back
+        raise
+    except AppError as problem:
+        error = problem.message
+    except Exception as problem:
+        log.exception("a worker at a rehearsal broke", job=number)
+        error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+    insist(context.database, lambda session: REHEARSAL.release(session, number, context.owner, error), AWAY)
+
+
+class _RehearsalRunner:
+    """See `run`."""
+
+    def __init__(self, context: JobContext, number: int) -> None:
+        self._context = context
+        self._number = number
+        self._server = context.settings.web_url
+        self._finished: list[BotNotes] = []  # that are not written down yet
+
+    async def work(self) -> None:
+        """Send bots until none is left or somebody says stop. Raises AppError where there is no web process."""
+        await self._check_server()
+        with reading(self._context.database) as session:
+            row = REHEARSAL.get(session, self._number)
+            done = {*session.scalars(select(RehearsedBot.number).where(RehearsedBot.rehearsal_id == self._number))}
+            left = [number for number in range(row.bots) if number not in done]
+            link, seed = link_of(session, session.get_one(Wave, row.wave_id)), row.seed
+        sent = send_bots(self._context.database, self._server, link, left, seed, self._finished.append)
+        sending = asyncio.create_task(sent)
+        try:
+            while await self._goes_on() and not sending.done():
+                await asyncio.wait({sending}, timeout=TICK)
+            if sending.done():
+                sending.result()
+                await asyncio.to_thread(insist, self._context.database, self._finish, AWAY)
+        finally:
+            sending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sending
+
+    async def _check_server(self) -> None:
+        try:
+            async with aiohttp.ClientSession() as client, client.get(f"{self._server}/healthz") as answer:
+                if answer.status == 200:
+                    return
+                got = f"status {answer.status}"
+        except (aiohttp.ClientError, TimeoutError) as error:
+            got = f"none ({type(error).__name__})"
+        raise AppError(f"expected an answer of the web process at {self._server}, got {got}; start it, or set WEB_URL")
+
+    async def _goes_on(self) -> bool:
+        """Write down who came to the end, and renew the lease. False when the job is to be stopped, or not ours."""
+        known = len(self._finished)
+        status = await asyncio.to_thread(insist, self._context.database, self._renew, AWAY)
+        del self._finished[:known]
+        return status == states.RUNNING and not self._context.stopping.is_set()
+
+    def _renew(self, session: Session) -> str | None:
+        status = REHEARSAL.renew(session, self._number, self._context.owner, LEASE)
+        if status is not None:
+            self._write(session)
+        return status
+
+    def _write(self, session: Session) -> None:
+        """Each bot once, however often it is sent."""
+        for notes in [*self._finished]:  # which grows meanwhile
+            session.merge(RehearsedBot(rehearsal_id=self._number, number=notes.number, notes=asdict(notes)))
+
+    def _finish(self, session: Session) -> None:
+        row = REHEARSAL.locked(session, self._number, self._context.owner)
+        if row is None:
+            return
+        self._write(session)
+        close_wave(session, row)
+        finish(row)
+        row.lease_owner, row.lease_until = None, datetime.now(UTC)

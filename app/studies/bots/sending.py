@@ -1,0 +1,86 @@
+"""Bots that go through a wave at a running Parlor, as many at once as is bearable."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sqlalchemy import Engine
+
+from app.extensions import reading, writing
+from app.games.base import JSON
+from app.models import Wave
+from app.studies import waves
+from app.studies.answers import asked_now, quiz_now
+from app.studies.bots.bot import Bot
+from app.studies.bots.copies import link_of
+from app.studies.bots.notes import HABITS, BotNotes
+from app.studies.bots.report import report
+from app.studies.progress import Way, find_way_by_token
+from app.studies.quiz import right_values
+from app.studies.steps import QUIZ, SURVEY
+
+AT_ONCE = 20
+Keep = Callable[[BotNotes], None]
+
+
+def rehearse(
+    engine: Engine,
+    server: str,
+    wave_id: int,
+    *,
+    count: int,
+    seed: int,
+    habits: Sequence[str] = HABITS,
+    at_once: int = AT_ONCE,
+) -> JSON:
+    """Have so many bots go through a wave, and report on them; in the end the wave is closed."""
+    with reading(engine) as session:
+        link = link_of(session, session.get_one(Wave, wave_id))
+    notes: list[BotNotes] = []
+    asyncio.run(send_bots(engine, server, link, range(count), seed, notes.append, habits=habits, at_once=at_once))
+    notes.sort(key=lambda each: each.number)
+    with writing(engine) as session:
+        waves.close(session, session.get_one(Wave, wave_id))
+    with reading(engine) as session:
+        return report(session, wave_id, notes)
+
+
+async def send_bots(
+    engine: Engine,
+    server: str,
+    link: str,
+    numbers: Iterable[int],
+    seed: int,
+    keep: Keep,
+    *,
+    habits: Sequence[str] = HABITS,
+    at_once: int = AT_ONCE,
+) -> None:
+    """Have the bots of these numbers come in by `link`; `keep` is given the notes of each that is at its end.
+
+    A bot of a number is the same person whenever it is sent, and goes on where it was.
+    """
+    turnstile = asyncio.Semaphore(at_once)
+
+    def answers(token: str) -> Mapping[str, str]:
+        with reading(engine) as session:
+            return right_answers(find_way_by_token(session, token))
+
+    async def one(number: int) -> None:
+        bot = Bot(server, f"{link}bot-{seed}-{number}", number, habits[number % len(habits)], seed, answers)
+        async with turnstile:
+            keep(await bot.run())
+
+    async with asyncio.TaskGroup() as group:
+        for number in numbers:
+            group.create_task(one(number))
+
+
+def right_answers(way: Way) -> dict[str, str]:
+    """What whoever reads carefully answers on the page that is due: by field, of quizzes and of checks of attention."""
+    design, step = way.design, way.step
+    if step.kind == SURVEY:
+        return {each.id: str(each.attention) for each in asked_now(way) if each.attention is not None}
+    if step.kind != QUIZ or design.quiz is None or way.enrolment.ending is not None:
+        return {}
+    attempts = way.enrolment.answers.get(step.key, {}).get("values", {}).get("attempts", [])
+    return right_values(design, design.quiz, way.condition or {}, attempts, quiz_now(way))

@@ -1,0 +1,112 @@
+"""Rehearsals: bots are sent through a copy of a study from its page, and a page follows them."""
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
+from sqlalchemy.orm import Session
+
+from app.errors import AppError, Invalid
+from app.extensions import reading
+from app.jobs import states
+from app.jobs.listing import job_items, latest_jobs
+from app.models import Study, StudyVersion
+from app.studies.bots import job
+from app.studies.bots.job import REHEARSAL
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import PAGE, JobPages, job_actions, read_before, register_pages, requester
+from app.web.admin.study_versions import find_version
+from app.web.form_writes import write
+from app.web.forms import RefusedField
+from app.web.seats import settings
+from app.web.watched import rehearsal_figures
+
+
+@blueprint.get("/rehearsals")
+def rehearsals() -> ResponseReturnValue:
+    """A page of all rehearsals, the latest first."""
+    try:
+        before, refused = read_before(), None
+    except Invalid as error:
+        before, refused = 1, error
+    with reading() as session:
+        rows, more = latest_jobs(session, REHEARSAL, PAGE, before=before)
+        page = render_template(
+            "admin/rehearsals.html",
+            items=job_items(session, REHEARSAL, rows),
+            versions={row.id: _reference(session, row.study_version_id) for row in rows},
+            older=rows[-1].id if more else None,
+            first=before is None,
+            live=any(row.status in states.LIVE for row in rows),
+            refused=refused,
+        )
+    return page, 400 if refused else 200
+
+
+def _reference(session: Session, version_id: int) -> str:
+    version = session.get_one(StudyVersion, version_id)
+    return f"{session.get_one(Study, version.study_id).name}@{version.number}"
+
+
+@blueprint.get("/studies/<int:study_id>/bots")
+def new_rehearsal(study_id: int) -> str:
+    """The form: how many bots, and the seed of what they choose."""
+    return _form(study_id, {"bots": "20", "seed": "1", "live": ""})
+
+
+@blueprint.post("/studies/<int:study_id>/bots")
+def start_rehearsal(study_id: int) -> ResponseReturnValue:
+    """Write the rehearsal down, call a worker, and show it; or say why it cannot be."""
+    form = {name: request.form.get(name, "").strip() for name in ("bots", "seed", "live")}
+    with reading() as session:
+        found = find_version(session, study_id)
+        reference = f"{found.study.name}@{found.version.number}"
+    by = requester()
+    try:
+        number = write(
+            lambda session: (
+                job.create(session, reference, form["bots"], form["seed"], live=bool(form["live"]), requester=by).id
+            )
+        )
+    except AppError as error:
+        return _form(study_id, form, error), error.status
+    REHEARSAL.enqueue(settings().broker_url, number)
+    return redirect(url_for("admin.rehearsal_page", rehearsal_id=number), 303)
+
+
+@blueprint.get("/rehearsals/<int:rehearsal_id>")
+def rehearsal_page(rehearsal_id: int) -> str:
+    """One rehearsal: how far it is, and what the bots met so far."""
+    return _page(rehearsal_id)
+
+
+def _form(study_id: int, form: dict[str, str], error: AppError | None = None) -> str:
+    with reading() as session:
+        found = find_version(session, study_id)
+        return render_template(
+            "admin/rehearsal-new.html",
+            **found._asdict(),
+            form=form,
+            most=job.MOST_BOTS,
+            refused=None if error is None else RefusedField(error.field or "bots", error),
+        )
+
+
+def _page(rehearsal_id: int, refused: AppError | None = None) -> str:
+    with reading() as session:
+        row = REHEARSAL.get(session, rehearsal_id)
+        [item] = job_items(session, REHEARSAL, [row])
+        version = session.get_one(StudyVersion, row.study_version_id)
+        return render_template(
+            "admin/rehearsal.html",
+            job=row,
+            item=item,
+            figures=rehearsal_figures(item),
+            version=version,
+            study=session.get_one(Study, version.study_id),
+            report=job.report_of(session, row),
+            refused=refused,
+            **job_actions(REHEARSAL, row, item.state),
+        )
+
+
+register_pages(REHEARSAL, JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", _page, below="studies"))
