@@ -17,7 +17,7 @@ from app.files import temporary_beside
 from app.games import find_game
 from app.studies.arms import matches_a_person
 from app.studies.checks import faults
-from app.studies.design import FORMS, StudyDesign
+from app.studies.design import StudyDesign, expected_form
 from app.studies.loaded_design import LoadedDesign
 from app.studies.warnings import warnings
 from app.studies.yaml_reader import Document, dotted, read_yaml
@@ -149,10 +149,7 @@ def _expected(error: ErrorDetails, kind: type[BaseModel], path: KeyPath) -> str:
     }  # fmt: skip
     if error["type"] in words:
         return words[error["type"]]
-    if error["type"] == "string_pattern_mismatch":
-        return FORMS[error["ctx"]["pattern"]]
-    message = error["msg"].removeprefix("Input should be ").removeprefix("Value should have ")
-    return message[:1].lower() + message[1:]
+    return expected_form(error)
 
 
 def _keys(kind: Any, path: KeyPath) -> list[str]:

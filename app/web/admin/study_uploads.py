@@ -3,7 +3,7 @@
 import io
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from werkzeug.datastructures import FileStorage
@@ -28,10 +28,15 @@ def read_upload(files: Sequence[FileStorage]) -> Mapping[str, bytes]:
     else:
         # Some browsers send the folder as well; what a design calls texts/consent.md has to come in an archive.
         found = {PureWindowsPath(str(file.filename)).name: file.read() for file in chosen}
-    for name in found:
+    check_names(found)
+    return _without_folder(found)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises Invalid for a name of a file that none of a study can have."""
+    for name in names:
         if re.fullmatch(FILE_NAME, name) is None or len(name) > 200:
             raise Invalid("files", expected=Phrase("names of letters, digits, dots and hyphens"), got=name)
-    return _without_folder(found)
 
 
 def _unpacked(packed: bytes) -> Mapping[str, bytes]:

@@ -81,6 +81,9 @@ FAULTS = {
         "seconds_per_word: 0.3", "seconds_per_word: .inf",
         "21: same_for_all.reply_after.seconds_per_word: expected a number, or text in quotes, got '.inf'",
     ),
+    "no word at all": (
+        "title: Sharing things", 'title: ""', "3: title: expected at least 1 character, got ''",
+    ),
     "no time at all": (
         "turn: 2 min", "turn: 0 s",
         "22: same_for_all.limits.turn: expected a time such as 90 s, 10 min, 2 h or 30 days, got '0 s'",

@@ -1,0 +1,260 @@
+"""The editor of designs: the files of a study as text, checked as they are typed, and saved as a new version."""
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.config import ROOT
+from app.errors import AppError, Conflict, Invalid, NotFound, Phrase, either
+from app.extensions import reading
+from app.models import Enrolment, Study, StudyVersion
+from app.studies import store
+from app.studies.arms import arms
+from app.studies.cost import PersonCost, StudyCost, person_costs, study_cost
+from app.studies.design import StudyDesign
+from app.studies.design_process import read_design
+from app.studies.loaded_design import LoadedDesign
+from app.studies.quantities import CENT
+from app.studies.warnings import Warned, warnings
+from app.validation import KeyPath, whole_number
+from app.web.admin.blueprint import blueprint
+from app.web.admin.studies import EXAMPLES
+from app.web.admin.study_uploads import check_names
+from app.web.admin.study_versions import FoundVersion, files_of, find_version, read_wave_size, same_cost, send_archive
+from app.web.form_writes import write
+
+_FOLDER = ROOT / "data" / "studies"
+_ACTIONS = ("check", "save", "download")
+_PLACES = 100
+_LARGEST = 2**31 - 1
+_COPY = "-copy"
+_LONGEST_NAME = 40
+_STUDY = re.compile(r"^study\s*:\s*['\"]?([^\s'\"#]*)['\"]?", re.MULTILINE)
+_REFUSED_AT = re.compile(r"(?P<file>[^\s:]+\.ya?ml):(?P<line>\d+): (?P<text>.*)", re.DOTALL)
+
+
+class DraftFault(NamedTuple):
+    """Something that is wrong with a draft, or to think about. `line` of the study's file counts from 1."""
+
+    line: int | None
+    text: str
+
+
+class DraftStudy(NamedTuple):
+    """The study that a draft is of: its newest version, and how many people have enrolled in any."""
+
+    study: Study
+    newest: int
+    people: int
+
+
+class CheckedDraft(NamedTuple):
+    """What a draft comes to: what is wrong with it, or what it costs and what to think about."""
+
+    fault: DraftFault | None
+    warned: Sequence[DraftFault] = ()
+    design: StudyDesign | None = None
+    arms: int = 0
+    whole: StudyCost | None = None
+    same_cost: PersonCost | None = None
+
+
+# ---- Where a draft begins ----------------------------------------------------------
+
+
+@blueprint.get("/studies/editor")
+def new_draft() -> str:
+    """An example as a study of one's own, which is in no list before it is saved."""
+    name = request.args.get("example", "")
+    if name not in EXAMPLES:
+        raise NotFound("example", expected=either(EXAMPLES), got=name)
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted((_FOLDER / name).iterdir())}
+    with reading() as session:
+        files = _renamed(session, {f"{name}.yaml": files.pop(f"{name}.yaml"), **files})
+    return _page(files, _checked(files))
+
+
+@blueprint.get("/studies/<int:study_id>/edit")
+def edit_study(study_id: int) -> str:
+    """The version that the address names, or the newest; with `copy`, as another study."""
+    with reading() as session:
+        found = find_version(session, study_id)
+        files = files_of(found.version)
+        if request.args.get("copy"):
+            files = _renamed(session, files)
+    return _page(files, _of_version(found, files))
+
+
+def _renamed(session: Session, files: Mapping[str, str]) -> dict[str, str]:
+    """The files of a study under a name that no study has; the first is the study's own."""
+    (_, text), *others = files.items()
+    found = _STUDY.search(text)
+    base = (found[1] if found else "study")[: _LONGEST_NAME - len(_COPY) - 3] + _COPY
+    taken = set(session.scalars(select(Study.name).where(Study.name.startswith(base, autoescape=True))))
+    free = next(name for at in range(1, len(taken) + 2) if (name := f"{base}-{at}" if at > 1 else base) not in taken)
+    return {f"{free}.yaml": _STUDY.sub(f"study: {free}", text, count=1), **dict(others)}
+
+
+# ---- What is done with it ----------------------------------------------------------
+
+
+@blueprint.post("/studies/editor")
+def act_on_draft() -> ResponseReturnValue:
+    """Check a draft, save it as a version, or send its files, as the pressed button says."""
+    action, files = request.form.get("action", ""), _sent()
+    try:
+        if action not in _ACTIONS:
+            raise Invalid("action", expected=either(_ACTIONS), got=action)
+        check_names(files)
+        if action == "download":
+            return send_archive(_name(files), files)
+    except Invalid as error:
+        return _page(files, CheckedDraft(DraftFault(None, error.message)), typed=True), error.status
+    checked = _checked(files)
+    if action == "check" or checked.fault is not None:
+        # A check that finds something wrong has done what it was asked for.
+        return _page(files, checked, typed=True), 200 if action == "check" else 400
+    try:
+        newest = whole_number(request.form.get("newest") or 0, "newest", 0, _LARGEST)
+        loaded = _read(files)
+        study_id, number = write(lambda session: _save(session, loaded, newest))
+    except AppError as error:
+        return _page(files, checked._replace(fault=DraftFault(None, error.message)), typed=True), error.status
+    return redirect(url_for("admin.study_page", study_id=study_id, version=number), 303)
+
+
+def _sent() -> dict[str, str]:
+    """The files of a draft by name, that of the study first. Forms send lines as they end in mail."""
+    names, texts = request.form.getlist("name"), request.form.getlist("text")
+    files = {name: text.replace("\r\n", "\n") for name, text in zip(names, texts, strict=False)}
+    return files or {"study.yaml": ""}
+
+
+def _save(session: Session, loaded: LoadedDesign, newest: int) -> tuple[int, int]:
+    """Store a draft as a version. Raises Conflict if somebody has saved another one since the draft was begun."""
+    version, is_new = store.load(session, loaded)
+    if is_new and version.number > newest + 1:
+        raise Conflict(
+            "study",
+            expected=Phrase("a draft of the newest version, which is %(number)s", number=version.number - 1),
+            got=Phrase("one that was begun before"),
+            remedy=Phrase("download the draft, open that version and take over what you changed"),
+        )
+    return version.study_id, version.number
+
+
+# ---- Checking ----------------------------------------------------------------------
+
+
+def _read(files: Mapping[str, str]) -> LoadedDesign:
+    """What the files come to. Raises RefusedDesign."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return read_design(Path(folder) / next(iter(files)))
+
+
+def _checked(files: Mapping[str, str]) -> CheckedDraft:
+    """What the files come to, and what they cost; the first thing that is wrong with them."""
+    try:
+        loaded = _read(files)
+        with reading() as session:
+            store.pinned_models(session, loaded.design)
+    except AppError as error:
+        return CheckedDraft(_fault(error.message, next(iter(files.values()))))
+    return _costed(loaded.design, loaded.warned, files)
+
+
+def _of_version(found: FoundVersion, files: Mapping[str, str]) -> CheckedDraft:
+    """The same of a version that is stored, which is known to be right."""
+    texts = found.version.design["texts"]
+    return _costed(found.design, warnings(found.design, texts[found.design.instructions]), files)
+
+
+def _costed(design: StudyDesign, warned: Any, files: Mapping[str, str]) -> CheckedDraft:
+    text = next(iter(files.values()))
+    think: list[Warned] = list(warned)
+    planned = arms(design)
+    try:
+        places, fee = read_wave_size(request.values)
+    except Invalid:
+        places, fee = _PLACES, Decimal(0)
+    return CheckedDraft(
+        None,
+        [DraftFault(line_of(text, each.path), f"{'.'.join(map(str, each.path))}: {each.text}") for each in think],
+        design,
+        len(planned),
+        study_cost(design, places, fee),
+        same_cost(planned, person_costs(design)),
+    )
+
+
+def _fault(message: str, text: str) -> DraftFault:
+    """A refusal with the line that it names."""
+    found = _REFUSED_AT.fullmatch(message)
+    if found is not None:
+        return DraftFault(int(found["line"]), found["text"])
+    key = re.match(r"[\w.]+(?=:)", message)
+    return DraftFault(line_of(text, key[0].split(".")) if key else None, message)
+
+
+def line_of(text: str, path: KeyPath | Sequence[str]) -> int | None:
+    """The line of a key in a study's file, or else of the nearest one above it; None if there is neither."""
+    found, depth = None, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if depth and not line[:1].isspace() and line.strip():
+            break
+        if depth < len(path) and re.match(rf"(?:\s+|- )*['\"]?{re.escape(str(path[depth]))}['\"]?\s*:", line):
+            if depth == 0 and line[:1].isspace():
+                continue
+            found, depth = number, depth + 1
+    return found
+
+
+# ---- The page ----------------------------------------------------------------------
+
+
+def _name(files: Mapping[str, str]) -> str:
+    """What the study is called in its file; the file's name where it says nothing."""
+    name, text = next(iter(files.items()))
+    found = _STUDY.search(text)
+    return found[1] if found and re.fullmatch(r"[a-z0-9-]+", found[1]) else Path(name).stem
+
+
+def _page(files: Mapping[str, str], checked: CheckedDraft, *, typed: bool = False) -> str:
+    with reading() as session:
+        (main, text), *others = files.items()
+        return render_template(
+            "admin/study-editor.html",
+            main=main,
+            text=text,
+            others=others,
+            of=_draft_study(session, _name(files)),
+            name=_name(files),
+            checked=checked,
+            typed=typed,
+            given={"places": request.values.get("places", str(_PLACES)), "fee": request.values.get("fee", "0")},
+            newest=request.form.get("newest", ""),
+            cent=CENT,
+        )
+
+
+def _draft_study(session: Session, name: str) -> DraftStudy | None:
+    """The study of that name; None if saving makes it."""
+    study = session.scalar(select(Study).where(Study.name == name))
+    if study is None:
+        return None
+    versions = select(StudyVersion.id).where(StudyVersion.study_id == study.id)
+    people = select(func.count()).select_from(Enrolment).where(Enrolment.study_version_id.in_(versions))
+    newest = store.newest_version(session, study.id)
+    return DraftStudy(study, newest.number if newest else 0, session.scalar(people) or 0)
