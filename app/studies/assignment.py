@@ -2,8 +2,9 @@
 
 In each stratum slots are numbered from 0, and each run of as many slots as there are arms has every arm once, in an
 order that follows from the seed. A person is given the lowest free slot of an arm that has a share left of the places.
-A slot whose person dropped out is free again, unless the design replaces nobody. All of it happens while the wave is
-locked and is kept in its log, from which `replay` finds the same arms again.
+Where a wave follows a ready-made list, its lines are the slots, in one stratum. A slot whose person dropped out is free
+again, unless the design replaces nobody. All of it happens while the wave is locked and is kept in its log, from which
+`replay` finds the same arms again.
 """
 
 import json
@@ -19,16 +20,26 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Phrase
 from app.games import find_game
-from app.models import Arm, Enrolment, StudyEvent, StudyVersion, Wave
+from app.models import Arm, Enrolment, Participant, StudyEvent, StudyVersion, Wave
 from app.studies.arms import arms
+from app.studies.assignment_list import (
+    ASSIGNMENT_LIST,
+    AssignmentList,
+    list_of,
+    mark_of,
+    mark_of_enrolment,
+    read_body,
+)
 from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC
 from app.studies.entry import FREED, takes_place
 from app.studies.progress import Way, lock_wave, note
 from app.studies.stimuli import PlanPlace, distinct, plan_of
-from app.studies.waves import design_of, settings_of
+from app.studies.store import design_of
+from app.studies.waves import settings_of
 
 ASSIGNMENT = "assignment"
+LISTED = ""  # the stratum of the lines of a list, which are one for all
 
 
 class Slot(NamedTuple):
@@ -58,6 +69,7 @@ def assign(session: Session, way: Way) -> None:
     if enrolment.plan is not None:
         return
     rows = _arm_rows(session, way.version)
+    listed: AssignmentList | None = None
     if enrolment.wave_id is None:
         names = [row.id for row in rows]
         rng = random.Random(f"{_preview_seed(way)}/arm")
@@ -69,16 +81,19 @@ def assign(session: Session, way: Way) -> None:
         if enrolment.plan is not None:
             return
         seed = wave_seed(way.design, wave.name)
-        found = next_slot(
-            seed, len(rows), settings_of(wave).places, enrolment.stratum or "", _held(session, wave, way.design, rows)
-        )
+        listed, held = list_of(session, wave.id), _held(session, wave, way.design, rows)
+        if listed is not None:
+            found = listed_slot(listed, mark_of_enrolment(session, enrolment), held)
+        else:
+            found = next_slot(seed, len(rows), settings_of(wave).places, enrolment.stratum or "", held)
         if found is None:
             raise Conflict(
                 "wave", expected=Phrase("a place that has no arm yet"), got=Phrase("none"), subject=wave.name
             )
         slot = found
     enrolment.arm_id, enrolment.assigned_at = rows[slot.arm].id, datetime.now(UTC)
-    place = PlanPlace(slot.arm, slot.stratum, slot.number // len(rows), seed)
+    turn = slot.number // len(rows) if listed is None else listed.round_of(slot.number)
+    place = PlanPlace(slot.arm, slot.stratum, turn, seed)
     drawn = plan_of(way.design, _pieces(way), place)
     enrolment.plan = {"slot": slot.number, **drawn}
     note(session, way, ASSIGNMENT, {"stratum": slot.stratum, "slot": slot.number, "arm": slot.arm})
@@ -105,6 +120,12 @@ def next_slot(seed: str, arm_count: int, places: int, stratum: str, held: Collec
     return next(slot for slot in _slots(seed, arm_count, stratum) if slot.number not in taken and slot.arm in open_arms)
 
 
+def listed_slot(listed: AssignmentList, person: str | None, held: Collection[Slot]) -> Slot | None:
+    """The slot that a list gives the next person, by what stands for them in it; None when there is none."""
+    line = listed.line_for(person, {slot.number for slot in held})
+    return None if line is None else Slot(LISTED, line, listed.arms[line])
+
+
 def _slots(seed: str, arm_count: int, stratum: str) -> Iterator[Slot]:
     """All slots of a stratum in their order, without an end."""
     for block in count():
@@ -119,23 +140,41 @@ def replay(session: Session, wave: Wave) -> Sequence[Replayed]:
     version = session.get_one(StudyVersion, wave.study_version_id)
     design = design_of(version)
     events = session.scalars(select(StudyEvent).where(StudyEvent.wave_id == wave.id).order_by(StudyEvent.id))
-    return list(
-        replayed(design, wave.name, settings_of(wave).places, [(e.enrolment_id, e.kind, e.body) for e in events])
+    log = [(each.enrolment_id, each.kind, each.body) for each in events]
+    people = session.execute(
+        select(Enrolment.id, Participant.person_hash)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .where(Enrolment.wave_id == wave.id, Participant.person_hash.is_not(None))
     )
+    marks = {number: mark_of(wave.id, str(person)) for number, person in people}
+    return list(replayed(design, wave.name, settings_of(wave).places, log, marks))
 
 
 def replayed(
-    design: StudyDesign, wave: str, places: int, log: Sequence[tuple[int | None, str, Mapping[str, Any]]]
+    design: StudyDesign,
+    wave: str,
+    places: int,
+    log: Sequence[tuple[int | None, str, Mapping[str, Any]]],
+    marks: Mapping[int, str] | None = None,
 ) -> Iterator[Replayed]:
-    """The assignments in a log of (enrolment, kind, body), each beside what follows from the seed."""
+    """The assignments in a log of (enrolment, kind, body), each beside what follows from the seed, or from the list.
+
+    `marks`: what stands for each enrolment in the list of the wave.
+    """
     seed, arm_count = wave_seed(design, wave), len(arms(design))
     held: dict[int, Slot] = {}
+    listed: AssignmentList | None = None
     for enrolment_id, kind, body in log:
+        if kind == ASSIGNMENT_LIST:
+            listed = read_body(body)
         if enrolment_id is None:
             continue
         if kind == ASSIGNMENT:
             logged = Slot(body["stratum"], body["slot"], body["arm"])
-            expected = next_slot(seed, arm_count, places, logged.stratum, held.values())
+            if listed is None:
+                expected = next_slot(seed, arm_count, places, logged.stratum, held.values())
+            else:
+                expected = listed_slot(listed, (marks or {}).get(enrolment_id), held.values())
             yield Replayed(enrolment_id, logged, expected)
             held[enrolment_id] = logged
         elif design.plan.assign.replace == "nobody":

@@ -1,0 +1,175 @@
+"""A ready-made list of who gets which arm, in place of the random blocks. Nothing here commits.
+
+A CSV table has a line a place: `order,arm`, from 1, in which people get the arms as they come; or `participant,arm`,
+by the recruiter's ids, which lets nobody else in. The list is kept in the log of the wave, so that `assignment.replay`
+finds the same arms again; of ids it has a hash that is good for that wave alone.
+"""
+
+import csv
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Invalid, Phrase, Verbatim
+from app.models import Arm, Enrolment, Participant, StudyEvent, Wave
+from app.studies.progress import lock_wave
+from app.studies.waves import check_not_frozen, settings_of
+
+ASSIGNMENT_LIST = "assignment list"
+_BY_ORDER, _BY_PERSON, _ARM = "order", "participant", "arm"
+_MOST_BYTES = 5_000_000
+
+
+class AssignmentList(NamedTuple):
+    """The arms of a list line by line, by their places among those of the design, and for whom each is.
+
+    `people` are marks of persons (see `mark_of`); none where people get the lines in the order in which they come.
+    """
+
+    arms: Sequence[int]
+    people: Sequence[str] = ()
+
+    def line_for(self, person: str | None, held: Collection[int]) -> int | None:
+        """The line of the next person, given those that people have: their own, or the lowest that is free."""
+        if self.people:
+            return self.people.index(person) if person in self.people else None
+        return next((line for line in range(len(self.arms)) if line not in held), None)
+
+    def round_of(self, line: int) -> int:
+        """How many lines before this one have its arm, by which its material is rotated."""
+        return self.arms[:line].count(self.arms[line])
+
+
+def mark_of(wave_id: int, person_hash: str) -> str:
+    """What stands for a person in the list of a wave, and links to no other wave."""
+    return hashlib.sha256(f"{wave_id}\n{person_hash}".encode()).hexdigest()[:32]
+
+
+def list_of(session: Session, wave_id: int) -> AssignmentList | None:
+    """The list of a wave; None where arms are drawn. The last one that was imported counts."""
+    lists = select(StudyEvent.body).where(StudyEvent.wave_id == wave_id, StudyEvent.kind == ASSIGNMENT_LIST)
+    body = session.scalar(lists.order_by(StudyEvent.id.desc()).limit(1))
+    return None if body is None else read_body(body)
+
+
+def read_body(body: Mapping[str, Sequence[object]]) -> AssignmentList:
+    """A list as the log has it."""
+    return AssignmentList([int(str(arm)) for arm in body["arms"]], [str(person) for person in body["people"]])
+
+
+def is_listed(session: Session, wave: Wave, person_hash: str) -> bool:
+    """Whether a person may come into a wave as far as its list goes."""
+    found = list_of(session, wave.id)
+    return found is None or not found.people or mark_of(wave.id, person_hash) in found.people
+
+
+def mark_of_enrolment(session: Session, enrolment: Enrolment) -> str | None:
+    """What stands for somebody in the list of their wave."""
+    person = session.get_one(Participant, enrolment.participant_id).person_hash
+    return None if person is None or enrolment.wave_id is None else mark_of(enrolment.wave_id, person)
+
+
+def import_list(
+    session: Session, wave: Wave, content: bytes, name: str, person_of: Callable[[str], str], by: str | None = None
+) -> AssignmentList:
+    """Have a wave follow a list; `person_of` gives the hash of a person by the recruiter's id.
+
+    A list that is imported again replaces the one before. Raises Invalid, with the line, for a list that cannot be
+    followed, and Conflict once somebody has an arm.
+    """
+    wave = lock_wave(session, wave.id)
+    check_not_frozen(wave)
+    drawn = select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.arm_id.is_not(None))
+    if session.scalar(drawn.limit(1)) is not None:
+        raise Conflict("wave", expected=Phrase("one in which nobody has an arm yet"), got=Phrase("one with people"))
+    arms = session.scalars(select(Arm.name).where(Arm.study_version_id == wave.study_version_id).order_by(Arm.id)).all()
+    file = settings_of(wave)
+    found = _read(content, name, arms, file.places, has_ids=file.provider.has_ids)
+    _check_people(session, wave, found, person_of)
+    kept = found._replace(people=[mark_of(wave.id, person_of(each)) for each in found.people])
+    body = {"arms": list(kept.arms), "people": list(kept.people), "sha256": hashlib.sha256(content).hexdigest()}
+    session.add(
+        StudyEvent(
+            wave_id=wave.id, enrolment_id=None, kind=ASSIGNMENT_LIST, body=body if by is None else {**body, "by": by},
+            at=datetime.now(UTC),
+        )
+    )  # fmt: skip
+    session.flush()
+    return kept
+
+
+def _check_people(session: Session, wave: Wave, found: AssignmentList, person_of: Callable[[str], str]) -> None:
+    """Raises Conflict where somebody is in the wave who has no line in a list by persons."""
+    if not found.people:
+        return
+    listed = {person_of(each) for each in found.people}
+    here = (
+        select(Participant.code, Participant.person_hash)
+        .join(Enrolment, Enrolment.participant_id == Participant.id)
+        .where(Enrolment.wave_id == wave.id, Enrolment.ending.is_(None))
+        .order_by(Enrolment.id)
+    )
+    for code, person in session.execute(here):
+        if person not in listed:
+            expected = Phrase("a line for everybody who is in the wave")
+            raise Conflict("list", expected=expected, got=Phrase("none for %(code)s", code=Verbatim(code)))
+
+
+def _read(content: bytes, name: str, arms: Sequence[str], places: int, *, has_ids: bool) -> AssignmentList:
+    """The list of a file, with ids as they are written. Raises Invalid."""
+    if len(content) > _MOST_BYTES:
+        raise Invalid("list", expected=Phrase("a table of at most 5 MB"), got=Phrase("a larger one"))
+    try:
+        table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        header = [each.strip() for each in table.fieldnames or ()]
+        table.fieldnames = header
+        rows = [(table.line_num, row) for row in table]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Invalid("list", expected=Phrase("a CSV table in UTF-8"), got=Verbatim(str(error))) from None
+    keys = [each for each in (_BY_ORDER, _BY_PERSON) if each in header]
+    if len(keys) != 1 or _ARM not in header:
+        expected = Phrase("the columns order and arm, or participant and arm")
+        raise Invalid("list", expected=expected, got=Verbatim(", ".join(header) or "none"))
+    by_person = keys[0] == _BY_PERSON
+    if by_person and not has_ids:
+        expected = Phrase("the column order, as the people of this wave have no ids")
+        raise Invalid("list", expected=expected, got=Verbatim(_BY_PERSON))
+    found = [_line(row, keys[0], arms, f"{name}:{number}") for number, row in rows]
+    _check(found, name, places, by_person=by_person)
+    if not by_person:
+        found.sort(key=lambda line: int(line[0]))
+    return AssignmentList([arm for _, arm in found], [key for key, _ in found] if by_person else [])
+
+
+def _line(row: Mapping[str, str | None], key: str, arms: Sequence[str], place: str) -> tuple[str, int]:
+    """For whom a line is, and the place of its arm."""
+    whom, arm = ((row.get(column) or "").strip() for column in (key, _ARM))
+    if key == _BY_ORDER and not (whom.isascii() and whom.isdecimal() and len(whom) < 10):
+        raise Invalid(None, expected=Phrase("a number from 1 as the order"), got=whom, subject=Verbatim(place))
+    if not whom:
+        raise Invalid(None, expected=Phrase("the recruiter's id of a person"), got=whom, subject=Verbatim(place))
+    if arm not in arms:
+        expected = Phrase("an arm of this design (%(arms)s)", arms=Verbatim("; ".join(arms)))
+        raise Invalid(None, expected=expected, got=arm, subject=Verbatim(place))
+    return str(int(whom)) if key == _BY_ORDER else whom, arms.index(arm)
+
+
+def _check(found: Sequence[tuple[str, int]], name: str, places: int, *, by_person: bool) -> None:
+    """Raises Invalid for what is in the list twice or not at all."""
+    twice = [key for key, count in Counter(key for key, _ in found).items() if count > 1]
+    if twice:
+        expected = Phrase("each person once") if by_person else Phrase("each number of the order once")
+        raise Invalid(None, expected=expected, got=twice[0], subject=Verbatim(name))
+    if len(found) < places:
+        expected = Phrase("a line for each of the %(places)s places", places=places)
+        raise Invalid(None, expected=expected, got=Phrase("%(lines)s lines", lines=len(found)), subject=Verbatim(name))
+    if not by_person and {int(key) for key, _ in found} != set(range(1, len(found) + 1)):
+        gap = min(set(range(1, len(found) + 1)) - {int(key) for key, _ in found})
+        expected = Phrase("all numbers of the order from 1 on")
+        raise Invalid(None, expected=expected, got=Phrase("none with %(number)s", number=gap), subject=Verbatim(name))

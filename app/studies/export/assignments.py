@@ -1,0 +1,97 @@
+"""Tables of who was given which arm, what was played on, and what was paid."""
+
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Select, select
+
+from app.csv_tables import Column
+from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, Wave
+from app.studies.assignment import ASSIGNMENT
+from app.studies.export.columns import PARTICIPANT, WAVE, StoredTable, of_people, text_column, time_column
+from app.studies.export.scope import DataTable, ExportScope
+
+
+def tables(scope: ExportScope) -> list[StoredTable]:
+    """The tables of arms and of pay."""
+    return [
+        StoredTable("assignments", _ASSIGNMENTS, _assignments(scope)),
+        StoredTable("payments", _payment_columns(scope), _payments(scope)),
+    ]
+
+
+def material(scope: ExportScope) -> DataTable:
+    """What was played on, by version."""
+    return DataTable("material", _MATERIAL, _pieces(scope))
+
+
+def _of_body(name: str) -> Callable[[Any], Any]:
+    return lambda row: row.body.get(name)
+
+
+_ASSIGNMENTS = (
+    PARTICIPANT,
+    WAVE,
+    Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one", _of_body("stratum")),
+    Column("slot", "integer", "The place in the order of that stratum.", "from 0", _of_body("slot")),
+    Column("arm", "integer", "The arm, by its place among those of the design.", "from 0", _of_body("arm")),
+    time_column("at", "When it was drawn."),
+)
+
+
+def _assignments(scope: ExportScope) -> Select[Any]:
+    columns: tuple[Any, ...] = (
+        Participant.code.label("participant"), Wave.name.label("wave"), StudyEvent.body, StudyEvent.at,
+    )  # fmt: skip
+    return (
+        select(*columns)
+        .join(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .where(Enrolment.wave_id.in_(scope.waves), StudyEvent.kind == ASSIGNMENT)
+        .order_by(StudyEvent.id)
+    )
+
+
+def _payment_columns(scope: ExportScope) -> tuple[Column, ...]:
+    return (
+        PARTICIPANT,
+        WAVE,
+        text_column("key", "What is paid.", "base | bonus | adjustment 1 | …"),
+        Column("amount", "number", "How much; an adjustment may be below 0.", "0.70", attrgetter("amount")),
+        text_column("currency", "In which currency.", "USD"),
+        Column("reason", "text", "Why it was adjusted.", "empty in a public export" if scope.public else "a text",
+               lambda row: None if scope.public else row.reason),
+        Column("batch", "integer", "The batch that pays it.",
+               "from 1; empty for a base that the recruiter pays on approval, and before there is one",
+               attrgetter("batch")),
+        text_column("status", "How far that batch is.", "drafted | uploaded | confirmed; empty without one"),
+        time_column("created_at", "When it was owed."),
+    )  # fmt: skip
+
+
+def _payments(scope: ExportScope) -> Select[Any]:
+    columns: tuple[Any, ...] = (
+        Participant.code.label("participant"), Wave.name.label("wave"), Payment.key, Payment.amount, Payment.currency,
+        Payment.reason, PaymentBatch.number.label("batch"), PaymentBatch.status, Payment.created_at,
+    )  # fmt: skip
+    joined = (
+        select(*columns)
+        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
+        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+    )
+    return of_people(joined, scope).order_by(Payment.id)
+
+
+_MATERIAL = (
+    Column("version", "integer", "The version of the study.", "from 1", lambda row: row[0]),
+    Column("piece", "integer", "The number of the piece, as in matches.csv.", "from 0", lambda row: row[1]),
+    Column("content", "json", "The piece.", "an object or a word", lambda row: row[2]),
+)
+
+
+def _pieces(scope: ExportScope) -> Iterator[tuple[int, int, Any]]:
+    for version in scope.versions.values():
+        for number, piece in enumerate(version.design["material"]):
+            yield version.number, number, piece
