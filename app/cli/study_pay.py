@@ -15,6 +15,7 @@ from app.extensions import db, transact
 from app.files import replace_file
 from app.models import Wave
 from app.studies import batches, payments
+from app.studies.pay_doubts import IN_PART, NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, pay_doubts
 from app.studies.waves import find_wave
 from app.validation import whole_number
 
@@ -72,6 +73,14 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 _CALLED = {"what": "batch or participant", "amount": "--amount", "reason": "--reason", "out": "--out"}
 
 
+_DOUBTS: Mapping[str, str] = {
+    NO_SUBMISSION: "the recruiter has named no submission, so that approving may not pay the base",
+    PAID_TWICE: "the recruiter has paid the submission, and the base is in a batch as well",
+    WOULD_PAY_TWICE: "the recruiter has paid the submission, and the next batch would pay the base as well",
+    IN_PART: "the recruiter has paid another amount than the base",
+}
+
+
 def _check(action: str, what: str, **options: object) -> None:
     """Raises Invalid for an action that is none, or for what it does not take or does not get."""
     if action not in _NEEDS:
@@ -84,7 +93,7 @@ def _check(action: str, what: str, **options: object) -> None:
 
 def _shown(session: Session, wave: Wave) -> Done:
     payments.settle_all(session, wave)
-    owed, found = batches.due(session, wave), batches.batches_of(session, wave)
+    owed, found, doubts = batches.due(session, wave), batches.batches_of(session, wave), pay_doubts(session, wave)
     return {
         "json": {
             "owed": [
@@ -92,12 +101,14 @@ def _shown(session: Session, wave: Wave) -> Done:
                 for each in owed
             ],
             "batches": [_described(each) for each in found],
+            "look_at": [{"participant": each.code, "why": each.kind, "base": str(each.amount)} for each in doubts],
         },
         "text": "\n".join(
             [
                 *(f"{each.code}  {each.ending:<12} {each.amount:>9} {each.currency}" for each in owed),
                 f"The next batch pays {_people(len(owed))}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
                 *map(_line, found),
+                *(f"Look at {each.code}: {_DOUBTS[each.kind]}, {each.amount}." for each in doubts),
             ]
         ),
     }

@@ -11,7 +11,6 @@ out or rejected, and that of a wave without a recruiter.
 import csv
 import hashlib
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
+from app.csv_tables import looks_like_formula
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.models import (
     Enrolment,
@@ -37,13 +37,14 @@ from app.models import (
 from app.studies.amounts import APPROVING, NOTHING, is_paid_by_approval
 from app.studies.endings import EndingName
 from app.studies.payments import BASE, recruiter_of, settle_all
-from app.studies.progress import lock_wave, parsed_design
+from app.studies.progress import lock_wave
+from app.studies.store import design_of
+from app.studies.wave_file import PLAIN_ID
 
 DRAFTED, UPLOADED, CONFIRMED = "drafted", "uploaded", "confirmed"
 _BEFORE: Mapping[str, str] = {UPLOADED: DRAFTED, CONFIRMED: UPLOADED}
 PROLIFIC, MTURK, PLAIN = "prolific", "mturk", "csv"
 _PEOPLE: Mapping[str, int] = {PROLIFIC: 200}  # that a recruiter takes in one file
-_PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.@:-]*")
 _EVENT = "payment batch"
 _MTURK_HEADER = ("WorkerId", "AssignmentId", "BonusAmount", "Reason", "UniqueRequestToken")
 _PLAIN_HEADER = ("participant", "external_id", "amount", "currency")
@@ -234,7 +235,7 @@ def batch_file(session: Session, batch: PaymentBatch) -> BatchFile:
 def _due(session: Session, wave: Wave) -> Iterator[OwedPerson]:
     recruiter = recruiter_of(wave)
     version = session.get_one(StudyVersion, wave.study_version_id)
-    design = parsed_design(version.id, version.design["design"])
+    design = design_of(version)
     visits = session.execute(
         select(Submission.enrolment_id, Submission.status)
         .where(Submission.wave_id == wave.id)
@@ -295,14 +296,16 @@ def _assignment(session: Session, batch: PaymentBatch, enrolment_id: int) -> str
 
 
 def _checked_id(found: str | None, code: str, recruiter: str) -> str:
-    """An id that may stand in a file. Where no recruiter pays it may be missing, as the file names the participant."""
+    """An id that may stand in a file. Where no recruiter pays it may be missing or any text, as the file names the
+    participant; one that a spreadsheet would take for a formula has an apostrophe before it.
+    """
+    if recruiter not in APPROVING:
+        return f"'{found}" if looks_like_formula(found or "") else found or ""
     remedy = Phrase("`adjust` takes away what is owed to that person, who can be paid in another way")
     if found is None:
-        if recruiter not in APPROVING:
-            return ""
         expected = Phrase("the recruiter's id of %(code)s", code=Verbatim(code))
         raise Conflict("external_id", expected=expected, got=Phrase("none, as it was removed"), remedy=remedy)
-    if _PLAIN_ID.fullmatch(found) is None:
+    if PLAIN_ID.fullmatch(found) is None:
         expected = Phrase("letters, digits and - _ . @ : in the id of %(code)s", code=Verbatim(code))
         raise Invalid("external_id", expected=expected, got=found, remedy=remedy)
     return found

@@ -28,12 +28,12 @@ from app.studies.amounts import (
     time_taken,
 )
 from app.studies.checks import OBJECTIVE
-from app.studies.endings import EndingName
+from app.studies.endings import CLOSED, FULL, EndingName
 from app.studies.progress import Way, find_way, lock_wave, note
 from app.studies.quantities import CENT
+from app.studies.reports import REPORT
 
 BASE, BONUS, ADJUSTMENT = "base", "bonus", "adjustment"
-_REPORT = "report"  # how the log of a wave calls it
 _LONGEST_REASON = 200
 _MOST = Decimal(10_000)
 
@@ -52,7 +52,8 @@ def owed_now(session: Session, way: Way, ending: EndingName) -> tuple[Decimal, D
 def settle(session: Session, way: Way) -> Sequence[Payment]:
     """Write what an enrolment is owed, once, when it has ended and none of its matches is under way.
 
-    Returns the rows of its base and bonus; none while it is too early, and for a preview.
+    Whoever was turned away at the door of a full or closed wave had no place, and is owed nothing. Returns the rows
+    of its base and bonus; none while it is too early, and for a preview.
     """
     enrolment = way.enrolment
     if enrolment.ending is None or enrolment.wave_id is None or _is_playing(session, enrolment.id):
@@ -65,6 +66,8 @@ def settle(session: Session, way: Way) -> Sequence[Payment]:
     ending = cast(EndingName, enrolment.ending)
     bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
     base = base_owed(way.design, ending, time_taken(_signs_of_life(session, enrolment)))
+    if ending in (FULL, CLOSED) and _was_turned_away(session, enrolment.id):
+        base = bonus = NOTHING
     written = [_payment(way, BASE, base), _payment(way, BONUS, bonus)]
     session.add_all(written)
     note(session, way, "settled", {BASE: str(base), BONUS: str(bonus)})
@@ -159,6 +162,12 @@ def _payment(way: Way, key: str, amount: Decimal) -> Payment:
     )
 
 
+def _was_turned_away(session: Session, enrolment_id: int) -> bool:
+    """Whether somebody was sent away before they had a place."""
+    endings = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == "ending")
+    return any(body.get("door") for body in session.scalars(endings))
+
+
 def _is_playing(session: Session, enrolment_id: int) -> bool:
     open_matches = select(MatchRow.id).join(SeatRow, SeatRow.match_id == MatchRow.id)
     playing = open_matches.where(SeatRow.enrolment_id == enrolment_id, MatchRow.status != "over")
@@ -190,7 +199,7 @@ def _played(session: Session, way: Way) -> Iterator[PlayedMatch]:
 
 def _reported(session: Session, enrolment_id: int) -> set[str]:
     """The matches of which a person reported a problem."""
-    reports = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == _REPORT)
+    reports = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == REPORT)
     return {body["match"] for body in session.scalars(reports) if "match" in body}
 
 

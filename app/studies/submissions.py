@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Invalid, Verbatim
-from app.models import Enrolment, Submission, Wave
+from app.models import Enrolment, Participant, RecruitmentIdentity, Submission, Wave
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.entry import free_place
 from app.studies.progress import find_way, lock_enrolments
@@ -23,30 +23,52 @@ from app.studies.withdrawal import stop
 
 ACTIVE, SUBMITTED, APPROVED, REJECTED = "active", "submitted", "approved", "rejected"
 RETURNED, TIMED_OUT = "returned", "timed_out"
-# The columns of the visit and of its status: of Prolific, of Mechanical Turk, and of any other table.
-_COLUMNS = (("Submission id", "Status"), ("AssignmentId", "AssignmentStatus"), ("submission", "status"))
+SCREENED_OUT, PARTIAL = "screened_out", "partial"  # paid something else than the base: a fixed reward, a part of it
+
+
+class _Columns(NamedTuple):
+    """What a table calls the visit and its status; and the person and the code given, whose columns may be missing."""
+
+    visit: str
+    status: str
+    person: str
+    code: str = "code"
+
+
+# Of Prolific, of Mechanical Turk, and of any other table.
+_COLUMNS = (
+    _Columns("Submission id", "Status", "Participant id", "Completion code"),
+    _Columns("AssignmentId", "AssignmentStatus", "WorkerId"),
+    _Columns("submission", "status", "participant"),
+)
 _STATUSES: Mapping[str, str] = {
-    **{name: name for name in (ACTIVE, SUBMITTED, APPROVED, REJECTED, RETURNED, TIMED_OUT)},
+    **{name: name for name in (ACTIVE, SUBMITTED, APPROVED, REJECTED, RETURNED, TIMED_OUT, SCREENED_OUT, PARTIAL)},
     "reserved": ACTIVE,
     "awaiting_review": SUBMITTED,
-    "screened_out": SUBMITTED,
+    "partially_approved": PARTIAL,
 }
 _MOST_BYTES = 1 << 25
 
 
 class VisitStatus(NamedTuple):
-    """A visit by the recruiter's id, and how it stands."""
+    """A visit by the recruiter's id, how it stands, and if the table says so whose it is and with which code."""
 
     external_id: str
     status: str
+    person: str = ""
+    code: str = ""
 
 
 class TakenStatuses(NamedTuple):
-    """What came of a table: how many visits stand how, how many changed, and how many are none of the wave's."""
+    """What came of a table: how many visits stand how, how many changed, and how many are none of the wave's.
+
+    `other_codes`: the participants who handed in another code of the wave than that of their ending.
+    """
 
     statuses: Mapping[str, int]
     changed: int
     unknown: int
+    other_codes: Sequence[str] = ()
 
 
 def read_statuses(path: Path) -> Sequence[VisitStatus]:
@@ -57,9 +79,9 @@ def read_statuses(path: Path) -> Sequence[VisitStatus]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             table = csv.DictReader(file)
             header = table.fieldnames or ()
-            columns = next((pair for pair in _COLUMNS if set(pair) <= set(header)), None)
+            columns = next((each for each in _COLUMNS if {each.visit, each.status} <= set(header)), None)
             if columns is None:
-                known = ", or ".join(" and ".join(pair) for pair in _COLUMNS)
+                known = ", or ".join(f"{each.visit} and {each.status}" for each in _COLUMNS)
                 raise Invalid(None, expected=f"the columns {known}", got=Verbatim("others"), subject=path.name)
             return [_visit(row, columns, f"{path.name}:{table.line_num}") for row in table]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -69,9 +91,11 @@ def read_statuses(path: Path) -> Sequence[VisitStatus]:
 def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> TakenStatuses:
     """Keep how visits stand. Who returned one or let it time out has ended, and gives the place to another person.
 
-    Raises Conflict for a wave that is frozen.
+    A visit that is not known is kept for whoever of the wave has come without naming any. Raises Conflict for a wave
+    that is frozen.
     """
     check_not_frozen(wave)
+    _keep_unnamed(session, wave, visits)
     rows = {
         row.external_id: row for row in session.scalars(select(Submission).where(Submission.wave_id == wave.id)).all()
     }
@@ -81,7 +105,8 @@ def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -
         set_status(session, rows[visit.external_id], visit.status) for visit in visits if visit.external_id in rows
     )
     known = [visit for visit in visits if visit.external_id in rows]
-    return TakenStatuses(Counter(visit.status for visit in known), changed, len(visits) - len(known))
+    statuses = Counter(visit.status for visit in known)
+    return TakenStatuses(statuses, changed, len(visits) - len(known), _other_codes(session, wave, known))
 
 
 def set_status(session: Session, submission: Submission, status: str) -> bool:
@@ -102,13 +127,53 @@ def set_status(session: Session, submission: Submission, status: str) -> bool:
     return True
 
 
-def _visit(row: Mapping[str, str | None], columns: tuple[str, str], place: str) -> VisitStatus:
-    external_id, status = ((row[column] or "").strip() for column in columns)
+def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> None:
+    """A row for the visit of each person whose link did not name one, as that of an MTurk task may not."""
+    having = select(Submission.enrolment_id).where(Submission.wave_id == wave.id)
+    people = session.execute(
+        select(RecruitmentIdentity.external_id, RecruitmentIdentity.recruiter, Enrolment.id, Enrolment.enrolled_at)
+        .join(Enrolment, Enrolment.participant_id == RecruitmentIdentity.participant_id)
+        .where(
+            Enrolment.wave_id == wave.id,
+            Enrolment.id.not_in(having),
+            RecruitmentIdentity.recruiter == next(iter(wave.settings["provider"])),
+        )
+    )
+    unnamed = {row.external_id: row for row in people}
+    taken = set(session.scalars(select(Submission.external_id).where(Submission.wave_id == wave.id)))
+    for visit in visits:
+        row = None if visit.external_id in taken else unnamed.pop(visit.person, None)
+        if row is not None:
+            session.add(
+                Submission(
+                    wave_id=wave.id, enrolment_id=row.id, recruiter=row.recruiter, external_id=visit.external_id,
+                    status=ACTIVE, created_at=row.enrolled_at, changed_at=datetime.now(UTC),
+                )
+            )  # fmt: skip
+    session.flush()
+
+
+def _other_codes(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> Sequence[str]:
+    """Who handed in a code that others were shown: it was passed on."""
+    codes: Mapping[str, str] = wave.settings.get("codes", {})
+    rows = session.execute(
+        select(Submission.external_id, Enrolment.ending, Participant.code)
+        .join(Enrolment, Enrolment.id == Submission.enrolment_id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .where(Submission.wave_id == wave.id)
+        .order_by(Enrolment.id)
+    )
+    given = {visit.external_id: visit.code for visit in visits if visit.code in codes.values()}
+    return [code for number, ending, code in rows if number in given and codes.get(ending or "") != given[number]]
+
+
+def _visit(row: Mapping[str, str | None], columns: _Columns, place: str) -> VisitStatus:
+    external_id, status, person, code = ((row.get(column) or "").strip() for column in columns)
     found = _STATUSES.get(status.lower().replace("-", "_").replace(" ", "_"))
     if not external_id or found is None:
         expected = f"an id and a status ({', '.join(_STATUSES)})"
         raise Invalid(None, expected=expected, got=Verbatim(f"{external_id!r}, {status!r}"), subject=place)
-    return VisitStatus(external_id, found)
+    return VisitStatus(external_id, found, person, code)
 
 
 def _is_latest(session: Session, submission: Submission) -> bool:

@@ -5,42 +5,26 @@ somebody who waits for them, on both databases.
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
 from sqlalchemy import Engine, select, text
 from sqlalchemy.orm import Session
 
 from app.errors import Invalid, NotFound
 from app.extensions import reading, writing
-from app.models import Enrolment, Payment, StudyVersion, Submission, Wave
+from app.models import Enrolment, Payment, Submission, Wave
 from app.studies import batches, payments
 from app.studies.forget import forget_person
 from app.studies.progress import Way, end, lock_wave
 from app.studies.submissions import VisitStatus, take_statuses
-from tests.enrolments import begin, enrol, finish, load_example, open_wave, play
+from tests.enrolments import KnownWave, begin, finish, person, play
 from tests.stack import wait_until
 
-Known = tuple[int, int]
 
-
-@pytest.fixture
-def known(app: Flask, tmp_path: Path) -> Known:
-    """The ids of a wave of two-models at Prolific, and of its version."""
-    with writing() as session:
-        version = load_example(session, tmp_path)
-        return open_wave(session, version).id, version.id
-
-
-def person(session: Session, known: Known, code: str) -> Way:
-    return enrol(session, session.get_one(Wave, known[0]), code, session.get_one(StudyVersion, known[1]))
-
-
-def found(session: Session, known: Known, code: str) -> Way:
+def found(session: Session, known: KnownWave, code: str) -> Way:
     """A person, kept from others."""
-    return payments.find_way_by_code(session, session.get_one(Wave, known[0]), code)
+    return payments.find_way_by_code(session, session.get_one(Wave, known.wave), code)
 
 
 def meanwhile(
@@ -76,7 +60,9 @@ def _somebody_waits(engine: Engine) -> bool:
         return bool(session.scalar(text(waiting)))
 
 
-def test_who_completes_while_the_data_are_deleted_has_completed_and_is_paid_once(engine: Engine, known: Known) -> None:
+def test_who_completes_while_the_data_are_deleted_has_completed_and_is_paid_once(
+    engine: Engine, known: KnownWave
+) -> None:
     with writing(engine) as session:
         number = person(session, known, "P1").enrolment.participant_id
 
@@ -88,16 +74,16 @@ def test_who_completes_while_the_data_are_deleted_has_completed_and_is_paid_once
     ).result()
     with reading(engine) as session:
         assert session.scalars(select(Enrolment.ending)).one() == "completed"
-        assert batches.due(session, session.get_one(Wave, known[0])) == []  # approval pays the base
+        assert batches.due(session, session.get_one(Wave, known.wave)) == []  # approval pays the base
 
 
-def test_what_is_being_drafted_cannot_be_taken_away(engine: Engine, known: Known) -> None:
+def test_what_is_being_drafted_cannot_be_taken_away(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = finish(session, person(session, known, "P1"), "quiz_failed")
         payments.settle(session, way)
     late = meanwhile(
         engine,
-        lambda session: batches.draft(session, session.get_one(Wave, known[0])),
+        lambda session: batches.draft(session, session.get_one(Wave, known.wave)),
         lambda session: payments.adjust(session, found(session, known, "P1"), Decimal("-1.00"), "paid by hand"),
     )
     with pytest.raises(Invalid, match="at most"):
@@ -106,19 +92,19 @@ def test_what_is_being_drafted_cannot_be_taken_away(engine: Engine, known: Known
         assert sum(session.scalars(select(Payment.amount))) == 1
 
 
-def test_a_draft_waits_for_who_is_at_work_without_keeping_the_wave(engine: Engine, known: Known) -> None:
+def test_a_draft_waits_for_who_is_at_work_without_keeping_the_wave(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         finish(session, person(session, known, "P1"), "quiz_failed")
     drafted = meanwhile(
         engine,
         lambda session: found(session, known, "P1"),
-        lambda session: len(batches.draft(session, session.get_one(Wave, known[0]))),
-        lambda session: lock_wave(session, known[0]),
+        lambda session: len(batches.draft(session, session.get_one(Wave, known.wave))),
+        lambda session: lock_wave(session, known.wave),
     )
     assert drafted.result() == 1
 
 
-def test_a_recruiters_table_waits_for_who_ends_without_keeping_the_wave(engine: Engine, known: Known) -> None:
+def test_a_recruiters_table_waits_for_who_ends_without_keeping_the_wave(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         person(session, known, "P1")
         person(session, known, "P2")
@@ -126,7 +112,7 @@ def test_a_recruiters_table_waits_for_who_ends_without_keeping_the_wave(engine: 
     taken = meanwhile(
         engine,
         lambda session: found(session, known, "P2"),
-        lambda session: take_statuses(session, session.get_one(Wave, known[0]), visits).changed,
+        lambda session: take_statuses(session, session.get_one(Wave, known.wave), visits).changed,
         lambda session: end(session, found(session, known, "P2"), "completed"),
     )
     assert taken.result() == 2
@@ -135,23 +121,23 @@ def test_a_recruiters_table_waits_for_who_ends_without_keeping_the_wave(engine: 
         assert ended == ["withdrawn", "completed"]
 
 
-def test_a_visit_that_is_returned_in_a_match_ends_the_match_and_is_settled(engine: Engine, known: Known) -> None:
+def test_a_visit_that_is_returned_in_a_match_ends_the_match_and_is_settled(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = person(session, known, "P1")
         play(session, way, 0)
         begin(session, way, 1)
-        take_statuses(session, session.get_one(Wave, known[0]), [VisitStatus("visitp1", "timed_out")])
+        take_statuses(session, session.get_one(Wave, known.wave), [VisitStatus("visitp1", "timed_out")])
         assert [row.key for row in payments.payments_of(session, way.enrolment.id)] == ["base", "bonus"]
         assert session.scalars(select(Submission.status)).one() == "timed_out"
 
 
-def test_of_two_who_discard_a_draft_the_second_is_told_in_a_line(engine: Engine, known: Known) -> None:
+def test_of_two_who_discard_a_draft_the_second_is_told_in_a_line(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         finish(session, person(session, known, "P1"), "quiz_failed")
-        batches.draft(session, session.get_one(Wave, known[0]))
+        batches.draft(session, session.get_one(Wave, known.wave))
 
     def discard(session: Session) -> None:
-        batches.discard(session, batches.find_batch(session, session.get_one(Wave, known[0]), 1))
+        batches.discard(session, batches.find_batch(session, session.get_one(Wave, known.wave), 1))
 
     with pytest.raises(NotFound, match="of this wave"):
         meanwhile(engine, discard, discard).result()

@@ -20,24 +20,10 @@ from app.models import Payment, PaymentBatch, RecruitmentIdentity, StudyVersion,
 from app.studies import batches, payments
 from app.studies.amounts import LONGEST_BREAK
 from app.studies.progress import Way, note
-from tests.enrolments import DEAL, begin, break_off, enrol, finish, load_example, open_wave, play
-
-Known = tuple[int, int]
+from tests.enrolments import DEAL, KnownWave, begin, break_off, enrol, finish, load_example, open_wave, person, play
 
 
-@pytest.fixture
-def known(app: Flask, tmp_path: Path) -> Known:
-    """The ids of a wave of two-models at Prolific, and of its version."""
-    with writing() as session:
-        version = load_example(session, tmp_path)
-        return open_wave(session, version).id, version.id
-
-
-def person(session: Session, known: Known, code: str) -> Way:
-    return enrol(session, session.get_one(Wave, known[0]), code, session.get_one(StudyVersion, known[1]))
-
-
-def completed(session: Session, known: Known, code: str) -> Way:
+def completed(session: Session, known: KnownWave, code: str) -> Way:
     """Who plays the first match, under self or coop, and completes the study."""
     way = person(session, known, code)
     play(session, way, 0)
@@ -48,7 +34,7 @@ def amounts(session: Session, way: Way) -> dict[str, Decimal]:
     return {row.key: row.amount for row in payments.payments_of(session, way.enrolment.id)}
 
 
-def test_matches_that_count_are_paid_and_practice_is_not(engine: Engine, known: Known) -> None:
+def test_matches_that_count_are_paid_and_practice_is_not(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = person(session, known, "P1")
         play(session, way, None)
@@ -66,7 +52,7 @@ def test_matches_that_count_are_paid_and_practice_is_not(engine: Engine, known: 
         assert amounts(session, way) == {"base": Decimal("5.00"), "bonus": 2 * rate + Decimal("0.25")}
 
 
-def test_what_is_owed_is_written_once_and_only_when_no_match_is_under_way(engine: Engine, known: Known) -> None:
+def test_what_is_owed_is_written_once_and_only_when_no_match_is_under_way(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = person(session, known, "P1")
         play(session, way, 0)
@@ -75,14 +61,14 @@ def test_what_is_owed_is_written_once_and_only_when_no_match_is_under_way(engine
         assert payments.settle(session, way) == []
         assert amounts(session, way) == {}
     with writing(engine) as session:
-        way = payments.find_way_by_code(session, session.get_one(Wave, known[0]), "P1")
+        way = payments.find_way_by_code(session, session.get_one(Wave, known.wave), "P1")
         live.submit(session, live.MoveSubmission(open_match.id, 0, None), instant=False)
         first = [row.id for row in payments.settle(session, way)]
         assert [row.id for row in payments.settle(session, way)] == first
         assert len(first) == 2
 
 
-def test_what_stopping_now_would_pay_is_known_before(engine: Engine, known: Known) -> None:
+def test_what_stopping_now_would_pay_is_known_before(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = person(session, known, "P1")
         way.enrolment.enrolled_at = datetime.now(UTC) - timedelta(minutes=5)
@@ -91,7 +77,7 @@ def test_what_stopping_now_would_pay_is_known_before(engine: Engine, known: Know
         assert bonus == 0
 
 
-def test_who_reports_a_problem_loses_no_pay_for_the_match(engine: Engine, known: Known) -> None:
+def test_who_reports_a_problem_loses_no_pay_for_the_match(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = person(session, known, "P1")
         left = begin(session, way, 0)
@@ -105,7 +91,7 @@ def test_who_reports_a_problem_loses_no_pay_for_the_match(engine: Engine, known:
         assert payments.earned(session, way) == before  # nothing was lost by a report of a match that went on
 
 
-def test_time_away_is_not_paid(engine: Engine, known: Known) -> None:
+def test_time_away_is_not_paid(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = finish(session, person(session, known, "P1"), "withdrawn", minutes=24 * 60)
         base, bonus = payments.settle(session, way)
@@ -113,9 +99,9 @@ def test_time_away_is_not_paid(engine: Engine, known: Known) -> None:
         assert [base.amount, bonus.amount] == [Decimal("2.00"), Decimal(0)]  # 10 of 25 minutes, of 5.00
 
 
-def test_a_preview_is_never_paid(engine: Engine, known: Known) -> None:
+def test_a_preview_is_never_paid(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = enrol(session, None, "preview", session.get_one(StudyVersion, known[1]))
+        way = enrol(session, None, "preview", session.get_one(StudyVersion, known.version))
         play(session, way, 0)
         assert payments.settle(session, finish(session, way)) == []
         assert session.scalars(select(Payment)).all() == []
@@ -156,7 +142,7 @@ def test_people_of_the_other_example_are_paid_by_the_outcome_of_a_word_game(
         assert amounts(session, way)["base"] == Decimal("4.00")
 
 
-def test_an_adjustment_has_a_reason_and_takes_away_what_is_left_at_most(engine: Engine, known: Known) -> None:
+def test_an_adjustment_has_a_reason_and_takes_away_what_is_left_at_most(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         way = completed(session, known, "P1")
         bonus = payments.settle(session, way)[1].amount
@@ -177,12 +163,12 @@ def test_an_adjustment_has_a_reason_and_takes_away_what_is_left_at_most(engine: 
         with pytest.raises(Conflict, match="one who has ended"):
             payments.adjust(session, person(session, known, "P2"), Decimal(1), "early")
         with pytest.raises(NotFound):
-            payments.find_way_by_code(session, session.get_one(Wave, known[0]), "P9")
+            payments.find_way_by_code(session, session.get_one(Wave, known.wave), "P9")
 
 
-def test_a_batch_pays_bonuses_and_what_approval_cannot_pay(engine: Engine, known: Known) -> None:
+def test_a_batch_pays_bonuses_and_what_approval_cannot_pay(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        wave = session.get_one(Wave, known[0])
+        wave = session.get_one(Wave, known.wave)
         done = completed(session, known, "P1")
         finish(session, person(session, known, "P2"), "quiz_failed")
         finish(session, person(session, known, "P3"), "declined")
@@ -203,9 +189,9 @@ def test_a_batch_pays_bonuses_and_what_approval_cannot_pay(engine: Engine, known
             batches.draft(session, wave)
 
 
-def test_a_batch_goes_forward_only_and_its_file_stays_the_same(engine: Engine, known: Known) -> None:
+def test_a_batch_goes_forward_only_and_its_file_stays_the_same(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        wave = session.get_one(Wave, known[0])
+        wave = session.get_one(Wave, known.wave)
         way = completed(session, known, "P1")
         (batch,) = batches.draft(session, wave)
         number, before = batch.number, batches.batch_file(session, batch)
@@ -232,9 +218,9 @@ def test_a_batch_goes_forward_only_and_its_file_stays_the_same(engine: Engine, k
             batches.find_batch(session, wave, 1)
 
 
-def test_prolific_takes_two_hundred_people_in_a_file(engine: Engine, known: Known) -> None:
+def test_prolific_takes_two_hundred_people_in_a_file(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        wave = session.get_one(Wave, known[0])
+        wave = session.get_one(Wave, known.wave)
         for number in range(201):
             finish(session, person(session, known, f"P{number}"), "quiz_failed")
         drafted = batches.draft(session, wave)
@@ -277,9 +263,26 @@ def test_without_a_recruiter_all_is_paid_by_a_plain_file(engine: Engine, app: Fl
         )
 
 
+def test_any_id_of_a_link_of_ones_own_may_stand_in_a_plain_file(engine: Engine, app: Flask, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        version = load_example(session, tmp_path)
+        wave = open_wave(session, version, "link")
+        ids = ["Zoë Ü, room 3", "=1+1", "-Vq of a browser"]
+        for number in range(len(ids)):
+            finish(session, enrol(session, wave, f"P{number}", version))
+        identities = session.scalars(select(RecruitmentIdentity).order_by(RecruitmentIdentity.id)).all()
+        for identity, own in zip(identities, ids, strict=True):
+            identity.external_id = own
+        session.flush()
+        (batch,) = batches.draft(session, wave)
+        file = batches.batch_file(session, batch).content.decode()
+    rows = list(csv.DictReader(io.StringIO(file)))
+    assert [row["external_id"] for row in rows] == [ids[0], f"'{ids[1]}", f"'{ids[2]}"]  # no spreadsheet runs them
+
+
 @pytest.mark.parametrize(("found", "said"), [(None, "none, as it was removed"), ("x,99\ny", "letters, digits and")])
 def test_an_id_that_is_gone_or_is_none_is_refused_before_anything_is_drafted(
-    engine: Engine, known: Known, found: str | None, said: str
+    engine: Engine, known: KnownWave, found: str | None, said: str
 ) -> None:
     with writing(engine) as session:
         way = completed(session, known, "P1")
@@ -289,17 +292,17 @@ def test_an_id_that_is_gone_or_is_none_is_refused_before_anything_is_drafted(
         else:
             identity.external_id = found
     with pytest.raises(FieldError, match=said) as refused, writing(engine) as session:
-        batches.draft(session, session.get_one(Wave, known[0]))
+        batches.draft(session, session.get_one(Wave, known.wave))
     assert "P1" in refused.value.message
     with writing(engine) as session:
         assert session.scalars(select(PaymentBatch)).all() == []
-        way = payments.find_way_by_code(session, session.get_one(Wave, known[0]), "P1")
+        way = payments.find_way_by_code(session, session.get_one(Wave, known.wave), "P1")
         payments.settle(session, way)
         payments.adjust(session, way, -amounts(session, way)["bonus"], "paid by hand")
-        assert batches.due(session, session.get_one(Wave, known[0])) == []
+        assert batches.due(session, session.get_one(Wave, known.wave)) == []
 
 
-def test_two_who_draft_at_once_pay_once(engine: Engine, known: Known) -> None:
+def test_two_who_draft_at_once_pay_once(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         for number in range(3):
             finish(session, person(session, known, f"P{number}"), "quiz_failed")
@@ -310,7 +313,7 @@ def test_two_who_draft_at_once_pay_once(engine: Engine, known: Known) -> None:
         together.wait()
         try:
             with writing(engine) as session:
-                return str(len(batches.draft(session, session.get_one(Wave, known[0]))))
+                return str(len(batches.draft(session, session.get_one(Wave, known.wave))))
         except Conflict as refused:
             return refused.code
 

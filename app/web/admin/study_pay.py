@@ -11,7 +11,10 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Conflict, Invalid, NotFound, either
 from app.extensions import reading
 from app.models import PaymentBatch, Wave
-from app.studies import batches, monitor, payments, waves
+from app.studies import batches, payments, store, waves
+from app.studies.monitor.pay import adjustments, batch_sums, parts, unsettled
+from app.studies.monitor.waves import wave_by_id
+from app.studies.pay_doubts import pay_doubts
 from app.studies.quantities import CENT
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
@@ -36,7 +39,7 @@ def act_on_pay(wave_id: int) -> ResponseReturnValue:
     try:
         if action not in _ACTIONS:
             raise Invalid("action", expected=either(_ACTIONS), got=action)
-        write(lambda session: _ACTIONS[action](session, monitor.wave_by_id(session, wave_id).wave, form, by))
+        write(lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, form, by))
     except (Invalid, Conflict, NotFound) as error:
         return _page(wave_id, error), error.status
     return redirect(url_for("admin.wave_pay", wave_id=wave_id), 303)
@@ -76,7 +79,7 @@ def _batch(session: Session, wave: Wave, number: str) -> PaymentBatch:
 def batch_file(wave_id: int, number: int) -> Response:
     """The file of a batch, as its recruiter takes it: the same bytes each time."""
     with reading() as session:
-        found = batches.find_batch(session, monitor.wave_by_id(session, wave_id).wave, number)
+        found = batches.find_batch(session, wave_by_id(session, wave_id).wave, number)
         file = batches.batch_file(session, found)
     response = Response(file.content, mimetype="text/csv" if file.name.endswith(".csv") else "text/plain")
     response.headers["Content-Disposition"] = f'attachment; filename="{file.name}"'
@@ -85,8 +88,8 @@ def batch_file(wave_id: int, number: int) -> Response:
 
 def _page(wave_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
-        found = monitor.wave_by_id(session, wave_id)
-        design = waves.design_of(found.version)
+        found = wave_by_id(session, wave_id)
+        design = store.design_of(found.version)
         listed, due = batches.batches_of(session, found.wave), batches.due(session, found.wave)
         return render_template(
             "admin/wave-pay.html",
@@ -94,12 +97,14 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
             design=design,
             file=waves.settings_of(found.wave),
             due=due[:_SHOWN],
+            parts=parts(session, due[:_SHOWN]),
             due_people=len(due),
             due_sum=sum((each.amount for each in due), Decimal(0)),
             batches=listed[::-1],
-            sums=monitor.batch_sums(listed),
-            adjustments=monitor.adjustments(session, wave_id),
-            unsettled=monitor.unsettled(session, wave_id),
+            sums=batch_sums(listed),
+            doubts=pay_doubts(session, found.wave),
+            adjustments=adjustments(session, wave_id),
+            unsettled=unsettled(session, wave_id),
             form={name: request.form.get(name, "") for name in ("person", "amount", "reason")},
             cent=CENT,
             refused=None if refused is None else refused_field(refused),

@@ -1,0 +1,93 @@
+"""Extra time for one person: a factor on the clocks of their matches, and on how long they may be away.
+
+The log of the wave has each factor that was given; the last one counts, from the next match on. It is given by the
+person's code once they are there, or before by a signed link of their own. Nothing here commits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+from itsdangerous import BadSignature, URLSafeSerializer
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Invalid, NotFound, Phrase
+from app.matches.clocks import Clocks
+from app.models import StudyEvent, Wave
+from app.studies.progress import Way, note
+from app.studies.waves import check_not_frozen
+
+EXTRA_TIME = "extra time"
+PARAMETER = "extra_time"  # of a link
+NO_MORE = Decimal(1)
+_MOST = Decimal(5)
+_CENT = Decimal("0.01")
+_SALT = "parlor.extra-time"
+
+
+class TimeLink(NamedTuple):
+    """What a link with extra time says: of which wave, for whom as the recruiter names them, and how much.
+
+    None for whom: whoever has the link, where people have no ids.
+    """
+
+    wave_id: int
+    person: str | None
+    factor: Decimal
+
+
+def read_factor(text: str) -> Decimal:
+    """A factor as it was typed. Raises Invalid."""
+    expected = Phrase("a number from 1 to %(most)s with two decimals at most, such as 1.5", most=_MOST)
+    try:
+        factor = Decimal(text.strip())
+        if not factor.is_finite() or not NO_MORE <= factor <= _MOST or factor != factor.quantize(_CENT):
+            raise InvalidOperation
+    except InvalidOperation:
+        raise Invalid("factor", expected=expected, got=text) from None
+    return factor
+
+
+def factor_of(session: Session, enrolment_id: int) -> Decimal:
+    """How many times as long a person has as others; 1 for nearly all."""
+    given = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == EXTRA_TIME)
+    body: Mapping[str, Any] | None = session.scalar(given.order_by(StudyEvent.id.desc()).limit(1))
+    return NO_MORE if body is None else Decimal(body["factor"])
+
+
+def give(session: Session, way: Way, factor: Decimal, by: str | None = None) -> None:
+    """Give a person extra time from the next match on; 1 takes it back. Raises Conflict for somebody who has ended."""
+    if way.enrolment.wave_id is not None:
+        check_not_frozen(session.get_one(Wave, way.enrolment.wave_id))
+    if way.enrolment.ending is not None:
+        raise Conflict("participant", expected=Phrase("one who is under way"), got=Phrase("one who has ended"))
+    if factor != factor_of(session, way.enrolment.id):
+        body = {"factor": str(factor)}
+        note(session, way, EXTRA_TIME, body if by is None else {**body, "by": by})
+        session.flush()
+
+
+def longer(clocks: Clocks, factor: Decimal) -> Clocks:
+    """The clocks of a match for a person with extra time."""
+    times = float(factor)
+    return replace(
+        clocks,
+        turn=None if clocks.turn is None else clocks.turn * times,
+        match=None if clocks.match is None else clocks.match * times,
+    )
+
+
+def time_token(secret: str, link: TimeLink) -> str:
+    """What the link of a person with extra time has as its parameter."""
+    return str(URLSafeSerializer(secret, salt=_SALT).dumps([link.wave_id, link.person, str(link.factor)]))
+
+
+def read_token(secret: str, token: str) -> TimeLink:
+    """What such a parameter says. Raises NotFound for one that Parlor did not sign."""
+    try:
+        wave_id, person, factor = URLSafeSerializer(secret, salt=_SALT).loads(token)
+    except (BadSignature, ValueError, TypeError):
+        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one")) from None
+    return TimeLink(wave_id, person, Decimal(factor))

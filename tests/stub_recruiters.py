@@ -1,0 +1,288 @@
+"""Prolific, Mechanical Turk and Connect for tests, over HTTP: what they send people with, take back, and hand out.
+
+Written after what docs/studies.md names. Who is at the browser of a site, `at` says, as a vendor knows it from its own
+sign-in. What people and researchers do there otherwise are methods.
+
+    with StubRecruiters() as recruiters:
+        recruiters.prolific.study("66f0c1", "https://parlor.example/s/two-models/main?PROLIFIC_PID={{%PROLIFIC_PID%}}")
+"""
+
+import csv
+import html
+import io
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import NamedTuple, Self
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+PROLIFIC_COLUMNS = (
+    "Submission id", "Participant id", "Status", "Custom study tncs accepted at", "Started at", "Completed at",
+    "Reviewed at", "Archived at", "Time taken", "Completion code", "Total approvals",
+)  # fmt: skip
+MTURK_COLUMNS = (
+    "HITId", "HITTypeId", "Title", "Description", "Keywords", "Reward", "CreationTime", "MaxAssignments",
+    "RequesterAnnotation", "AssignmentDurationInSeconds", "AutoApprovalDelayInSeconds", "Expiration",
+    "NumberOfSimilarHITs", "LifetimeInSeconds", "AssignmentId", "WorkerId", "AssignmentStatus", "AcceptTime",
+    "SubmitTime", "AutoApprovalTime", "ApprovalTime", "RejectionTime", "RequesterFeedback", "WorkTimeInSeconds",
+    "LifetimeApprovalRate", "Last30DaysApprovalRate", "Last7DaysApprovalRate",
+)  # fmt: skip
+_WORKER, _ENTITY, _AMOUNT = re.compile(r"A[A-Z0-9]+"), re.compile(r"[A-Z0-9]{1,64}"), re.compile(r"\d+(\.\d{1,2})?")
+_MOST_BONUSES = 200  # people in one bulk payment at Prolific
+
+
+class VendorAnswer(NamedTuple):
+    """What a page of a vendor's site comes with."""
+
+    status: int
+    text: str
+
+
+class Visit:
+    """A person's visit as the vendor has it."""
+
+    def __init__(self, number: str, person: str, status: str) -> None:
+        self.number, self.person, self.status = number, person, status
+        self.code = ""
+        self.fields: Mapping[str, str] = {}
+
+
+class VendorSite:
+    """What the three have in common: visits by their ids, what was paid, and who is at the browser."""
+
+    def __init__(self) -> None:
+        self.at = ""
+        self.visits: dict[str, Visit] = {}
+        self.paid: list[tuple[str, Decimal]] = []
+
+    def visit_of(self, person: str) -> Visit:
+        """The last visit of a person."""
+        return next(each for each in reversed(self.visits.values()) if each.person == person)
+
+    def _begin(self, number: str, person: str, status: str) -> Visit:
+        self.visits[number] = Visit(number, person, status)
+        return self.visits[number]
+
+    def _table(self, columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
+        out = io.StringIO()
+        writer = csv.DictWriter(out, columns, restval="", quoting=csv.QUOTE_MINIMAL, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+
+class Prolific(VendorSite):
+    """A study at Prolific; `codes` are those that it was set up with."""
+
+    def study(self, number: str, link: str, codes: Sequence[str] = ()) -> None:
+        """Set the study up with the researcher's link and its completion codes."""
+        self.number, self.link, self.codes = number, link, tuple(codes)
+
+    def page(self, method: str, path: str, form: Mapping[str, str]) -> VendorAnswer | None:
+        """The page of the study, and where people come back to."""
+        if method == "GET" and path == f"/studies/{self.number}":
+            return VendorAnswer(200, f'<a href="{html.escape(self.place(self.at))}">Open study link</a>')
+        if method == "GET" and path == "/submissions/complete":
+            return self._complete(form.get("cc", ""))
+        return None
+
+    def place(self, person: str) -> str:
+        """The link of a person who has a place, with the placeholders filled in; a visit under way stays the same."""
+        own = [each for each in self.visits.values() if each.person == person and each.status == "ACTIVE"]
+        number = f"{len(self.visits) + 1:x}".rjust(24, "a")
+        visit = own[-1] if own else self._begin(number, person, "ACTIVE")
+        filled = {"PROLIFIC_PID": person, "STUDY_ID": self.number, "SESSION_ID": visit.number}
+        link = self.link
+        for name, value in filled.items():
+            link = link.replace(f"{{{{%{name}%}}}}", value)
+        return link
+
+    def set_status(self, person: str, status: str) -> None:
+        """What the person or the researcher does with a submission: RETURNED, TIMED-OUT, APPROVED …"""
+        self.visit_of(person).status = status
+
+    def export(self) -> str:
+        """The table that a researcher downloads."""
+        rows = [
+            {
+                "Submission id": each.number, "Participant id": each.person, "Status": each.status,
+                "Custom study tncs accepted at": "Not Applicable", "Started at": "2026-11-01T12:00:00.000000Z",
+                "Completion code": each.code, "Total approvals": "12",
+            }
+            for each in self.visits.values()
+        ]  # fmt: skip
+        return self._table(PROLIFIC_COLUMNS, rows)
+
+    def pay_bonuses(self, lines: str) -> None:
+        """Pay a bulk payment: `id,amount` a line, for people of this study. The same file once more pays once more."""
+        rows = [line.split(",") for line in lines.splitlines()]
+        people = {each.person for each in self.visits.values()}
+        assert 0 < len(rows) <= _MOST_BONUSES, f"{len(rows)} people in a bulk payment"
+        assert len({person for person, _ in rows}) == len(rows), "somebody twice in a bulk payment"
+        for person, amount in rows:
+            assert person in people, f"{person} has no submission"
+            assert _AMOUNT.fullmatch(amount), amount
+            assert Decimal(amount) > 0, amount
+            self.paid.append((person, Decimal(amount)))
+
+    def _complete(self, code: str) -> VendorAnswer:
+        visit = self.visit_of(self.at)
+        if visit.status != "ACTIVE":
+            return VendorAnswer(200, "You have already submitted this study.")
+        if code not in self.codes:
+            return VendorAnswer(200, "That code is not one of this study.")
+        visit.status, visit.code = "AWAITING REVIEW", code
+        return VendorAnswer(200, f"Thank you, {self.at}: {code}")
+
+
+class MTurk(VendorSite):
+    """A HIT with an external page. `host` is where `turkSubmitTo` says that forms go."""
+
+    host = "https://workersandbox.mturk.com"
+
+    def hit(self, number: str, link: str) -> None:
+        """Set the HIT up with the researcher's link."""
+        self.number, self.link = number, link
+        self.tokens: set[str] = set()
+
+    def page(self, method: str, path: str, form: Mapping[str, str]) -> VendorAnswer | None:
+        """Where the form of the external page goes."""
+        if path != "/mturk/externalSubmit":
+            return None
+        visit, others = self.visits.get(form.get("assignmentId", "")), set(form) - {"assignmentId"}
+        if method != "POST" or visit is None or not others or visit.status != "Accepted":
+            return VendorAnswer(400, "There was a problem submitting your results for this HIT.")
+        visit.status, visit.fields = "Submitted", form
+        return VendorAnswer(200, f"The HIT has been submitted by {visit.person}.")
+
+    def preview(self) -> str:
+        """The link before anybody has accepted the HIT."""
+        return self._appended({"assignmentId": PREVIEW, "hitId": self.number})
+
+    def accept(self, worker: str) -> str:
+        """The link of a worker who has accepted the HIT."""
+        assert _WORKER.fullmatch(worker), worker
+        visit = self._begin(f"3ASSIGNMENT{len(self.visits) + 1}", worker, "Accepted")
+        return self._appended({"assignmentId": visit.number, "hitId": self.number, "workerId": worker})
+
+    def results(self) -> str:
+        """The table of results: of those who have submitted."""
+        rows = [
+            {
+                "HITId": self.number, "Title": "Sharing things", "Reward": "$5.00", "AssignmentId": each.number,
+                "WorkerId": each.person, "AssignmentStatus": each.status, "LifetimeApprovalRate": "100% (1/1)",
+            }
+            for each in self.visits.values()
+            if each.status in ("Submitted", "Approved", "Rejected")
+        ]  # fmt: skip
+        return self._table(MTURK_COLUMNS, rows)
+
+    def send_bonuses(self, table: str) -> int:
+        """Send the bonuses of a table, a call a line, and say how many; a token that was used before sends nothing."""
+        before = len(self.paid)
+        for row in csv.DictReader(io.StringIO(table)):
+            assert _WORKER.fullmatch(row["WorkerId"]), row
+            assert _ENTITY.fullmatch(row["AssignmentId"]), row
+            assert _AMOUNT.fullmatch(row["BonusAmount"]), row
+            assert row["Reason"], row
+            assert 0 < len(row["UniqueRequestToken"]) <= 64, row
+            assert self.visits[row["AssignmentId"]].person == row["WorkerId"]
+            if row["UniqueRequestToken"] not in self.tokens:
+                self.tokens.add(row["UniqueRequestToken"])
+                self.paid.append((row["WorkerId"], Decimal(row["BonusAmount"])))
+        return len(self.paid) - before
+
+    def _appended(self, parameters: Mapping[str, str]) -> str:
+        mark = "&" if "?" in self.link else "?"
+        return f"{self.link}{mark}{urlencode({**parameters, 'turkSubmitTo': self.host})}"
+
+
+class Connect(VendorSite):
+    """A project at Connect, whose redirect says no more than that somebody completed it."""
+
+    def project(self, number: str, link: str) -> None:
+        """Set the project up with the researcher's link."""
+        self.number, self.link = number, link
+
+    def page(self, method: str, path: str, form: Mapping[str, str]) -> VendorAnswer | None:
+        """Where people come back to who completed it."""
+        if method != "GET" or path != f"/participant/project/{self.number}/complete" or form:
+            return None
+        self.visit_of(self.at).status = "submitted"
+        return VendorAnswer(200, f"Thank you, {self.at}.")
+
+    def enter(self, person: str) -> str:
+        """The link of a person, with placeholders filled in."""
+        visit = self._begin(f"C{len(self.visits) + 1}", person, "active")
+        filled = {"participantId": person, "assignmentId": visit.number, "projectId": self.number}
+        link = self.link
+        for name, value in filled.items():
+            link = link.replace(f"{{{{{name}}}}}", value)
+        return link
+
+    def table(self) -> str:
+        """The visits in Parlor's own columns, as a researcher writes them from Connect's list."""
+        rows = [
+            {"submission": each.number, "status": each.status, "participant": each.person}
+            for each in self.visits.values()
+        ]
+        return self._table(("submission", "status", "participant"), rows)
+
+
+class StubRecruiters:
+    """The three sites, each at an address of its own while the block lasts. `url` says where."""
+
+    def __init__(self) -> None:
+        self.prolific, self.mturk, self.connect = Prolific(), MTurk(), Connect()
+        self._servers: dict[VendorSite, ThreadingHTTPServer] = {}
+
+    def __enter__(self) -> Self:
+        for site in (self.prolific, self.mturk, self.connect):
+            self._servers[site] = server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(site.page))
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for server in self._servers.values():
+            server.shutdown()
+            server.server_close()
+
+    def url(self, site: VendorSite, address: str = "") -> str:
+        """The address of a vendor's page at its stub."""
+        port = self._servers[site].server_address[1]
+        parts = urlsplit(address)
+        return f"http://127.0.0.1:{port}{parts.path}{'?' if parts.query else ''}{parts.query}"
+
+
+Page = Callable[[str, str, Mapping[str, str]], VendorAnswer | None]
+
+
+def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
+    class VendorHandler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer("GET", urlsplit(self.path).query)
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            self._answer("POST", self.rfile.read(length).decode())
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            pass
+
+        def _answer(self, method: str, query: str) -> None:
+            form = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+            found = page(method, urlsplit(self.path).path, form) or VendorAnswer(404, "There is no such page.")
+            content = f"<!doctype html><title>Vendor</title><p>{found.text}</p>".encode()
+            self.send_response(found.status)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    return VendorHandler
