@@ -10,13 +10,15 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.matches.engine import ABORTED
+from app.matches.outages import time_away
 from app.models import Enrolment, EventRow, SeatRow, StudyEvent
 from app.studies import matches
 from app.studies.design import REPLACE
 from app.studies.endings import INACTIVE
+from app.studies.extra_time import factor_of
 from app.studies.progress import Way, find_way
 from app.studies.steps import MATCH, PRACTICE
-from app.studies.withdrawal import stop
+from app.studies.withdrawal import leave
 
 LEAST = timedelta(hours=1)
 _TIMES = 3  # the time that the design states
@@ -31,17 +33,26 @@ def silent(session: Session, now: datetime | None = None) -> Sequence[int]:
 
 
 def end_silent(session: Session, enrolment_id: int, now: datetime | None = None) -> Sequence[str] | None:
-    """End whoever has given no sign of life for three times the minutes that the design states, and for an hour.
+    """End whoever has given no sign of life for three times the minutes that the design states, and for an hour,
+    without the time in which the server was away.
 
-    Whoever left a match before has the ending that follows from it. What was earned is written down. Returns the ids
-    of the matches that were ended, and None for somebody who is here or has ended.
+    Both are longer for somebody with extra time. Whoever left a match before has the ending that follows from it, and
+    whoever is at the debrief has completed the study. What was earned is written down. Returns the ids of the matches
+    that were ended, and None for somebody who is here or has ended.
     """
     way = find_way(session, enrolment_id, lock=True)
-    longest = max(LEAST, timedelta(minutes=_TIMES * way.design.minutes))
-    if way.enrolment.ending is not None or _last_sign(session, way.enrolment) >= (now or datetime.now(UTC)) - longest:
+    longest = max(LEAST, timedelta(minutes=_TIMES * way.design.minutes)) * float(factor_of(session, enrolment_id))
+    now = now or datetime.now(UTC)
+    if way.enrolment.ending is not None or _silence(session, way.enrolment, now) <= longest:
         return None
     _follow_last_match(session, way)
-    return stop(session, way, INACTIVE)
+    return leave(session, way, INACTIVE)
+
+
+def _silence(session: Session, enrolment: Enrolment, now: datetime) -> timedelta:
+    """For how long the server was there, and the person gave no sign of life."""
+    seen = _last_sign(session, enrolment)
+    return now - seen - time_away(session, seen, now)
 
 
 def _last_sign(session: Session, enrolment: Enrolment) -> datetime:

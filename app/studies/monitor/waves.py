@@ -1,0 +1,78 @@
+"""Waves as experimenters find them: in lists with their figures, and by number."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.errors import NotFound, Phrase
+from app.models import Enrolment, LanguageModel, Study, StudyVersion, Wave
+from app.studies.design import StudyDesign
+from app.studies.endings import COMPLETED
+
+
+class WaveListItem(NamedTuple):
+    """A wave in a list: how many people entered, are in it now and have completed it."""
+
+    wave: Wave
+    places: int
+    entered: int
+    here: int
+    completed: int
+
+
+def waves_of(session: Session, study_ids: Collection[int]) -> Mapping[int, Sequence[WaveListItem]]:
+    """The waves of studies by the study, the latest first."""
+    people = (
+        select(
+            Enrolment.wave_id,
+            func.count().label("entered"),
+            func.count().filter(Enrolment.ending.is_(None)).label("here"),
+            func.count().filter(Enrolment.ending == COMPLETED).label("completed"),
+        )
+        .group_by(Enrolment.wave_id)
+        .subquery()
+    )
+    counts = (func.coalesce(column, 0) for column in (people.c.entered, people.c.here, people.c.completed))
+    rows = session.execute(
+        select(Wave, *counts)
+        .outerjoin(people, people.c.wave_id == Wave.id)
+        .where(Wave.study_id.in_(study_ids))
+        .order_by(Wave.id.desc())
+    )
+    found: dict[int, list[WaveListItem]] = {number: [] for number in study_ids}
+    for wave, *counted in rows:
+        found[wave.study_id].append(WaveListItem(wave, wave.settings["places"], *counted))
+    return found
+
+
+class FoundWave(NamedTuple):
+    """A wave with its study and its version."""
+
+    wave: Wave
+    study: Study
+    version: StudyVersion
+
+
+def wave_by_id(session: Session, wave_id: int) -> FoundWave:
+    """A wave by its number. Raises NotFound."""
+    wave = session.get(Wave, wave_id)
+    if wave is None:
+        raise NotFound("wave", expected=Phrase("one that exists"), got=wave_id)
+    study, version = session.get_one(Study, wave.study_id), session.get_one(StudyVersion, wave.study_version_id)
+    return FoundWave(wave, study, version)
+
+
+def here_now(session: Session, wave_id: int) -> int:
+    """How many people are under way in a wave."""
+    wanted = select(func.count()).select_from(Enrolment)
+    return session.scalar(wanted.where(Enrolment.wave_id == wave_id, Enrolment.ending.is_(None))) or 0
+
+
+def models_by_label(session: Session, version: StudyVersion, design: StudyDesign) -> Mapping[str, LanguageModel]:
+    """Which model each label of a design stands for."""
+    pinned: Mapping[str, int] = version.design["models"]
+    rows = {row.id: row for row in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(pinned.values())))}
+    levels = design.levels("model").items()
+    return {label: rows[pinned[str(level)]] for label, level in levels if pinned.get(str(level)) in rows}
