@@ -21,9 +21,9 @@ from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow,
 from app.registry import PERSON
 from app.studies.arms import conditions
 from app.studies.design import StudyDesign
+from app.studies.export.columns import DATA_VALUES, PARTICIPANT, WAVE, data_of, of_people, streamed
 from app.studies.export.scope import ExportScope
 from app.studies.export.surveys import PersonAnswers, answered, questions_of, quiz_attempts
-from app.studies.export.tables import DATA_VALUES, PARTICIPANT, WAVE, data_of, of_people, streamed
 from app.studies.expressions import read_comparison
 from app.studies.steps import SURVEY, steps
 

@@ -20,6 +20,8 @@ from app.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv
 from app.files import temporary_beside
 from app.models import Enrolment, Participant, StudyEvent, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
+from app.studies.export.columns import of_people, streamed
+from app.studies.export.logs import IDS_EXPORTED, match_events, study_events
 from app.studies.export.scope import DataTable, ExportScope
 from app.studies.export.surveys import (
     CODES,
@@ -32,7 +34,7 @@ from app.studies.export.surveys import (
     quiz_rows,
     survey_rows,
 )
-from app.studies.export.tables import IDS_EXPORTED, match_events, of_people, stored_tables, streamed, study_events
+from app.studies.export.tables import stored_tables
 
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of time in archives
 _README = "README.txt"

@@ -11,7 +11,8 @@ from app.csv_tables import Column
 from app.errors import NotFound, Phrase
 from app.models import Enrolment, SeatRow, Study, StudyVersion, Wave
 from app.studies.design import StudyDesign, SurveyQuestion
-from app.studies.waves import design_of, find_wave
+from app.studies.store import design_of
+from app.studies.waves import find_wave
 
 
 class DataTable(NamedTuple):

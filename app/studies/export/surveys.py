@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from app.csv_tables import Column
 from app.studies.design import Questions, StudyDesign, SurveyQuestion
+from app.studies.export.columns import PARTICIPANT, WAVE
 from app.studies.export.scope import ExportScope
-from app.studies.export.tables import PARTICIPANT, WAVE
 from app.studies.steps import PARTNER, QUIZ, SURVEY, Step, steps
 from app.studies.survey import NOT_SAID
 
@@ -198,7 +198,7 @@ def _values(question: SurveyQuestion) -> str:
     else:
         points = question.scale or (question.matrix.scale if question.matrix is not None else None)
         values = "a text" if points is None else f"from 1 to {points}"
-    ends = question.ends or (question.slider.ends if question.slider is not None else None)
+    ends = next((each.ends for each in (question, question.slider, question.matrix) if each and each.ends), None)
     told = values if ends is None else f"{values} ({ends[0]} to {ends[1]})"
     checked = f"; {question.attention} shows attention" if question.attention is not None else ""
     codes = ", ".join(f"{code} {name}" for name, code in CODES.items())

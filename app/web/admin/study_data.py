@@ -10,9 +10,9 @@ from flask import Response
 from sqlalchemy import Engine
 
 from app.extensions import db, reading
-from app.studies import monitor
 from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
+from app.studies.monitor.waves import wave_by_id
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
 
@@ -23,7 +23,7 @@ _PIECE = 1 << 16  # bytes
 def wave_data(wave_id: int) -> Response:
     """The archive without the recruiter's ids, written off the event loop and sent as it is read."""
     with reading() as session:
-        found = monitor.wave_by_id(session, wave_id)
+        found = wave_by_id(session, wave_id)
         reference, name = f"{found.study.name}:{found.wave.name}", f"{found.study.name}-{found.wave.name}.zip"
     file = in_thread(db.engine, lambda own: _archive(own, reference))
     response = Response(_pieces(file), mimetype="application/zip")

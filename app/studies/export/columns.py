@@ -1,0 +1,62 @@
+"""What the tables of an archive have in common: columns of every one, and how their rows are read."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select
+from sqlalchemy.orm import Session
+
+from app.csv_tables import ROWS_AT_ONCE, Column
+from app.models import Enrolment, Participant, Wave
+from app.studies.endings import PROLIFIC
+from app.studies.export.scope import ExportScope
+
+TIME = "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"
+DATA_VALUES = "counts | does not count | under way | withdrawn"
+PARTICIPANT = Column("participant", "text", "The person, by an id that means nothing elsewhere.", "letters and digits",
+                     attrgetter("participant"))  # fmt: skip
+WAVE = Column("wave", "text", "The wave.", "a name", attrgetter("wave"))
+
+
+class StoredTable(NamedTuple):
+    """A table that the database gives as it is: its name, its columns, and what gives its rows."""
+
+    name: str
+    columns: Sequence[Column]
+    statement: Select[Any]
+
+
+def time_column(name: str, meaning: str, values: str = TIME) -> Column:
+    """A column of moments, which is called as the rows call it."""
+    return Column(name, "time", meaning, values, attrgetter(name))
+
+
+def text_column(name: str, meaning: str, values: str) -> Column:
+    """A column of texts, which is called as the rows call it."""
+    return Column(name, "text", meaning, values, attrgetter(name))
+
+
+def streamed(session: Session, statement: Select[Any]) -> Any:
+    """The rows of a query, a few at a time."""
+    return session.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE})
+
+
+def of_people(statement: Select[Any], scope: ExportScope) -> Select[Any]:
+    """A query of enrolments beside their participants and waves, as they came in."""
+    return (
+        statement.join(Participant, Participant.id == Enrolment.participant_id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .where(Enrolment.wave_id.in_(scope.waves))
+        .order_by(Wave.id, Enrolment.id)
+    )
+
+
+def data_of(scope: ExportScope, row: Any) -> str:
+    """Whether the data of an enrolment counts."""
+    if row.erased_at is not None:
+        return "withdrawn"
+    if row.ending is None:
+        return "under way"
+    design = scope.designs[row.study_version_id]
+    return "counts" if design.ending(row.ending, PROLIFIC).keeps_data else "does not count"

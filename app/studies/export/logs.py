@@ -1,0 +1,59 @@
+"""The logs as an archive holds them: of the matches, and of what happened in the waves."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.matches.export_matches import IN_ORDER
+from app.models import Enrolment, EventRow, MatchRow, Participant, StudyEvent
+from app.studies.export.columns import streamed
+from app.studies.export.scope import ExportScope
+from app.studies.reports import LATE_REPORT
+
+IDS_EXPORTED = "ids exported"  # in the log of a wave; of who looked, so in no export itself
+_BESIDE = (IDS_EXPORTED, LATE_REPORT)  # what the log of a wave holds beside what happened in it
+# What a public log may say of what happened; all else may hold words of people.
+_SHOWN_IN_LOG = (
+    "step", "ending", "stratum", "slot", "arm", "match", "replaces", "reported", "device", "recruiter", "submission",
+    "number", "status", "base", "bonus", "amount", "first", "factor", "door",
+)  # fmt: skip
+_WORDS_OF_EVENTS = ("text", "reason", "detail", "invisible", "data")
+
+
+def match_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, Any]]:
+    """The logs of all matches, an object an event."""
+    statement = (
+        select(EventRow.match_id, EventRow.seq, EventRow.ply, EventRow.body, EventRow.timing, EventRow.at)
+        .join(MatchRow, MatchRow.id == EventRow.match_id)
+        .where(EventRow.match_id.in_(scope.matches))
+        .order_by(*IN_ORDER, EventRow.seq)
+    )
+    for row in streamed(session, statement):
+        body = row.body
+        if scope.public:
+            body = {name: value for name, value in body.items() if name not in _WORDS_OF_EVENTS}
+            if row.body["kind"] == "ended":
+                body["reason"] = row.body["reason"]
+        yield {
+            "match_id": row.match_id, "seq": row.seq, "ply": row.ply, "body": body, "timing": row.timing,
+            "at": row.at.isoformat(),
+        }  # fmt: skip
+
+
+def study_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, Any]]:
+    """What happened in the waves, an object an event. Who looked at ids is not in it, nor what came after a freeze."""
+    statement = (
+        select(StudyEvent.kind, StudyEvent.body, StudyEvent.at, StudyEvent.wave_id, Participant.code)
+        .outerjoin(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
+        .outerjoin(Participant, Participant.id == Enrolment.participant_id)
+        .where(StudyEvent.wave_id.in_(scope.waves), StudyEvent.kind.not_in(_BESIDE))
+        .order_by(StudyEvent.id)
+    )
+    for row in streamed(session, statement):
+        body = row.body
+        if scope.public:
+            body = {name: value for name, value in body.items() if name in _SHOWN_IN_LOG}
+        wave = scope.waves[row.wave_id].name
+        yield {"wave": wave, "participant": row.code, "kind": row.kind, "body": body, "at": row.at.isoformat()}

@@ -1,0 +1,134 @@
+"""Tables of matches and moves: those of `flask export`, with the person, the plan, and how moves were written."""
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Select
+from sqlalchemy.orm import aliased
+
+from app.csv_tables import Column
+from app.matches.export import MATCHES, MOVES
+from app.matches.move_timing import COUNTS, MILLISECONDS
+from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, Wave
+from app.registry import PERSON
+from app.studies.export.columns import PARTICIPANT, WAVE, StoredTable, text_column
+from app.studies.export.scope import ExportScope
+from app.studies.human_claims import claims_to_be_human
+
+_own, _mover = aliased(SeatRow), aliased(SeatRow)
+
+
+def tables(scope: ExportScope) -> list[StoredTable]:
+    """Both tables."""
+    return [
+        StoredTable("matches", _match_columns(scope), _matches(scope)),
+        StoredTable("moves", _move_columns(scope), _moves(scope)),
+    ]
+
+
+def _planned(row: Any) -> Mapping[str, Any]:
+    """What the plan of the person says of a match."""
+    plan = row.plan or {}
+    matches = plan.get("matches", [])
+    if row.position is None or row.position >= len(matches):
+        return {}
+    found: Mapping[str, Any] = matches[row.position]
+    return found
+
+
+def _condition(factor: str) -> Callable[[Any], Any]:
+    return lambda row: _planned(row).get("condition", {}).get(factor)
+
+
+def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
+    return (
+        PARTICIPANT,
+        WAVE,
+        text_column("arm", "The person's arm.", "a name"),
+        Column("position", "integer", "The number of the match among those that count.", "from 0; empty for practice",
+               attrgetter("position")),
+        Column("practice", "boolean", "Whether it was for practice, so that it neither counts nor pays.",
+               "true | false", lambda row: row.position is None),
+        Column("block", "integer", "The number of its block.", "from 0; empty for practice",
+               lambda row: _planned(row).get("block")),
+        *(Column(f"condition_{factor}", "text", f"The level of {factor} that was planned.",
+                 "a label; empty for practice", _condition(factor)) for factor in scope.factors),
+        Column("piece", "integer", "The piece of material that was planned, as in material.csv.",
+               "from 0; empty for practice and without material", lambda row: _planned(row).get("piece")),
+        Column("own_seat", "integer", "Where the person sat.", "0 | 1", attrgetter("own_seat")),
+        Column("own_utility", "number", "What the person got, as in utility_0 or utility_1.",
+               "7; empty until it is over", lambda row: (row.utility_0, row.utility_1)[row.own_seat]),
+        Column("replaces", "text", "The match that a model broke off and that this one stands for.",
+               "22 characters; empty for others", lambda row: (row.options or {}).get("replaces")),
+        *(column for column in MATCHES.columns if column.name not in _NOT_OF_STUDIES),
+    )  # fmt: skip
+
+
+_NOT_OF_STUDIES = ("round_id", "study_id", "index", "swapped")
+
+
+def _matches(scope: ExportScope) -> Select[Any]:
+    own: tuple[Any, ...] = (
+        MatchRow.position, MatchRow.options, _own.seat.label("own_seat"), Enrolment.plan,
+        Participant.code.label("participant"), Wave.name.label("wave"), Arm.name.label("arm"),
+    )  # fmt: skip
+    return (
+        MATCHES.statement.add_columns(*own)
+        .join(_own, _own.match_id == MatchRow.id)
+        .join(Enrolment, Enrolment.id == _own.enrolment_id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .outerjoin(Arm, Arm.id == Enrolment.arm_id)
+        .where(Enrolment.wave_id.in_(scope.waves))
+        .order_by(_own.seat)
+    )
+
+
+_MEASURED: Mapping[str, str] = {
+    "first_input": "from when the person could move to the first input",
+    "typing": "from the first input to the last",
+    "sent": "from when the person could move to the sending",
+    "hidden": "in which the page was hidden",
+}
+
+
+def _of_timing(name: str) -> Callable[[Any], Any]:
+    return lambda row: (row.timing or {}).get(name)
+
+
+def _move_columns(scope: ExportScope) -> tuple[Column, ...]:
+    by_person = "empty for a model, and where the browser measured nothing"
+    columns = tuple(
+        Column(column.name, column.type, column.meaning, "empty, as the export is public", lambda _row: None)
+        if scope.public and column.name == "text"
+        else column
+        for column in MOVES.columns
+    )
+    return (
+        _MOVER,
+        *columns,
+        *(Column(f"{name}_ms", "number", f"Milliseconds {_MEASURED.get(name, name)}, by the browser's clock.",
+                 by_person, _of_timing(name)) for name in MILLISECONDS),
+        *(Column(name, "integer", f"What the browser counted as {name}; docs/protocol.md says what each is.",
+                 by_person, _of_timing(name)) for name in COUNTS),
+        Column("claims_human", "boolean", "Whether a model's text says, in plain words, that a human wrote it.",
+               "true | false; empty for a person",
+               lambda row: claims_to_be_human(row.body["text"]) if row.seat_kind != PERSON else None),
+        Column("target_s", "number", "Seconds after which a model's reply was due.", "empty for a person",
+               _of_timing("target")),
+        Column("late_s", "number", "Seconds by which a model's reply was later than that.",
+               "0 for one in time; empty for a person", _of_timing("late")),
+    )  # fmt: skip
+
+
+_MOVER = Column("participant", "text", "The person who moved.", "empty for a model", attrgetter("participant"))
+
+
+def _moves(scope: ExportScope) -> Select[Any]:
+    return (
+        MOVES.statement.add_columns(EventRow.timing, Participant.code.label("participant"))
+        .join(_mover, (_mover.match_id == EventRow.match_id) & (_mover.seat == EventRow.seat))
+        .outerjoin(Participant, Participant.id == _mover.participant_id)
+        .where(EventRow.match_id.in_(scope.matches))
+    )
