@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -120,6 +120,20 @@ def enrol(
         }
     session.flush()
     return way
+
+
+class KnownWave(NamedTuple):
+    """The ids of a wave of two-models at Prolific, and of its version."""
+
+    wave: int
+    version: int
+
+
+def person(session: Session, known: KnownWave, code: str, **options: Any) -> Way:
+    """Somebody who came into that wave, as `enrol` has it."""
+    return enrol(
+        session, session.get_one(Wave, known.wave), code, session.get_one(StudyVersion, known.version), **options
+    )
 
 
 def begin(session: Session, way: Way, position: int | None, **config: Any) -> StoredMatch:

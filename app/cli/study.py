@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from app.cli.base import Group, RepeatableOption, ensure_database, is_pair, print_json, read_pairs
+from app.cli.study_assignments import assignments
 from app.cli.study_bots import bots
 from app.cli.study_data import export_data
 from app.cli.study_forget import forget
 from app.cli.study_pay import pay
+from app.cli.study_time import give_time
 from app.cli.study_waves import close, freeze, open_wave, pause, reopen, replay, submissions
 from app.errors import Invalid, NotFound, Verbatim
 from app.extensions import reading, writing
@@ -32,7 +34,10 @@ _OUT = click.option("--out", required=True, type=Path, metavar="FOLDER", help="A
 _MOST = Decimal(1_000_000)  # places, or a share
 
 study = Group("study", help="Human experiments: check, load, copy and price their designs, and open waves of them.")
-for command in (bots, open_wave, pause, reopen, close, freeze, replay, submissions, forget, pay, export_data):
+for command in (
+    bots, assignments, open_wave, pause, reopen, close, freeze, replay, submissions,
+    forget, pay, give_time, export_data,
+):  # fmt: skip
     study.add_command(command)
 
 

@@ -43,7 +43,7 @@ def open_wave(sources: tuple[str, ...], as_json: bool) -> None:
         except FieldError as error:
             raise loaded.placed(error) from None
         version = session.get_one(StudyVersion, wave.study_version_id)
-        warned = list(wave_warnings(waves.design_of(version), loaded.file))
+        warned = list(wave_warnings(store.design_of(version), loaded.file))
         described = {
             **_described(session, wave),
             "link": link_path(session.get_one(Study, wave.study_id).name, loaded.file),
@@ -116,6 +116,8 @@ def submissions(reference: str, path: Path, as_json: bool) -> None:
         return
     said = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(found.statuses.items()))
     click.echo(f"{reference}: {said or 'none'}; {found.changed} changed, {found.unknown} not of this wave.")
+    if found.other_codes:
+        click.echo(f"Handed in with the code of another ending: {', '.join(found.other_codes)}.")
 
 
 @click.command("replay", cls=Command)

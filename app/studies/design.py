@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from app.studies.endings import Ending, EndingChange, EndingName
 from app.studies.quantities import Money, Rate, Time
@@ -31,6 +31,17 @@ FORMS: Mapping[str, str] = {
     _ADDRESS: "an address that begins with https://",
     _CURRENCY: "a currency such as USD",
 }
+_MUST = re.compile(r"[\w ]+? should (be|have) ")  # how pydantic begins
+
+
+def expected_form(error: ErrorDetails) -> str:
+    """What pydantic wanted of a value of the right type, as words that follow “expected”."""
+    if error["type"] == "string_pattern_mismatch":
+        return FORMS[error["ctx"]["pattern"]]
+    message = _MUST.sub("", error["msg"], count=1)
+    return message[:1].lower() + message[1:]
+
+
 Slug = Annotated[str, StringConstraints(pattern=SLUG)]
 Identifier = Annotated[str, StringConstraints(pattern=_IDENTIFIER)]
 Mail = Annotated[str, StringConstraints(pattern=_MAIL, max_length=200)]
@@ -262,10 +273,11 @@ class Slider(Part):
 
 
 class Matrix(Part):
-    """Statements that are all rated on one scale."""
+    """Statements that are all rated on one scale, whose `ends` have words."""
 
     rows: dict[Identifier, ShortText] = Field(min_length=2, max_length=30)
     scale: int = Field(ge=2, le=11)
+    ends: tuple[ShortText, ShortText] | None = None
 
 
 class OutsideSurvey(Part):
@@ -313,7 +325,7 @@ class SurveyQuestion(Part):
         if len(kinds) != 1:
             raise PydanticCustomError("kind", f"one of {', '.join(KINDS)}")
         if self.ends is not None and self.scale is None:
-            raise PydanticCustomError("ends", "ends beside scale, or within slider")
+            raise PydanticCustomError("ends", "ends beside scale, or within slider or matrix")
         if self.shuffle and self.choice is None and self.choices is None and self.matrix is None:
             raise PydanticCustomError("shuffle", "shuffle beside choice, choices or matrix")
         if self.number is not None and self.number[0] >= self.number[1]:

@@ -30,6 +30,8 @@ from app.models import (
     Submission,
     Wave,
 )
+from app.studies.amounts import APPROVING
+from app.studies.assignment_list import is_listed
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
 from app.studies.endings import (
@@ -42,8 +44,10 @@ from app.studies.endings import (
     EndingName,
 )
 from app.studies.progress import Way, end, find_way, lock_wave, note
+from app.studies.store import design_of
 from app.studies.wave_file import WaveFile
-from app.studies.waves import OPEN, PAUSED, design_of, ids_go_on, settings_of
+from app.studies.waves import CLOSED as CLOSED_WAVE
+from app.studies.waves import OPEN, PAUSED, ids_go_on, settings_of
 
 ACTIVE = "active"  # a visit that the recruiter has not said more of
 ENTRY, FREED, PAUSED_BY_START = "entry", "place freed", "paused after the first"
@@ -79,8 +83,10 @@ def person_hash(secret: str, recruiter: str, external_id: str) -> str:
 def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
     """Somebody's way through a wave: theirs if they have been here, else a new one, which may end at the door.
 
-    A new one is `closed` while the wave lets nobody in, `ineligible` for who took part in what the wave excludes, and
-    `full` when all places are taken or the spend cap is reached. Raises NotAllowed for who is new to a frozen wave.
+    A new one is `ineligible` for who took part in what the wave excludes or is not in its list, `full` when all places
+    are taken or the spend cap is reached, and `closed` where the recruiter waits to hear what became of the visit.
+    Nobody is turned away for good by a pause. Raises NotAllowed for who is new to a wave that is paused or frozen,
+    or closed with nobody waiting.
     """
     person = person_hash(secret, visitor.recruiter, visitor.external_id)
     known = _known(session, wave.id, person)
@@ -93,8 +99,10 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
         if wave.frozen_at is None:
             _keep_submission(session, way, visitor)
         return way
-    if wave.frozen_at is not None:
+    if wave.frozen_at is not None or (wave.status == CLOSED_WAVE and not _is_awaited(visitor)):
         raise NotAllowed(Phrase("This study is over."))
+    if wave.status == PAUSED:
+        raise NotAllowed(Phrase("This study is paused. Please come back later."))
     file = settings_of(wave)
     refusal = _refusal(session, wave, file, person)
     way = _enrol(session, wave, visitor, person)
@@ -102,7 +110,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
     _keep_submission(session, way, visitor)
     if refusal is not None:
         way.enrolment.holds_place = False
-        end(session, way, refusal)
+        end(session, way, refusal, door=True)
     elif file.start is not None:
         _pause_after_first(session, wave, file.start.first)
     return way
@@ -194,10 +202,17 @@ def _known(session: Session, wave_id: int, person: str) -> int | None:
     )
 
 
+def _is_awaited(visitor: Visitor) -> bool:
+    """Whether a recruiter waits for a code, or for the visit to be returned."""
+    return visitor.submission_id is not None and visitor.recruiter in APPROVING
+
+
 def _refusal(session: Session, wave: Wave, file: WaveFile, person: str) -> EndingName | None:
     """Why a person is not let in; None if they are."""
     if wave.status != OPEN:
         return CLOSED
+    if not is_listed(session, wave, person):
+        return INELIGIBLE
     if any(_took_part(session, reference, person) for reference in file.not_if_took_part_in):
         return INELIGIBLE
     if places_taken(session, wave) >= file.places:

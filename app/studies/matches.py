@@ -28,6 +28,7 @@ from app.studies.checks import MODEL, condition_config
 from app.studies.consents import TRAINING
 from app.studies.design import END_STUDY, REPLACE, StudyDesign
 from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
+from app.studies.extra_time import factor_of, longer
 from app.studies.progress import Way
 from app.studies.steps import MATCH, PRACTICE, Step
 from app.studies.store import models_of
@@ -109,15 +110,16 @@ def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) 
     person, seat = StoredSeat(PERSON), planned["seat"]
     key = _keys(way, step)[0 if replaces is None else 1]
     limits = design.same_for_all.limits
+    clocks = Clocks(
+        None if limits.turn is None else limits.turn.total_seconds(),
+        None if limits.match is None else limits.match.total_seconds(),
+    )
     record = opened(
         design.game,
         _config(way, planned),
         (person, partner) if seat == 0 else (partner, person),
         _seed(design, key),
-        Clocks(
-            None if limits.turn is None else limits.turn.total_seconds(),
-            None if limits.match is None else limits.match.total_seconds(),
-        ),
+        longer(clocks, factor_of(session, enrolment.id)),
         _options(design, replaces),
     )
     new = NewMatch(

@@ -6,7 +6,6 @@ device lead there. What is sent for another step than that changes nothing.
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, select
@@ -14,9 +13,9 @@ from sqlalchemy.orm import Session
 
 from app.errors import NotFound, Phrase
 from app.models import Enrolment, MatchRow, SeatRow, StudyEvent, StudyVersion, Wave
-from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC, EndingName
 from app.studies.steps import DEBRIEF, DONE, Step, steps
+from app.studies.store import design_of
 
 
 class Way:
@@ -25,7 +24,7 @@ class Way:
     def __init__(self, enrolment: Enrolment, version: StudyVersion) -> None:
         self.enrolment = enrolment
         self.version = version
-        self.design = parsed_design(version.id, version.design["design"])
+        self.design = design_of(version)
         self.steps = steps(self.design)
 
     @property
@@ -42,12 +41,6 @@ class Way:
         at = next((each.number for each in self.steps[self.enrolment.step :] if each.kind == "match"), None)
         found: Mapping[str, str] = plan["matches"][-1 if at is None else at]["condition"]
         return found
-
-
-@lru_cache(maxsize=64)
-def parsed_design(_version_id: int, text: str) -> StudyDesign:
-    """The design of a version, read once."""
-    return StudyDesign.model_validate_json(text)
 
 
 def find_way(session: Session, enrolment_id: int, *, lock: bool = False) -> Way:

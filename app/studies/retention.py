@@ -10,7 +10,7 @@ from app.matches.erasing import empty_prompts
 from app.models import Enrolment, MatchRow, Participant, RecruitmentIdentity, StudyVersion, Submission, Wave
 from app.studies.deadlines import day_of
 from app.studies.forget import remove_identities, unpaid
-from app.studies.progress import parsed_design
+from app.studies.store import design_of
 
 LEASE = "retention"  # under this name, whoever runs it keeps all from running it again within the hour
 EVERY = timedelta(hours=1)
@@ -41,7 +41,7 @@ def _day_of(session: Session, participant_id: int) -> date | None:
         .where(Enrolment.participant_id == participant_id)
     )
     days = [
-        day_of(parsed_design(version.id, version.design["design"]).privacy.vendor_ids_deleted, ended_at, closed_at)
+        day_of(design_of(version).privacy.vendor_ids_deleted, ended_at, closed_at)
         for ended_at, version, closed_at in rows
     ]
     known = [day for day in days if day is not None]

@@ -7,6 +7,7 @@ the registry, so that what is done to names and labels later does not change who
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
@@ -78,8 +79,13 @@ def written_design(version: StudyVersion) -> dict[str, Any]:
 
 
 def design_of(version: StudyVersion) -> StudyDesign:
-    """The design of a version."""
-    return StudyDesign.model_validate_json(version.design["design"])
+    """The design of a version, read once."""
+    return _parsed(version.id, version.design["design"])
+
+
+@lru_cache(maxsize=64)
+def _parsed(_version_id: int, text: str) -> StudyDesign:
+    return StudyDesign.model_validate_json(text)
 
 
 def pinned_models(session: Session, design: StudyDesign) -> dict[str, int]:

@@ -4,22 +4,44 @@ Every key is written out in docs/studies.md.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlencode
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.studies.cost import most_a_place, study_cost
-from app.studies.design import Part, ShortText, Slug, StudyDesign
-from app.studies.endings import COMPLETED, EndingName
+from app.studies.design import Part, Slug, StudyDesign
+from app.studies.endings import (
+    CLOSED,
+    COMPLETED,
+    DECLINED,
+    FULL,
+    FULL_BASE,
+    INACTIVE,
+    INELIGIBLE,
+    PROLIFIC,
+    QUIZ_FAILED,
+    TECHNICAL,
+    WITHDRAWN,
+    EndingName,
+)
 from app.studies.quantities import Money, Rate
 from app.studies.warnings import Warned
 
 Recruiter = Literal["prolific", "mturk", "connect", "link"]
 LINK: Recruiter = "link"
 RECRUITERS: tuple[Recruiter, ...] = ("prolific", "mturk", "connect", LINK)
+# By recruiter: the parameters of its links for the person, the visit, and the recruiter's own study.
+PARAMETERS: Mapping[str, tuple[str, str, str]] = {
+    "prolific": ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID"),
+    "mturk": ("workerId", "assignmentId", "hitId"),
+    "connect": ("participantId", "assignmentId", "projectId"),
+}
+# What an id of a recruiter's looks like: it may stand in any file, and no spreadsheet takes it for a formula.
+PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.@:-]*")
 _NEED_CODE = ("prolific", "connect")  # whose people show that they took part by a code
 
 
@@ -49,6 +71,11 @@ _Parameter = Annotated[
 ]
 
 
+_RecruiterId = Annotated[
+    str, AfterValidator(_matching(rf"(?=.{{1,200}}$){PLAIN_ID.pattern}", "an id, not the address that it is in"))
+]
+
+
 class RecruiterTerms(Part):
     """What is the same for all recruiters: their share on top of what people are paid, and the least hourly pay."""
 
@@ -59,20 +86,20 @@ class RecruiterTerms(Part):
 class ProlificTerms(RecruiterTerms):
     """A study at Prolific, by its id there."""
 
-    study_id: ShortText
+    study_id: _RecruiterId
 
 
 class MTurkTerms(RecruiterTerms):
     """A task at Amazon Mechanical Turk. `sandbox` is its place to try things out."""
 
-    hit_id: ShortText | None = None
+    hit_id: _RecruiterId | None = None
     sandbox: bool = False
 
 
 class ConnectTerms(RecruiterTerms):
     """A project at CloudResearch Connect."""
 
-    project_id: ShortText | None = None
+    project_id: _RecruiterId | None = None
 
 
 class LinkTerms(RecruiterTerms):
@@ -99,6 +126,20 @@ class Provider(Part):
     def name(self) -> Recruiter:
         """Which of them it is."""
         return next(name for name in RECRUITERS if name in self.model_fields_set)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether people are told apart by an id in their link; otherwise a browser is a person."""
+        return self.link is None or self.link.id_parameter is not None
+
+    @property
+    def study(self) -> str | None:
+        """The recruiter's id of its own study, HIT or project; None where it is not stated."""
+        if self.prolific is not None:
+            return self.prolific.study_id
+        if self.mturk is not None:
+            return self.mturk.hit_id
+        return None if self.connect is None else self.connect.project_id
 
     @property
     def terms(self) -> RecruiterTerms:
@@ -159,6 +200,18 @@ def link_path(study: str, wave: WaveFile) -> str:
     return path
 
 
+def person_path(study: str, wave: WaveFile, person: str | None) -> str:
+    """The link of a wave for one person, by the recruiter's id; the id of their visit is not known."""
+    path = f"/s/{study}/{wave.wave}"
+    if person is None:
+        return path
+    if wave.provider.link is not None:
+        return f"{path}?{urlencode({str(wave.provider.link.id_parameter): person})}"
+    name, _, own_study = PARAMETERS[wave.provider.name]
+    stated = {} if wave.provider.study is None else {own_study: wave.provider.study}
+    return f"{path}?{urlencode({name: person, **stated})}"
+
+
 def most_with_fee(design: StudyDesign, wave: WaveFile) -> Decimal:
     """The most that one person of a wave costs, the recruiter's fee included."""
     return most_a_place(design) * (1 + wave.fee)
@@ -178,3 +231,23 @@ def wave_warnings(design: StudyDesign, wave: WaveFile) -> Iterator[Warned]:
             ("provider", wave.provider.name, "minimum_per_hour"),
             f"the base comes to {cost.hourly_base} an hour in {design.minutes} minutes",
         )
+    if wave.provider.name in _NEED_CODE:
+        yield from _without_code(design, wave)
+
+
+def _without_code(design: StudyDesign, wave: WaveFile) -> Iterator[Warned]:
+    """The endings that people may come to and that have no code, those first that the recruiter would have to pay."""
+    names: list[EndingName] = [TECHNICAL, WITHDRAWN, DECLINED, INACTIVE, FULL, CLOSED]
+    if design.quiz is not None:
+        names.append(QUIZ_FAILED)
+    if wave.not_if_took_part_in:
+        names.append(INELIGIBLE)
+    missing = [name for name in names if name not in wave.codes]
+    if unpaid := [name for name in missing if design.ending(name, PROLIFIC).base == FULL_BASE]:
+        yield Warned(
+            ("codes",),
+            f"{', '.join(unpaid)} without a code: nobody can submit it, so its base is paid by a bonus, once the"
+            " recruiter's table says that the submission was returned or timed out",
+        )
+    if others := [name for name in missing if name not in unpaid]:
+        yield Warned(("codes",), f"{', '.join(others)} without a code: people are asked to return their submission")

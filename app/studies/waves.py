@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.models import Enrolment, RecruitmentIdentity, Study, StudyEvent, StudyVersion, Wave
 from app.studies import store
-from app.studies.design import Privacy, StudyDesign
-from app.studies.progress import lock_wave, parsed_design
+from app.studies.design import Privacy
+from app.studies.progress import lock_wave
 from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee
 
@@ -25,7 +25,7 @@ _AFTER_CLOSE = "close"  # the last word of a time that counts from there
 def open_wave(session: Session, file: WaveFile) -> Wave:
     """Open a wave for people. Raises Invalid for what cannot be, NotFound and Conflict."""
     version = _version(session, file)
-    design = design_of(version)
+    design = store.design_of(version)
     if _wave_of(session, version.study_id, file.wave) is not None:
         raise Invalid("wave", expected=Phrase("a name that no wave of the study has"), got=file.wave)
     for reference in file.not_if_took_part_in:
@@ -57,11 +57,6 @@ def settings_of(wave: Wave) -> WaveFile:
     return WaveFile.model_validate_json(json.dumps(wave.settings))
 
 
-def design_of(version: StudyVersion) -> StudyDesign:
-    """The design of a version, read once."""
-    return parsed_design(version.id, version.design["design"])
-
-
 def find_wave(session: Session, reference: str) -> Wave:
     """A wave by `study:wave`. Raises NotFound."""
     name, _, wave_name = reference.partition(":")
@@ -87,7 +82,7 @@ def close(session: Session, wave: Wave, by: str | None = None) -> None:
     _change(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
     wave.closed_at = datetime.now(UTC)
     day = ids_go_on(
-        design_of(session.get_one(StudyVersion, wave.study_version_id)).privacy, wave.closed_at, wave.closed_at
+        store.design_of(session.get_one(StudyVersion, wave.study_version_id)).privacy, wave.closed_at, wave.closed_at
     )
     people = select(Enrolment.participant_id).where(Enrolment.wave_id == wave.id)
     elsewhere = select(Enrolment.participant_id).join(Wave).where(Wave.status != CLOSED, Wave.id != wave.id)

@@ -13,12 +13,13 @@ from sqlalchemy.orm import Session
 from app.errors import NotAllowed, Phrase, Verbatim
 from app.matches.erasing import end_by_leaving
 from app.models import Enrolment, MatchRow, Participant, SeatRow, StudyVersion, Wave
-from app.studies import progress
+from app.studies import progress, store
 from app.studies.consents import withdraw_training
 from app.studies.deadlines import day_of
-from app.studies.endings import WITHDRAWN, EndingName
+from app.studies.endings import COMPLETED, WITHDRAWN, EndingName
 from app.studies.forget import ForgetReport, forget_person
 from app.studies.payments import settle
+from app.studies.steps import DEBRIEF
 from app.studies.withdrawn_data import WithdrawnData
 
 
@@ -36,6 +37,14 @@ def stop(session: Session, way: progress.Way, ending: EndingName = WITHDRAWN, **
     progress.end(session, way, ending, **facts)
     settle(session, way)
     return ended
+
+
+def leave(session: Session, way: progress.Way, ending: EndingName = WITHDRAWN) -> list[str]:
+    """Stop for a person who leaves or is gone. Whoever is at the debrief has done all there was, and has completed it.
+
+    Returns the ids of the matches that were ended.
+    """
+    return stop(session, way, COMPLETED if way.step.kind == DEBRIEF else ending)
 
 
 def delete_data(session: Session, person: progress.Way | Participant, *, at_debrief: bool = False) -> ForgetReport:
@@ -67,7 +76,7 @@ def last_day(session: Session, participant_id: int) -> date | None:
     )
     found = None
     for enrolment, version, closed_at in rows:
-        until = progress.parsed_design(version.id, version.design["design"]).privacy.delete_my_data_until
+        until = store.design_of(version).privacy.delete_my_data_until
         if (day := day_of(until, enrolment.ended_at, closed_at)) is None:
             return None
         found = day if found is None else max(day, found)

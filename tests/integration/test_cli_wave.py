@@ -18,7 +18,8 @@ WAVE = """wave: main
 of: two-models
 provider: {prolific: {study_id: "66f0c1", fee: 0.333, minimum_per_hour: 8.00}}
 places: 8
-codes: {completed: "C7RX94LM"}
+codes: {completed: "C7RX94LM", technical: "CT", withdrawn: "CW", declined: "CD", inactive: "CI", full: "CF",
+  closed: "CC", quiz_failed: "CQ"}
 most_spent: 200.00
 """
 
@@ -60,7 +61,7 @@ def test_a_study_is_loaded_with_its_wave_or_neither(app: Flask, flask: Callable[
     design.write_text(design.read_text().replace("title: Sharing things", "title: Sharing more"))
     path.write_text(WAVE.replace("200.00", "2.00"))
     refused = flask("study", "open", design, path)
-    assert "main.yaml:6: most_spent: expected at least 13.33, what one person may cost, got 2.00" in refused.stderr
+    assert "main.yaml:7: most_spent: expected at least 13.33, what one person may cost, got 2.00" in refused.stderr
     assert json.loads(flask("study", "list", "--json").stdout)[0]["version"] == 1
     path.write_text(WAVE)
     assert json.loads(flask("study", "open", design, path, "--json").stdout)["version"] == 2
@@ -70,6 +71,16 @@ def test_a_study_is_loaded_with_its_wave_or_neither(app: Flask, flask: Callable[
     path.write_text(WAVE.replace("of: two-models", "of: two-models@2").replace("wave: main", "wave: third"))
     refused = flask("study", "open", "two-models@1", path)
     assert refused.stderr == "Error: main.yaml:2: of: expected two-models or two-models@1, got 'two-models@2'\n"
+
+
+def test_endings_without_a_code_are_told_before_people_come(flask: Callable[..., Finished], path: Path) -> None:
+    path.write_text(WAVE.replace(' technical: "CT",', "").replace(' full: "CF",', ""))
+    told = flask("study", "open", path).stdout.splitlines()
+    assert told[0].startswith(
+        "Think about codes: technical without a code: nobody can submit it, so its base is paid by a"
+    )
+    assert told[1] == "Think about codes: full without a code: people are asked to return their submission."
+    assert told[2].startswith("Opened two-models:main")
 
 
 def test_a_file_that_is_wrong_opens_nothing(flask: Callable[..., Finished], path: Path) -> None:

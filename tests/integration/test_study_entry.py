@@ -123,8 +123,8 @@ def test_a_visit_that_is_returned_gives_its_place_to_another_person(app: Flask, 
         wave = new_wave(session, places=1)
         ann = arrive(session, wave, "ann")
         visits = [VisitStatus("visit of ann", status), VisitStatus("visit of nobody", status)]
-        assert take_statuses(session, wave, visits) == ({status: 1}, 1, 1)
-        assert take_statuses(session, wave, visits) == ({status: 1}, 0, 1)
+        assert take_statuses(session, wave, visits) == ({status: 1}, 1, 1, [])
+        assert take_statuses(session, wave, visits) == ({status: 1}, 0, 1, [])
         assert ann.enrolment.ending == ending
         ben = arrive(session, wave, "ben")
         end(session, ben, "completed")
@@ -171,15 +171,24 @@ def test_nobody_comes_in_whose_pay_does_not_fit_under_the_cap(app: Flask) -> Non
 def test_a_wave_pauses_once_after_the_first_few(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session, start={"first": 2, "then": "pause"})
-        assert [arrive(session, wave, name).enrolment.ending for name in ("ann", "ben", "cem")] == [
-            None,
-            None,
-            "closed",
-        ]
-        assert wave.status == "paused"
+        assert [arrive(session, wave, name).enrolment.ending for name in ("ann", "ben")] == [None, None]
+        with pytest.raises(NotAllowed, match="This study is paused"):
+            arrive(session, wave, "cem")
+        assert (wave.status, session.query(Participant).count(), session.query(Submission).count()) == ("paused", 2, 2)
         reopen(session, wave)
-        assert [arrive(session, wave, name).enrolment.ending for name in ("dua", "eve")] == [None, None]
-        assert (arrive(session, wave, "cem").enrolment.ending, wave.status) == ("closed", "open")
+        assert [arrive(session, wave, name).enrolment.ending for name in ("cem", "dua", "eve")] == [None] * 3
+        assert wave.status == "open"
+
+
+def test_a_closed_wave_records_only_those_whose_recruiter_waits_for_a_code(app: Flask) -> None:
+    with writing() as session:
+        wave = new_wave(session)
+        close(session, wave)
+        with pytest.raises(NotAllowed, match="This study is over"):
+            arrive(session, wave, "ann", submission_id=None)
+        assert session.query(Participant).count() == 0
+        assert arrive(session, wave, "ben").enrolment.ending == "closed"
+        assert session.query(Submission).one().external_id == "visit of ben"
 
 
 def test_a_wave_that_is_closed_lets_those_finish_who_are_in_it(app: Flask) -> None:

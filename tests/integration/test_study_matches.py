@@ -20,7 +20,7 @@ from app.matches.engine import MODEL_FAULT
 from app.matches.lobby import person_in
 from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.turns import play_turn
-from app.models import Consent, EventRow, LanguageModel, MatchRow, Payment, SeatRow, StudyEvent
+from app.models import Consent, EventRow, GenerationRow, LanguageModel, MatchRow, Payment, SeatRow, StudyEvent
 from app.registry import PERSON, add_api_model, add_scripted_model
 from app.studies import matches
 from app.studies.progress import find_way
@@ -233,6 +233,38 @@ def test_a_model_is_asked_as_often_as_the_design_says(engine: Engine, enrol: Any
     assert len(stub.requests) == 2
 
 
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (["[message] Write to me at ada@example.org.", "[message] See www.example.org/me", "[message] Hello."], True),
+        (["[message] Write to me at ada@example.org."] * 3, False),
+    ],
+)
+def test_what_people_should_not_read_is_drawn_again_twice(
+    engine: Engine, enrol: Any, desk: Any, stub: StubServer, texts: list[str], shown: bool
+) -> None:
+    with writing(engine) as session:
+        add_api_model(session, "odd", None, ["negotiation"], {"base_url": stub.url, "model": "odd", "key_env": ""})
+    stub.script("odd", *texts)
+    enrolment = enrol(TWO_MODELS, AT_ONCE, ("a: scripted", "a: odd"), first=1)
+    with reading(engine) as session:
+        planned = find_way(session, enrolment).enrolment.plan["matches"]  # type: ignore[index]
+    number = next(at for at, match in enumerate(planned, 1) if match["condition"]["model"] == "a")
+    record = begin(engine, enrolment, f"match {number}")
+    assert play_turn(desk(), record.id)
+    with reading(engine) as session:
+        played = load(session, record.id).match
+        calls = session.execute(select(GenerationRow.text, GenerationRow.error).order_by(GenerationRow.id)).all()
+    assert [text for text, _ in calls] == texts
+    hidden = ["not shown to the person: contact data", "not shown to the person: a link", None]
+    assert [error for _, error in calls] == (hidden if shown else hidden[:1] * 3)
+    assert [entry.text for entry in played.view(0).transcript] == (["[message] Hello."] if shown else [])
+    assert played.over != shown
+    if not shown:
+        again, ending = follow(engine, enrolment)
+        assert (again is not None, ending) == (True, None)  # as after any failure of a model
+
+
 def test_how_a_person_wrote_a_move_is_kept_in_a_study_alone(engine: Engine, enrol: Any) -> None:
     record = begin(engine, enrol(), "match 1")
     timing = {"first_input": 900, "sent": 4100.5, "pasted": 12}
@@ -288,7 +320,7 @@ def test_the_page_of_a_match_says_which_it_is_and_leads_nowhere_else(engine: Eng
     enrolment = enrol()
     record = begin(engine, enrolment, "match 2")
     page = seated(engine, app, record).get(f"/play/{record.id}").text
-    assert "Match 2 of 4" in page
+    assert "Game 2 of 4" in page
     assert "Your partner is a computer program." in page
     assert "scripted" not in page
     assert 'href="/"' not in page

@@ -65,6 +65,7 @@ def test_a_file_says_who_recruits_how_many_and_for_how_much(path: Path) -> None:
         ("8.00}}", "8.00}, link: {}}", "main.yaml:3: provider: expected one of prolific, mturk, connect, link"),
         ("2200.00", "a lot", "main.yaml:8: most_spent: expected an amount of money such as 8.50, got 'a lot'"),
         ("most_spent: 2200.00\n", "", "main.yaml:1: most_spent: expected a value, got none"),
+        ("places: 96", "places: 0", "main.yaml:4: places: expected "),
         ("places: 96", "places: 96\nplaces: 97", "main.yaml:5: places: expected each key once, got it in line 4, too"),
         (
             "fair-shares:pilot",
@@ -83,10 +84,24 @@ def test_what_is_wrong_is_told_with_its_line(path: Path, old: str, new: str, lin
 def test_a_low_cap_and_a_low_wage_are_warned() -> None:
     design = loaded_study().design
     assert most_with_fee(design, wave_file()) == Decimal("15.00")
-    assert list(wave_warnings(design, wave_file())) == []
+    endings = ("completed", "technical", "withdrawn", "declined", "inactive", "full", "closed", "quiz_failed")
+    codes = {name: f"C{at}" for at, name in enumerate(endings)}
+    assert list(wave_warnings(design, wave_file(codes=codes))) == []
     terms = {"study_id": "66f0c1", "fee": 0.5, "minimum_per_hour": 20.00}
-    keys = [each.path for each in wave_warnings(design, wave_file(most_spent=100, provider={"prolific": terms}))]
+    keys = [
+        each.path
+        for each in wave_warnings(design, wave_file(most_spent=100, codes=codes, provider={"prolific": terms}))
+    ]
     assert keys == [("most_spent",), ("provider", "prolific", "minimum_per_hour")]
+
+
+def test_endings_without_a_code_are_warned_where_a_recruiter_asks_for_one() -> None:
+    design = loaded_study().design
+    (unpaid, others) = wave_warnings(design, wave_file(not_if_took_part_in=["two-models:pilot"]))
+    assert unpaid.path == others.path == ("codes",)
+    assert unpaid.text.startswith("technical without a code: nobody can submit it")
+    assert others.text.startswith("declined, inactive, full, closed, quiz_failed, ineligible without a code")
+    assert list(wave_warnings(design, wave_file(provider={"mturk": {}}, codes={}))) == []
 
 
 @pytest.mark.parametrize(
