@@ -1,25 +1,37 @@
 """What the pages of a match say of the study that it belongs to."""
 
+from decimal import Decimal
 from typing import NamedTuple
 
-from flask import url_for
+from flask import render_template
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import MatchRow, SeatRow
+from app.extensions import reading
+from app.models import MatchRow, SeatRow, Wave
+from app.studies.endings import WITHDRAWN
+from app.studies.payments import owed_now
 from app.studies.progress import find_way
+from app.studies.steps import DEBRIEF, DONE
+from app.studies.waves import settings_of
+from app.web.language import use_language
 
 
 class StudyPart(NamedTuple):
-    """Which of how many matches it is, None for practice; the study's language; where the person goes on after it; and
-    where problems are reported.
+    """Which of how many matches it is, None for practice; the study's language; the private link's token; whom to ask.
+
+    `pay` is the base and the bonus that leaving now would come to; None once the study has `ended` for the person, or
+    has nothing left but its last pages.
     """
 
     number: int | None
     matches: int
     language: str
-    way_back: str
-    report: str
+    token: str
+    mail: str
+    currency: str
+    ended: bool
+    pay: tuple[Decimal, Decimal] | None
 
 
 def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
@@ -32,11 +44,32 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
     if row.options is None or row.enrolment_id is None:
         return None
     way = find_way(session, row.enrolment_id)
-    token = way.enrolment.token
+    ended = way.enrolment.ending is not None or way.step.kind in (DEBRIEF, DONE)
     return StudyPart(
         number=None if row.position is None else row.position + 1,
         matches=row.options["matches"],
         language=way.design.language,
-        way_back=url_for("study.way", token=token),
-        report=url_for("study.send_report", token=token),
+        token=str(way.enrolment.token),
+        mail=way.design.contact.mail,
+        currency=way.design.pay.currency,
+        ended=ended,
+        pay=None if ended else owed_now(session, way, WITHDRAWN),
     )
+
+
+def page_elsewhere(match_id: str) -> str | None:
+    """How to go on, for a browser that opens a match of a study by its address and has no seat in it.
+
+    None for a match that is in no study, or that does not exist: of those nothing is told.
+    """
+    with reading() as session:
+        enrolment = session.scalar(
+            select(SeatRow.enrolment_id).where(SeatRow.match_id == match_id, SeatRow.enrolment_id.is_not(None))
+        )
+        if enrolment is None:
+            return None
+        way = find_way(session, enrolment)
+        wave = way.enrolment.wave_id
+        recruiter = None if wave is None else settings_of(session.get_one(Wave, wave)).provider.name
+    use_language(way.design.language)
+    return render_template("study/elsewhere.html", design=way.design, recruiter=recruiter)

@@ -90,7 +90,9 @@ export class Composer {
     this.#box.setAttribute("aria-invalid", "true");
     this.#error.textContent = "";
     this.#error.textContent = message;
-    if (!document.querySelector("dialog[open]")) this.#box.focus();
+    if (document.querySelector("dialog[open]")) return;
+    this.#box.focus();
+    this.#error.scrollIntoView({ block: "nearest" }); // on a phone it may lie below the screen
   }
 
   calm() {

@@ -182,7 +182,9 @@ function render() {
   if (outbox.move) log.pending(outbox.move, "sending");
   log.render(view.transcript);
   game.update(view);
-  composer.show(!over && game.talking(view));
+  const talking = !over && game.talking(view);
+  composer.show(talking);
+  if (!talking) skipToPage();
   composer.wait(waiting("message"));
   turn.until(over ? null : view.clock);
   if (view.status === "playing" && view.to_move === "you") timing?.show(view.ply);
@@ -190,6 +192,13 @@ function render() {
   byId("over").hidden = !over;
   byId("leave").hidden = over;
   drawTurn();
+}
+
+// Where nothing is left to say, the skip link leads past the bar.
+function skipToPage() {
+  const skip = find(".skip", document, HTMLAnchorElement);
+  skip.hash = "#main";
+  skip.textContent = skip.dataset.noMessage ?? "";
 }
 
 function drawTurn() {

@@ -15,20 +15,25 @@ AT_ONCE = {"reply_after": {"seconds_per_word": 0, "least": 0, "most": 0}}
 SLIDER = {"id": "hard", "slider": {"ends": ["easy", "hard"]}, "ask": "How hard was it?", "prefer_not_to_say": True}
 MATRIX = {
     "id": "felt",
-    "matrix": {"rows": {"fair": "It was fair.", "kind": "It was kind."}, "scale": 7},
+    "matrix": {
+        "rows": {"fair": "It was fair.", "kind": "It was kind."},
+        "scale": 7,
+        "ends": ["not at all", "completely"],
+    },
     "ask": "Well?",
+    "prefer_not_to_say": True,
 }
 
 
-def open_study(parlor: Stack, **keys: object) -> str:
+def open_study(parlor: Stack, wave: str = "main") -> str:
     """Open a wave of the example; the link of its first person."""
     with database(parlor) as engine, writing(engine) as session:
         loaded = loaded_study()
         survey = dict(loaded.written["survey"])
         survey["start"] = [SLIDER, MATRIX]
-        store_study(session, changed(loaded, same_for_all=AT_ONCE, survey=survey, **keys))
-        new_wave(session)
-    return f"{parlor.url}/s/two-models/main?PROLIFIC_PID=ann&STUDY_ID=66f0c1&SESSION_ID=one"
+        store_study(session, changed(loaded, same_for_all=AT_ONCE, survey=survey))
+        new_wave(session, wave=wave)
+    return f"{parlor.url}/s/two-models/{wave}?PROLIFIC_PID=ann&STUDY_ID=66f0c1&SESSION_ID=one"
 
 
 def main_button(page: Page) -> Locator:
@@ -115,12 +120,16 @@ def answer_block(page: Page) -> None:
     main_button(page).click()
 
 
-def play(page: Page, button: str, seen: Callable[[Page, str], None] | None = None) -> None:
-    """Play the game that the button starts, and come back to the study."""
+def play(
+    page: Page, button: str, seen: Callable[[Page, str], None] | None = None, words: str = "Shall we begin?"
+) -> None:
+    """Play the game that the button starts, with these words, and come back to the study."""
     if seen:
         seen(page, "ready")
     page.get_by_role("button", name=button).click()
     page.wait_for_url(MATCH)
+    if seen:
+        seen(page, "game")
     turn, over = page.locator("#turn-now"), page.locator("#over a")
     said = False
     while True:
@@ -128,11 +137,10 @@ def play(page: Page, button: str, seen: Callable[[Page, str], None] | None = Non
         if over.is_visible():
             break
         if said or "make your offer" in turn.inner_text():
-            offer(page, 1, 1, 1)  # which the partner answers, and the game is over
-            expect(over).to_be_visible()
+            offer(page, 1, 1, 1)  # which the partner answers, or has waited for: the game is over
             break
         before = page.locator("#log li[data-key]").count()
-        say(page, "Shall we begin?")
+        say(page, words)
         said = True
         expect(page.locator("#log li[data-key]")).not_to_have_count(before)
     see_result(page)

@@ -13,14 +13,14 @@ from sqlalchemy import Engine, func, select
 
 from app.extensions import reading, writing
 from app.matches.turns import WorkerContext
-from app.models import Consent, Enrolment, MatchRow, Participant, Payment, StudyEvent, Wave
+from app.models import Consent, Enrolment, MatchRow, Participant, Payment, StudyEvent, Submission, Wave
 from app.studies.answers import finish
 from app.studies.endings import EndingName
 from app.studies.entry import preview_token
 from app.studies.progress import find_way_by_token
-from app.studies.waves import close, find_wave, pause
+from app.studies.waves import close, find_wave, pause, reopen
 from tests.study_pages import AT_ONCE, DOOR, MATCH, Walker, play_out, text_of
-from tests.waves import changed, loaded_study, new_wave, store_study
+from tests.waves import arrive, changed, loaded_study, new_wave, store_study
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148 Safari/604.1"
 PICK = {"read_it": "2", "trust": "5"}
@@ -176,7 +176,9 @@ def test_looking_at_the_door_leaves_nothing_behind(client: FlaskClient) -> None:
 
 def test_a_link_without_the_recruiters_parameters_lets_nobody_in(client: FlaskClient) -> None:
     unfilled = DOOR.format(name="{{%25PROLIFIC_PID%25}}")
-    for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", DOOR.format(name="x" * 201), unfilled):
+    # An id with a comma would keep the file of all from being written.
+    of_none = [DOOR.format(name=name) for name in ("x" * 201, "ann,99", "=1%2B1", "ann%20b", "%00")]
+    for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", unfilled, *of_none):
         assert "This link is not complete." in text_of(client.get(door))
         assert client.post(door).status_code == 200
     assert count(Participant) == 0
@@ -231,17 +233,63 @@ def test_who_comes_back_through_the_door_is_where_they_were(app: Flask, client: 
     assert count(Participant) == 1
 
 
-@pytest.mark.parametrize(("change", "told"), [(pause, "takes nobody in"), (close, "takes nobody in")])
-def test_a_wave_that_is_not_open_says_so_and_who_is_in_goes_on(
-    app: Flask, client: FlaskClient, change: Callable[..., None], told: str
-) -> None:
+def test_a_closed_wave_says_so_and_who_is_in_goes_on(app: Flask, client: FlaskClient) -> None:
     ann = come(app)
     with writing() as session:
-        change(session, find_wave(session, "two-models:main"))
-    assert "Nobody new can take part just now." in text_of(client.get(DOOR.format(name="ben")))
-    assert told in come(app, "ben").heading
+        close(session, find_wave(session, "two-models:main"))
+    assert "This study takes nobody in any more." in text_of(client.get(DOOR.format(name="ben")))
+    assert "takes nobody in" in come(app, "ben").heading
     ann.send(part="yes")
     assert ann.step == "instructions 1"
+
+
+def test_a_paused_wave_turns_nobody_away_for_good(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    with writing() as session:
+        pause(session, find_wave(session, "two-models:main"))
+    door = DOOR.format(name="ben")
+    for response in (client.get(door), client.post(door)):
+        assert response.status_code == 200
+        assert "This study is paused. Please come back later." in text_of(response)
+        assert "return it on Prolific" in text_of(response)
+    assert count(Participant) == count(Submission) == 1
+    assert come(app).address == ann.address  # who is in goes on
+    with writing() as session:
+        reopen(session, find_wave(session, "two-models:main"))
+    assert come(app, "ben").step == "consent"
+
+
+def test_a_link_of_another_study_of_the_recruiter_records_nobody(app: Flask, client: FlaskClient) -> None:
+    door = DOOR.format(name="ann")
+    for response in (client.get(door.replace("66f0c1", "77a1b2")), client.post(door.replace("66f0c1", "77a1b2"))):
+        assert response.status_code == 200
+        assert "This link belongs to another study." in text_of(response)
+        assert "Read on, then decide" not in response.text
+    cut_off = client.post(door.replace("&STUDY_ID=66f0c1", ""))
+    assert "This link is not complete." in text_of(cut_off)
+    assert count(Participant) == 0
+    assert client.post(f"{door}&STUDY_ID=66f0c1").status_code == 303
+
+
+@pytest.mark.parametrize(("ending", "paid"), [("full", "0.00"), ("closed", "0.00"), ("ineligible", "0.30")])
+def test_whoever_is_turned_away_at_the_door_is_paid_for_being_screened_out_alone(
+    app: Flask, ending: str, paid: str
+) -> None:
+    with writing() as session:
+        store_study(session, changed(loaded_study(), endings={ending: {"base": "0.30"}}))
+        new_wave(session, wave="pilot")
+        wave = new_wave(session, places=1, not_if_took_part_in=["two-models:pilot"])
+        if ending != "ineligible":
+            arrive(session, wave, "ann")
+        if ending == "closed":
+            close(session, wave)
+    if ending == "ineligible":
+        come(app, "ben", DOOR.replace("/main?", "/pilot?"))
+    ben = come(app, "ben")
+    with reading() as session:
+        assert enrolment().ending == ending
+        assert [str(row.amount) for row in session.scalars(select(Payment))] == [paid, "0.00"]
+    assert f"${paid}" in text_of(ben.page)
 
 
 def test_who_comes_to_a_full_wave_is_told_and_not_paid(app: Flask, client: FlaskClient) -> None:
@@ -494,10 +542,15 @@ def test_a_report_is_kept_and_may_end_the_study(app: Flask, client: FlaskClient)
     ["/s/me/nobody", "/s/me/nobody/leave", "/s/me/nobody/report", "/s/me/nobody/rules", "/s/me/nobody/agreed",
      "/s/me/nobody/back/x", "/s/two-models/none", "/s/none/main", "/s/preview/x"],
 )  # fmt: skip
-def test_a_link_that_parlor_did_not_give_out_has_a_page_of_one_line(client: FlaskClient, path: str) -> None:
+def test_a_link_that_parlor_did_not_give_out_says_how_to_go_on(client: FlaskClient, path: str) -> None:
     response = client.get(path)
     assert response.status_code == 404
-    assert "This page is not here." in text_of(response)
+    shown = text_of(response)
+    assert "This link does not lead to a study." in shown
+    assert "open your private link" in shown
+    assert "expected" not in shown
+    assert 'href="/"' not in response.text
+    assert path not in response.text  # no button that leads to this page again
 
 
 def test_a_preview_is_marked_and_leaves_no_trace_in_the_wave(app: Flask, client: FlaskClient) -> None:

@@ -13,7 +13,8 @@ from app.studies import matches, payments, withdrawal
 from app.studies.consents import may_train
 from app.studies.endings import TECHNICAL, WITHDRAWN
 from app.studies.forget import delete_unusable_files
-from app.studies.progress import Way, find_way_by_token, has_played, note
+from app.studies.progress import Way, find_way_by_token, has_played
+from app.studies.reports import keep_report
 from app.studies.steps import MATCH, PRACTICE
 from app.web.form_writes import write
 from app.web.language import use_language
@@ -66,11 +67,10 @@ def send_report(token: str) -> AnyResponse | str:
     def keep(session: Session) -> None:
         way = find_way_by_token(session, token, lock=True)
         match = matches.of_step(session, way, way.step) if way.step.kind in (PRACTICE, MATCH) else None
-        reported = {} if match is None else {"match": match.id}
-        note(session, way, "report", {"text": text, "step": way.step.key, **reported})
+        keep_report(session, way, text, None if match is None else match.id)
         if leaves and way.enrolment.ending is None:
             # Who has played loses no pay by it.
-            withdrawal.stop(session, way, TECHNICAL if has_played(session, way.enrolment.id) else WITHDRAWN)
+            withdrawal.leave(session, way, TECHNICAL if has_played(session, way.enrolment.id) else WITHDRAWN)
 
     write(keep)
     if leaves:
@@ -89,19 +89,19 @@ def _page(token: str, **more: object) -> str:
         participant = session.get_one(Participant, found.enrolment.participant_id)
         last = withdrawal.last_day(session, participant.id)
         context = pages.common(session, found) | {
-            "pay": None if found.enrolment.ending else payments.owed_now(session, found, WITHDRAWN),
+            "pay": payments.owed_now(session, found, WITHDRAWN) if pages.can_leave(found) else None,
             "last_day": None if last is None else format_date(last, "long"),
             "delete_until": deadline_words(found.design.privacy.delete_my_data_until),
             "erased": participant.erased_at is not None,
             "asked_training": found.design.consent.training == "ask",
             "may_train": may_train(session, participant.id),
-            "vendors": vendors(session, found),
+            "vendors": vendors(session, found.version),
         }
     return render_template("study/leave.html", **{"asking": False, "was_done": "", **context, **more})
 
 
 def _stop(session: Session, way: Way) -> None:
-    withdrawal.stop(session, way)
+    withdrawal.leave(session, way)
 
 
 def _delete(session: Session, way: Way) -> None:

@@ -10,13 +10,13 @@ from flask_babel import format_decimal, gettext, ngettext
 from markupsafe import Markup
 from sqlalchemy.orm import Session
 
-from app.models import LanguageModel
+from app.models import LanguageModel, StudyVersion
 from app.players.api.addresses import host_of
 from app.players.api.options import VENDOR_URL, read_options
 from app.studies.design import StudyDesign
 from app.studies.markdown import ReadText, read_text
 from app.studies.progress import Way
-from app.studies.store import models_of
+from app.studies.store import design_of, models_of
 from app.studies.texts import Goal, first_condition, goal_of, words_of
 from app.web.study.blueprint import money
 
@@ -52,9 +52,10 @@ def instructions_page(way: Way) -> dict[str, Any]:
     return {"text": text, "goal": goal, "goal_words": goal_words(goal)}
 
 
-def consent_text(way: Way) -> ReadText:
+def consent_text(version: StudyVersion) -> ReadText:
     """What the author wants people to agree to."""
-    return read_text(way.version.design["texts"][way.design.consent.text], _words(way.design))
+    design = design_of(version)
+    return read_text(version.design["texts"][design.consent.text], _words(design))
 
 
 def debrief_page(way: Way) -> ReadText | None:
@@ -63,15 +64,15 @@ def debrief_page(way: Way) -> ReadText | None:
     return None if name is None else read_text(way.version.design["texts"][name], _words(way.design))
 
 
-def vendors(session: Session, way: Way) -> Sequence[str]:
+def vendors(session: Session, version: StudyVersion) -> Sequence[str]:
     """Who gets what people write because a model runs there, each once."""
-    return list(dict.fromkeys(_vendor(row) for row in models_of(session, way.version).values() if row.kind == "api"))
+    return list(dict.fromkeys(_vendor(row) for row in models_of(session, version).values() if row.kind == "api"))
 
 
 def agreed_text(session: Session, way: Way) -> str:
     """All that a person agrees to, as the text whose version is kept."""
     own = way.version.design["texts"][way.design.consent.text]
-    return "\n".join([way.version.sha256, own, *vendors(session, way), way.design.consent.training])
+    return "\n".join([way.version.sha256, own, *vendors(session, way.version), way.design.consent.training])
 
 
 def debrief_text(way: Way) -> str:

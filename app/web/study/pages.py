@@ -3,18 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 from flask import session as cookie
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Consent, Participant, Submission, Wave
+from app.models import Consent, Participant, StudyVersion, Submission, Wave
 from app.studies import answers, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
 from app.studies.consents import TRAINING
 from app.studies.cost import stakes_of
-from app.studies.design import HIDDEN, SurveyQuestion
+from app.studies.design import HIDDEN, StudyDesign, SurveyQuestion
 from app.studies.endings import COMPLETED, PROLIFIC, QUIZ_FAILED, TECHNICAL, WITHDRAWN, EndingName
 from app.studies.progress import Way
 from app.studies.steps import (
@@ -28,7 +29,7 @@ from app.studies.steps import (
     QUIZ,
     SURVEY,
 )
-from app.studies.store import models_of
+from app.studies.store import design_of, models_of
 from app.studies.survey import applies, ordered, rule_of
 from app.studies.texts import first_condition, goal_of
 from app.studies.wave_file import WaveFile
@@ -48,7 +49,7 @@ from app.web.study.results import played_games, points_text, shows_bonus
 from app.web.study.stages import games_of_block, stages
 
 PROLIFIC_RETURN = "https://app.prolific.com/submissions/complete?cc="
-CONNECT_RETURN = "https://connect.cloudresearch.com/participant/project/{project}/complete?code="
+CONNECT_RETURN = "https://connect.cloudresearch.com/participant/project/{project}/complete"
 
 
 def page(session: Session, way: Way) -> dict[str, Any]:
@@ -68,40 +69,44 @@ def common(session: Session, way: Way) -> dict[str, Any]:
         "stages": shown,
         "stage_number": 1 + next((at for at, stage in enumerate(shown) if stage.state == "now"), 0),
         "ending": enrolment.ending,
-        "can_leave": enrolment.ending is None and way.step.kind not in (DEBRIEF, DONE),
+        "can_leave": can_leave(way),
         "preview": enrolment.wave_id is None,
         "person": session.get_one(Participant, enrolment.participant_id).code,
     }
 
 
-def consent_page(session: Session, way: Way) -> dict[str, Any]:
-    """What people read before they take part, and what Parlor adds to it."""
-    design = way.design
+def can_leave(way: Way) -> bool:
+    """Whether anything is left to stop: the study has not ended, and there is more than its last pages."""
+    return way.enrolment.ending is None and way.step.kind not in (DEBRIEF, DONE)
+
+
+def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dict[str, Any]:
+    """What people whom that recruiter sent read before they take part, and what Parlor adds to it."""
+    design = design_of(version)
     goals = design.levels(OBJECTIVE) if OBJECTIVE in design.conditions else {}
     stakes = {label: stakes_of(design, {OBJECTIVE: label}) for label in goals}
     return {
-        "text": consent_text(way),
-        "vendors": vendors(session, way),
+        "text": consent_text(version),
+        "vendors": vendors(session, version),
         "matches": matches_a_person(design),
         "rates": sorted({each.per_point for each in stakes.values()} or {design.pay.bonus.per_point}),
-        "a_minute": rate_a_minute(way),
-        "early": early_endings(way),
+        "a_minute": rate_a_minute(design),
+        "early": early_endings(design),
         "told": design.partner_told,
         "delete_until": deadline_words(design.privacy.delete_my_data_until),
         "ids_until": deadline_words(design.privacy.vendor_ids_deleted),
-        "recruiter": recruiter(session, way),
+        "recruiter": recruiter,
         "questions_asked": bool(design.survey.all),
     }
 
 
-def rate_a_minute(way: Way) -> Decimal:
+def rate_a_minute(design: StudyDesign) -> Decimal:
     """What a minute comes to where an ending pays by time."""
-    return (way.design.pay.base / way.design.minutes).quantize(Decimal("0.01"))
+    return (design.pay.base / design.minutes).quantize(Decimal("0.01"))
 
 
-def early_endings(way: Way) -> list[tuple[EndingName, Any]]:
+def early_endings(design: StudyDesign) -> list[tuple[EndingName, Any]]:
     """The endings before the last page that a person should know of, with what they mean."""
-    design = way.design
     names: list[EndingName] = [WITHDRAWN, TECHNICAL]
     if design.quiz is not None:
         names.insert(1, QUIZ_FAILED)
@@ -115,7 +120,7 @@ def recruiter(session: Session, way: Way) -> str:
 
 
 def _consent(session: Session, way: Way) -> dict[str, Any]:
-    return consent_page(session, way)
+    return consent_page(session, way.version, recruiter(session, way))
 
 
 def _instructions(_session: Session, way: Way) -> dict[str, Any]:
@@ -127,7 +132,7 @@ def _quiz(_session: Session, way: Way) -> dict[str, Any]:
     return {
         "quiz": answers.quiz_now(way),
         "failed": way.design.ending(QUIZ_FAILED, PROLIFIC),
-        "a_minute": rate_a_minute(way),
+        "a_minute": rate_a_minute(way.design),
     }
 
 
@@ -222,7 +227,7 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
     return {
         "code": code,
         "recruiter": "" if file is None else file.provider.name,
-        "return_to": _return_address(file, code),
+        "return_to": _return_address(file, code, ending),
         "mturk": _mturk(session, way, file),
         "payments": [row for row in payments.payments_of(session, way.enrolment.id) if row.amount or row.key == "base"],
         "games": [game for game in games if game.number is not None],
@@ -234,15 +239,18 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
     }
 
 
-def _return_address(file: WaveFile | None, code: str | None) -> str | None:
-    """Where the button on the last page leads, with the code; None where the recruiter has no such address."""
+def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str | None:
+    """Where the button on the last page leads; None where the recruiter has no such address.
+
+    Prolific's takes any code along. Connect's takes none, and is for those who completed the study.
+    """
     if file is None or code is None:
         return None
     if file.provider.prolific is not None:
         return PROLIFIC_RETURN + code
     connect = file.provider.connect
-    if connect is not None and connect.project_id is not None:
-        return CONNECT_RETURN.format(project=connect.project_id) + code
+    if connect is not None and connect.project_id is not None and ending == COMPLETED:
+        return CONNECT_RETURN.format(project=quote(connect.project_id, safe=""))
     return None
 
 

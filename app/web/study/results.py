@@ -57,7 +57,7 @@ def shows_bonus(way: Way) -> bool:
 
 def points_text(points: float | None) -> str:
     """Points as they are written: without a decimal that says nothing."""
-    return "" if points is None else f"{Decimal(str(points)).normalize():f}"
+    return "" if points is None else f"{Decimal(str(points)).normalize():f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _played(row: MatchRow, seat: int, body: dict[str, Any]) -> PlayedGame:

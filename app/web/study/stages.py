@@ -12,20 +12,21 @@ from app.studies.steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PRACT
 
 
 class WayStage(NamedTuple):
-    """A stage of the way. `state` is done, now or ahead."""
+    """A stage of the way. `state` is done, now or ahead; a title of games, such as “Games 1–2”, stays on one line."""
 
     title: str
     state: str
+    of_games: bool
 
 
 def stages(way: Way) -> Sequence[WayStage]:
     """All stages, with where the person is."""
-    titles = [_title(way, step) for step in way.steps]
+    titles = [(_title(way, step), _is_of_games(step)) for step in way.steps]
     found, at = [], 0
-    for title, group in groupby(titles):
+    for (title, of_games), group in groupby(titles):
         count = len(list(group))
         state = "ahead" if at > way.enrolment.step else "now" if at + count > way.enrolment.step else "done"
-        found.append(WayStage(title, state))
+        found.append(WayStage(title, state, of_games))
         at += count
     return found
 
@@ -51,12 +52,16 @@ def _title(way: Way, step: Step) -> str:
         return str(gettext("How to play"))
     if step.kind == QUIZ:
         return str(gettext("Quiz"))
-    if step.kind in (PRACTICE, MATCH) or step.part == "after each match":
+    if _is_of_games(step):
         first, last = games_of_block(way, block)
         return _games(first, last)
     if step.kind == DEBRIEF:
         return str(gettext("About the study"))
     return str(gettext("Done") if step.kind == DONE else gettext("Questions"))
+
+
+def _is_of_games(step: Step) -> bool:
+    return step.kind in (PRACTICE, MATCH) or step.part == "after each match"
 
 
 def _games(first: int, last: int) -> str:

@@ -80,7 +80,9 @@ def agreed(token: str) -> str:
     with reading() as session:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
-        context = pages.common(session, found) | pages.consent_page(session, found)
+        context = pages.common(session, found) | pages.consent_page(
+            session, found.version, pages.recruiter(session, found)
+        )
     return render_template("study/agreed.html", **context)
 
 

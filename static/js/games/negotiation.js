@@ -91,7 +91,9 @@ export default function negotiation(page) {
   function drawButton(view) {
     const made = proposals(view).some((move) => move.by === "you");
     const ready = page.waiting("proposal") === null;
+    const left = made && document.activeElement === button;
     button.hidden = made;
+    if (left) field("book").focus(); // which shows what was offered; else the keys would be nowhere
     if (ready) button.removeAttribute("aria-disabled");
     else button.setAttribute("aria-disabled", "true");
     hint.textContent = made ? MADE : ready ? (answering ? ANSWER : READY) : view.ply === 0 && view.to_move === "you" ? FIRST : PLAN;

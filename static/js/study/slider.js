@@ -1,6 +1,8 @@
 // Puts a slider in the place of a field for a number. It stands nowhere until it is moved, so that nobody answers by not
 // answering; the field keeps the answer and sends it.
 
+const ANSWERS = /^( |Arrow(Up|Down|Left|Right)|Home|End|Page(Up|Down))$/; // the keys that set a slider
+
 /** @param {HTMLInputElement} field */
 export function makeSlider(field) {
   const range = document.createElement("input");
@@ -26,11 +28,12 @@ export function makeSlider(field) {
     show();
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  // A press where the handle would be is an answer as well, though nothing moves.
+  // A press where the handle would be is an answer as well, though nothing moves. Other keys than those of a slider, as
+  // those that speak to a screen reader or to the browser, are none.
   range.addEventListener("input", take);
   range.addEventListener("pointerup", take);
   range.addEventListener("keyup", (event) => {
-    if (event.key !== "Tab" && event.key !== "Shift") take();
+    if (ANSWERS.test(event.key) && !event.altKey && !event.ctrlKey && !event.metaKey) take();
   });
   field.addEventListener("filled", show);
   field.hidden = true;

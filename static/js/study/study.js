@@ -20,17 +20,25 @@ for (const form of findAll("form[data-door]", document, HTMLFormElement)) {
   }
 }
 document.getElementById("refused")?.focus();
+window.addEventListener("online", () => {
+  const offline = document.getElementById("offline");
+  if (offline) offline.hidden = true;
+});
 
 /**
- * A form that was sent is not sent again while its answer is on the way.
+ * A form that was sent is not sent again while its answer is on the way, and without a network not at all: the browser
+ * would put its own page in the place of this one.
  *
  * @param {HTMLFormElement} form
  */
 function sendOnce(form) {
   let sent = false;
   form.addEventListener("submit", (event) => {
-    if (sent) event.preventDefault();
-    sent = true;
+    const offline = document.getElementById("offline");
+    if (offline) offline.hidden = navigator.onLine;
+    if (sent || !navigator.onLine) event.preventDefault();
+    else sent = true;
+    if (offline && !navigator.onLine) form.append(offline);
   });
   // Back from the next page the browser may show this one as it was.
   window.addEventListener("pageshow", () => {
