@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 from sqlalchemy import Engine
 
 from app.extensions import writing
@@ -76,9 +76,48 @@ def test_the_pages_of_studies_are_open_to_everybody(parlor: Stack, visitors: Cal
     study = page.url.partition("?")[0]
     faults: dict[str, list[str]] = {}
     for address in (
-        f"{parlor.url}/admin/studies", f"{parlor.url}/admin/studies/new", study, f"{study}/texts", f"{study}/waves/new",
+        f"{parlor.url}/admin/studies", f"{parlor.url}/admin/studies/new", study, f"{study}/texts", f"{study}/edit",
+        f"{study}/waves/new",
         wave, f"{wave}/pay",
     ):  # fmt: skip
         page.goto(address)
         faults[address] = faults_in_each_look(page)
     assert {address: found for address, found in faults.items() if found} == {}
+
+
+def test_a_study_is_written_in_the_editor_and_nothing_typed_is_lost(parlor: Stack, admin: Page) -> None:
+    admin.goto(f"{parlor.url}/admin/studies")
+    admin.get_by_role("link", name="Start from it two-models").click()
+    text = admin.locator("#yaml")
+    written = text.input_value()
+    text.fill(written.replace("minutes: 25", "minutes: many"))
+    line = written.splitlines().index("minutes: 25") + 1
+    expect(admin.locator("#checked .bad")).to_contain_text("minutes: expected")  # while one types
+    expect(admin.locator("#lines .at-bad")).to_have_text(str(line))
+    expect(admin.locator("#costs table")).to_have_count(0)
+    admin.get_by_role("link", name=f"Line {line}").click()
+    expect(text).to_be_focused()
+    questions: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        questions.append(dialog.type)
+        dialog.dismiss()
+
+    admin.on("dialog", stay)
+    admin.get_by_role("link", name="Models").click(no_wait_after=True)
+    expect(text).to_have_value(written.replace("minutes: 25", "minutes: many"))
+    assert questions == ["beforeunload"]
+    dropped = written.replace("title: Sharing things", "title: Written here")
+    admin.evaluate(
+        """([name, text]) => {
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([text], name));
+            document.querySelector("#editor").dispatchEvent(new DragEvent("drop", { dataTransfer, cancelable: true }));
+        }""",
+        ["other.yaml", dropped],
+    )
+    expect(text).to_have_value(dropped)
+    expect(admin.locator("#costs table")).to_have_count(1)
+    admin.get_by_role("button", name="Save as version 1").click()
+    expect(admin.get_by_role("heading", level=1)).to_have_text("Written here")
+    assert questions == ["beforeunload"]

@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,19 @@ from sqlalchemy.orm import Session
 
 from app.config import ROOT
 from app.extensions import reading, writing
-from app.models import Enrolment, Payment, StudyEvent, StudyVersion, Wave
-from app.studies import monitor, waves
+from app.models import Enrolment, Payment, StudyEvent, StudyVersion, Submission, Wave
+from app.registry import add_api_model
+from app.studies import store, waves
 from app.studies.endings import EndingName
+from app.studies.monitor import funnel, people
 from app.studies.payments import settle
 from app.studies.progress import advance, find_way, note
+from app.studies.reports import REPORT
 from app.studies.steps import steps
 from app.web.admin import study_uploads
 from tests.enrolments import break_off, enrol, finish, load_example, open_wave, play
 from tests.experimenter import signed_in
+from tests.waves import changed, loaded_study
 
 SHIPPED = ROOT / "data" / "studies"
 
@@ -202,14 +207,130 @@ def test_the_files_of_a_version_load_again(client: FlaskClient, engine: Engine, 
 def test_all_texts_are_on_one_page(client: FlaskClient, engine: Engine, tmp_path: Path, name: str) -> None:
     with writing(engine) as session:
         loaded = load_example(session, tmp_path, name)
-        study_id, design = loaded.study_id, waves.design_of(loaded)
+        study_id, design = loaded.study_id, store.design_of(loaded)
     page = words(client.get(f"/admin/studies/{study_id}/texts").text)
     assert "Purpose" in page
     assert "{" not in page
     assert design.quiz is not None
     for asked in (*(each.ask for each in design.quiz.questions), *(each.ask for each in design.survey.all)):
         assert asked in page
+    for question in design.quiz.questions:
+        assert all(other.ask in page for other in question.again)
     assert ("Instructions under “coop”" in page) == (name == "two-models")
+    assert "What you are paid" in page
+    assert "What you get when the study ends before its last page" in page
+    assert "a trained model cannot forget what it has learned" in page
+    assert "No person wrote to you: every partner was a computer program." in page
+    assert "May your games and answers be used for research?" in page
+
+
+def test_the_printed_consent_names_who_gets_what_people_write(
+    client: FlaskClient, engine: Engine, tmp_path: Path
+) -> None:
+    with writing(engine) as session:
+        add_api_model(session, "far", None, ["negotiation"], {"model": "far", "base_url": "https://llm.example.org/v1"})
+        session.flush()
+        loaded = changed(loaded_study(), conditions={"model": {"a": "scripted", "b": "far"}})
+        study_id = store.load(session, loaded)[0].study_id
+    page = words(client.get(f"/admin/studies/{study_id}/texts").text)
+    assert "What you write is sent to llm.example.org" in page
+
+
+# ---- The editor --------------------------------------------------------------------
+
+
+def draft_of(page: str) -> dict[str, Any]:
+    """The form of an editor as it was sent to a browser."""
+    names = re.findall(r'<input type="hidden" name="name" value="([^"]+)">', page)
+    texts = [html.unescape(text) for text in re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", page, re.DOTALL)]
+    newest = re.findall(r'name="newest" value="(\d+)"', page)[0]
+    return {"name": names, "text": texts, "newest": newest}
+
+
+def edited(draft: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """A draft with another text in the file of the study, with lines as browsers send them."""
+    text = draft["text"][0]
+    assert old in text
+    return {**draft, "text": [text.replace(old, new).replace("\n", "\r\n"), *draft["text"][1:]]}
+
+
+def editor_of(client: FlaskClient, engine: Engine, version: int, **more: Any) -> dict[str, Any]:
+    with reading(engine) as session:
+        study_id = session.get_one(StudyVersion, version).study_id
+    return draft_of(client.get(f"/admin/studies/{study_id}/edit", query_string=more).text)
+
+
+def test_a_version_is_edited_and_saved_as_the_next_one(
+    client: FlaskClient, engine: Engine, version: int, wave: int
+) -> None:
+    come(engine, wave, "P1")
+    draft = editor_of(client, engine, version)
+    unchanged = client.post("/admin/studies/editor", data={**draft, "action": "save"})
+    assert unchanged.location.endswith("?version=1")  # the same texts, byte for byte
+    changed = edited(draft, "title: Sharing things", "title: Sharing more")
+    checked = client.post("/admin/studies/editor", data={**changed, "action": "check", "places": "40"})
+    assert checked.status_code == 200
+    page = words(checked.text)
+    assert "1 person stays on the version that they began." in page
+    assert "40 places with the fee" in page
+    sent = client.post("/admin/studies/editor", data={**changed, "action": "save"})
+    assert "Sharing more version 2" in words(client.get(sent.location).text)
+    late = edited(draft, "title: Sharing things", "title: Sharing less")
+    refused = client.post("/admin/studies/editor", data={**late, "action": "save"})
+    assert refused.status_code == 409
+    assert "expected a draft of the newest version, which is 2" in words(refused.text)
+    assert draft_of(refused.text)["text"][0] == late["text"][0].replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fault"),
+    [
+        ("minutes: 25", "minuts: 25", "minutes: 25", "minuts: expected minutes, got minuts"),
+        ("b: casual", "b: nobody", "  model:", "conditions.model: expected"),
+        ("language: en", "title: again", "language: en", "expected"),
+    ],
+)
+def test_what_is_wrong_with_a_draft_is_said_with_its_line_and_saves_nothing(
+    client: FlaskClient, engine: Engine, version: int, old: str, new: str, line: str, fault: str
+) -> None:
+    draft = editor_of(client, engine, version)
+    number = draft["text"][0].splitlines().index(next(each for each in draft["text"][0].splitlines() if line in each))
+    for action, status in (("check", 200), ("save", 400)):
+        refused = client.post("/admin/studies/editor", data={**edited(draft, old, new), "action": action})
+        assert refused.status_code == status
+        assert fault in words(refused.text)
+        assert f'class="bad" data-line="{number + 1}"' in refused.text
+    with reading(engine) as session:
+        assert len(session.scalars(select(StudyVersion)).all()) == 1
+
+
+def test_a_study_is_duplicated_and_an_example_begun_under_a_name_of_its_own(
+    client: FlaskClient, engine: Engine, version: int
+) -> None:
+    for page in (
+        editor_of(client, engine, version, copy=1),
+        draft_of(client.get("/admin/studies/editor?example=two-models").text),
+    ):
+        assert page["name"][0] == "two-models-copy.yaml"
+        assert "study: two-models-copy\n" in page["text"][0]
+    draft = editor_of(client, engine, version, copy=1)
+    sent = client.post("/admin/studies/editor", data={**draft, "action": "save"})
+    assert "two-models-copy@1" in words(client.get(sent.location).text)
+    assert editor_of(client, engine, version, copy=1)["name"][0] == "two-models-copy-2.yaml"
+
+
+def test_a_draft_is_downloaded_as_files_that_load(client: FlaskClient, engine: Engine, version: int) -> None:
+    draft = edited(editor_of(client, engine, version), "minutes: 25", "minutes: 30")
+    whole = client.post("/admin/studies/editor", data={**draft, "action": "download"}).data
+    sent = upload(client, {"study.zip": whole})
+    assert sent.location.endswith("?version=2")
+
+
+def test_a_file_with_a_name_that_leads_elsewhere_is_refused(client: FlaskClient, engine: Engine, version: int) -> None:
+    draft = editor_of(client, engine, version)
+    sent = client.post("/admin/studies/editor", data={**draft, "name": ["../../out.yaml"], "action": "check"})
+    assert sent.status_code == 400
+    assert "expected names of letters, digits, dots and hyphens" in words(sent.text)
 
 
 # ---- Waves -------------------------------------------------------------------------
@@ -229,6 +350,7 @@ def test_a_wave_is_opened_from_a_form(client: FlaskClient, engine: Engine, versi
     assert sent.status_code == 303, words(sent.text)
     page = client.get(sent.location).text
     assert "/s/two-models/main?PROLIFIC_PID={{%PROLIFIC_PID%}}&amp;STUDY_ID" in page
+    assert "technical without a code: nobody can submit it" in words(page)
     with reading(engine) as session:
         file = waves.settings_of(waves.find_wave(session, "two-models:main"))
     assert (file.places, file.start and file.start.first, file.codes) == (96, 10, {"completed": "C7RX94LM"})
@@ -238,12 +360,14 @@ def test_a_wave_is_opened_from_a_form(client: FlaskClient, engine: Engine, versi
     ("field", "value", "refusal"),
     [
         ("places", "many", "expected a whole number, got 'many'"),
+        ("places", "0", "expected greater than or equal to 1, got '0'"),
         ("most_spent", "1.00", "expected at least"),
         ("most_spent", "a lot", "expected an amount such as 12.50, got 'a lot'"),
-        ("wave", "Main Wave", "expected"),
+        ("wave", "Main Wave", "expected at most 40 small letters, digits and hyphens, got 'Main Wave'"),
         ("code_completed", "", "codes with one for completed, as prolific asks for it"),
-        ("code_completed", "C7 RX", "at most 40 letters, digits and hyphens"),
+        ("code_completed", "C7 RX", "Codes: expected text of at most 40 letters, digits and hyphens, got 'C7 RX'"),
         ("recruiter_id", "", "expected a value, got none"),
+        ("recruiter_id", "https://app.prolific.com/x", "expected an id, not the address that it is in"),
         ("not_if_took_part_in", "nobody:knows", "expected studies and waves that are there, got 'nobody:knows'"),
     ],
 )
@@ -269,14 +393,14 @@ def test_the_funnel_counts_where_people_ended(client: FlaskClient, engine: Engin
     come(engine, wave, "P5", 5, "withdrawn")
     with writing(engine) as session:
         row = session.get_one(Wave, wave)
-        design = waves.design_of(session.get_one(StudyVersion, row.study_version_id))
+        design = store.design_of(session.get_one(StudyVersion, row.study_version_id))
     come(engine, wave, "P6", len(steps(design)) - 1, "completed")
     page = words(client.get(f"/admin/studies/waves/{wave}").text)
     assert "Opened the link 6 4 1 1 1 declined" in page
     assert "Instructions and quiz 4 3 0 1 1 failed the quiz" in page
     assert "Together 6 1 completed 2 3" in page
     with reading(engine) as session:
-        figures = monitor.wave_figures(session, session.get_one(Wave, wave), design)
+        figures = funnel.wave_figures(session, session.get_one(Wave, wave), design)
     for count in figures.stages:
         assert count.reached == count.went_on + count.here + sum(count.ended.values())
     assert [count.reached for count in figures.stages] == sorted(
@@ -284,10 +408,27 @@ def test_the_funnel_counts_where_people_ended(client: FlaskClient, engine: Engin
     )
 
 
+def test_a_base_is_held_against_the_least_pay_by_the_time_that_people_took(
+    client: FlaskClient, engine: Engine, wave: int
+) -> None:
+    number = come(engine, wave, "P1", 5, "completed")
+    with writing(engine) as session:
+        row, person = session.get_one(Wave, wave), session.get_one(Enrolment, number)
+        row.settings = {**row.settings, "provider": {"prolific": {"study_id": "66f0c1", "minimum_per_hour": 8.00}}}
+        person.ended_at = person.enrolled_at + timedelta(minutes=25)  # 5.00 in 25 minutes are 12.00 an hour
+    least = "less than 8.00 , the least of this wave"
+    assert least not in words(client.get(f"/admin/studies/waves/{wave}").text)
+    with writing(engine) as session:
+        person = session.get_one(Enrolment, number)
+        person.ended_at = person.enrolled_at + timedelta(minutes=50)
+    page = words(client.get(f"/admin/studies/waves/{wave}").text)
+    assert f"6.00 USD, by the median time {least}" in page
+
+
 def test_people_are_filtered_and_leafed_through(
     client: FlaskClient, engine: Engine, wave: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor, "PAGE", 2)
+    monkeypatch.setattr(people, "PAGE", 2)
     for number in range(3):
         come(engine, wave, f"Q{number}", 0, "declined" if number == 1 else None)
     first = client.get(f"/admin/studies/waves/{wave}").text
@@ -338,12 +479,35 @@ def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engin
     with writing(engine) as session:
         way = find_way(session, number)
         match_id = break_off(session, way, 0)
-        note(session, way, monitor.REPORT, {"match": match_id, "text": "<b>It was rude.</b>"})
+        note(session, way, "report", {"match": match_id, "text": "<b>It was rude.</b>"})
     page = client.get(f"/admin/studies/waves/{wave}").text
     assert "P1 reported a match and left it" in words(page)
     assert "&lt;b&gt;It was rude.&lt;/b&gt;" in page
     assert f"/admin/matches/{match_id}" in page
     assert "Matches that were broken off" in words(page)
+
+
+def test_many_reports_leave_room_for_the_rest_of_the_page(client: FlaskClient, engine: Engine, wave: int) -> None:
+    for number in range(7):
+        with writing(engine) as session:
+            note(session, find_way(session, come(engine, wave, f"P{number}")), REPORT, {})
+    page = client.get(f"/admin/studies/waves/{wave}").text
+    before, _, folded = page.partition("<summary>Earlier reports</summary>")
+    assert re.findall(r"<strong>(P\d) reported", before) == ["P6", "P5", "P4", "P3", "P2"]
+    assert re.findall(r"<strong>(P\d) reported", folded) == ["P1", "P0"]
+
+
+def test_endings_are_held_against_what_the_recruiter_says(client: FlaskClient, engine: Engine, wave: int) -> None:
+    done, here = come(engine, wave, "P1", 1, "completed"), come(engine, wave, "P2")
+    come(engine, wave, "P3", 1, "withdrawn")
+    with writing(engine) as session:
+        for number, status in ((done, "timed_out"), (here, "active")):
+            visit = session.scalars(select(Submission).where(Submission.enrolment_id == number)).one()
+            visit.status = status
+    page = client.get(f"/admin/studies/waves/{wave}").text
+    table = words(page[page.index('id="against"') :])
+    assert "Here active submitted approved approved in part screened out rejected returned timed out Together" in table
+    assert "completed · · · · · · · 1 ! 1 withdrew 1 · · · · · · · 1 here now 1 · · · · · · · 1" in table
 
 
 # ---- One person --------------------------------------------------------------------
@@ -404,7 +568,7 @@ def test_a_batch_is_drafted_downloaded_uploaded_and_confirmed(client: FlaskClien
     client.post(address, data={"action": "adjust", "person": "P1", "amount": "1.25", "reason": "waited"})
     client.post(person, data={"action": "adjust", "amount": "0.75", "reason": "waited"})
     page = words(client.get(address).text)
-    assert "P1 technical problem 1.25" in page
+    assert "P1 technical problem · · 1.25 1.25" in page
     assert "Together 2.00 USD" in page
     assert client.post(address, data={"action": "draft"}).status_code == 303
     file = client.get(f"{address}/1")

@@ -18,7 +18,7 @@ from app.studies import store, waves
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
 from app.studies.design_process import read_design
-from app.studies.monitor import WaveListItem, waves_of
+from app.studies.monitor.waves import WaveListItem, waves_of
 from app.studies.wave_file import LINK, WaveFile
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_uploads import read_upload, write_upload

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Conflict, FieldError, Invalid, NotFound, Phrase, either
 from app.extensions import db, reading
 from app.models import Participant
-from app.studies import forget, monitor, payments, removal, waves, withdrawal
-from app.studies.monitor import PersonDetail
+from app.studies import extra_time, forget, payments, removal, store, withdrawal
+from app.studies.monitor.person import PersonDetail, person
 from app.studies.progress import Way, find_way
 from app.studies.quantities import CENT
 from app.studies.steps import steps
@@ -21,6 +21,8 @@ from app.web.admin.rounds_scores import in_thread
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
+
+_FIELDS = ("amount", "reason", "factor")
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")
@@ -31,9 +33,9 @@ def study_person(wave_id: int, enrolment_id: int) -> str:
 
 @blueprint.post("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")
 def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
-    """Adjust what somebody is paid, remove them, or withdraw for them, as the pressed button says."""
+    """Adjust what somebody is paid, give them time, remove them, or withdraw for them, as the pressed button says."""
     action, by = request.form.get("action", ""), current_user.name
-    form = {name: request.form.get(name, "") for name in ("amount", "reason")}
+    form = {name: request.form.get(name, "") for name in _FIELDS}
     try:
         if action not in _ACTIONS:
             raise Invalid("action", expected=either(_ACTIONS), got=action)
@@ -70,8 +72,13 @@ def _no_training(session: Session, way: Way, _form: Mapping[str, str], _by: str)
     withdrawal.no_more_training(session, session.get_one(Participant, way.enrolment.participant_id))
 
 
+def _give_time(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+    extra_time.give(session, way, extra_time.read_factor(form["factor"]), by)
+
+
 _ACTIONS: Mapping[str, Callable[[Session, Way, Mapping[str, str], str], None]] = {
     "adjust": _adjust, "remove": _remove, "withdraw": _withdraw, "forget": _forget, "no training": _no_training,
+    "extra time": _give_time,
 }  # fmt: skip
 
 
@@ -92,7 +99,7 @@ def refused_field(error: AppError) -> RefusedField:
 
 def _detail(session: Session, wave_id: int, enrolment_id: int) -> PersonDetail:
     """Raises NotFound for a person who is in another wave."""
-    detail = monitor.person(session, enrolment_id)
+    detail = person(session, enrolment_id)
     if detail.enrolment.wave_id != wave_id:
         raise NotFound("enrolment", expected=Phrase("one of this wave"), got=enrolment_id)
     return detail
@@ -101,7 +108,7 @@ def _detail(session: Session, wave_id: int, enrolment_id: int) -> PersonDetail:
 def _page(wave_id: int, enrolment_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         detail = _detail(session, wave_id, enrolment_id)
-        design = waves.design_of(detail.found.version)
+        design = store.design_of(detail.found.version)
         way = steps(design)
         return render_template(
             "admin/study-person.html",
@@ -110,7 +117,8 @@ def _page(wave_id: int, enrolment_id: int, refused: AppError | None = None) -> s
             design=design,
             step=way[detail.enrolment.step],
             step_of={step.key: step for step in way},
-            form={name: request.form.get(name, "") for name in ("amount", "reason")},
+            form={name: request.form.get(name, "") for name in _FIELDS},
+            factor=extra_time.factor_of(session, enrolment_id),
             cent=CENT,
             refused=None if refused is None else refused_field(refused),
         )

@@ -7,27 +7,39 @@ from typing import NamedTuple
 from flask import render_template
 from flask_babel import force_locale
 from markupsafe import Markup
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.extensions import reading
+from app.models import Wave
 from app.studies.arms import Condition, arms, conditions
-from app.studies.checks import OBJECTIVE
+from app.studies.checks import MODEL, OBJECTIVE
 from app.studies.design import Questions, StudyDesign
 from app.studies.markdown import ReadText, read_text
+from app.studies.payments import recruiter_of
 from app.studies.quiz import AskedQuestion, quiz_state
+from app.studies.store import models_of
 from app.studies.texts import goal_of, words_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.study_versions import find_version
+from app.web.admin.study_versions import FoundVersion, find_version
 from app.web.study.blueprint import money
 from app.web.study.page_texts import goal_words
+from app.web.study.pages import consent_page
+
+_USUAL = "prolific"  # the recruiter of a study that has no wave yet
 
 
 class GoalTexts(NamedTuple):
-    """What people under an objective read and are asked; `arms` are those in which it occurs. None: there is one."""
+    """What people under an objective read and are asked; `arms` are those in which it occurs. None: there is one.
+
+    `again` are the questions of the quiz as they are asked after a wrong answer, where that is in other words.
+    """
 
     objective: str | None
     arms: Sequence[str]
     instructions: ReadText
     quiz: Sequence[AskedQuestion]
+    again: Sequence[AskedQuestion]
 
 
 class SurveyPart(NamedTuple):
@@ -39,14 +51,14 @@ class SurveyPart(NamedTuple):
 
 @blueprint.get("/studies/<int:study_id>/texts")
 def study_texts(study_id: int) -> str:
-    """Consent, instructions and quiz under each objective, questions, debrief, and what each ending pays."""
+    """Consent with what Parlor adds to it, instructions and quiz under each objective, questions, and the debrief."""
     with reading() as session:
         found = find_version(session, study_id)
-    design, texts = found.design, found.version.design["texts"]
-    debrief = design.consent.debrief
-    with force_locale(design.language):  # what people see, not who prints it
-        words = {**words_of(design, partial(money, currency=design.pay.currency)), "goal": ""}
-        goals = _goals(design, texts[design.instructions], words)
+        design, texts = found.design, found.version.design["texts"]
+        with force_locale(design.language):  # what people see, not who prints it
+            words = {**words_of(design, partial(money, currency=design.pay.currency)), "goal": ""}
+            goals = _goals(design, texts[design.instructions], words)
+            consent, debrief = _consent(session, found), _debrief(session, found, words)
     survey = design.survey
     parts = (
         ("start", survey.start),
@@ -57,12 +69,47 @@ def study_texts(study_id: int) -> str:
     return render_template(
         "admin/study-texts.html",
         **found._asdict(),
-        consent=read_text(texts[design.consent.text], words),
+        consent=consent,
         goals=goals,
         surveys=[SurveyPart(*part) for part in parts if part[1]],
-        debrief=None if debrief is None else read_text(texts[debrief], words),
+        debrief=debrief,
         arms=arms(design),
     )
+
+
+def _consent(session: Session, found: FoundVersion) -> Markup:
+    """What people agree to, as those read it whom the recruiter of the latest wave sends, or else Prolific."""
+    waves = select(Wave).where(Wave.study_version_id == found.version.id).order_by(Wave.id.desc()).limit(1)
+    latest = session.scalar(waves)
+    context = consent_page(session, found.version, _USUAL if latest is None else recruiter_of(latest))
+    currency = found.design.pay.currency
+    shown = render_template("admin/study-texts-consent.html", **context, design=found.design, currency=currency)
+    return Markup(shown)  # noqa: S704 - a template of our own made it
+
+
+def _debrief(session: Session, found: FoundVersion, words: Mapping[str, str]) -> Markup:
+    """What people are told at the end of what their partners were, what the author adds, and what is asked again."""
+    name, pinned = found.design.consent.debrief, models_of(session, found.version)
+    levels = found.design.levels(MODEL).values()
+    shown = render_template(
+        "admin/study-texts-debrief.html",
+        design=found.design,
+        text=None if name is None else read_text(found.version.design["texts"][name], words),
+        kinds=list(dict.fromkeys(pinned[str(level)].kind for level in levels)),
+    )
+    return Markup(shown)  # noqa: S704 - a template of our own made it
+
+
+def _again(design: StudyDesign, condition: Condition, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
+    """The other wordings of questions, as they come after wrong answers."""
+    found: list[AskedQuestion] = []
+    if design.quiz is not None:
+        for count in range(1, design.quiz.attempts):
+            wrong = [{"answers": [None] * len(asked)}] * count
+            state = quiz_state(design, design.quiz, condition, wrong, 0)
+            seen = {(each.number, each.ask) for each in (*asked, *found)}
+            found += [each for each in state.questions if (each.number, each.ask) not in seen]
+    return found
 
 
 def _goals(design: StudyDesign, text: str, words: Mapping[str, str]) -> list[GoalTexts]:
@@ -83,5 +130,5 @@ def _goals(design: StudyDesign, text: str, words: Mapping[str, str]) -> list[Goa
             if any(condition.get(OBJECTIVE) == objective for condition in arm.conditions)
         ]
         asked = quiz_state(design, design.quiz, condition, (), 0).questions if design.quiz else ()
-        found.append(GoalTexts(objective, named, instructions, asked))
+        found.append(GoalTexts(objective, named, instructions, asked, _again(design, condition, asked)))
     return found

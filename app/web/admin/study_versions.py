@@ -1,10 +1,12 @@
 """A version of a study: its arms, what it costs, its waves and files, and all texts of it on one page to be printed."""
 
 import io
+import json
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +24,7 @@ from app.studies.cost import PersonCost, person_costs, study_cost
 from app.studies.design import StudyDesign
 from app.studies.design_process import write_design_files
 from app.studies.entry import preview_token
-from app.studies.monitor import models_by_label, waves_of
-from app.studies.progress import parsed_design
+from app.studies.monitor.waves import models_by_label, waves_of
 from app.studies.quantities import CENT
 from app.studies.warnings import warnings
 from app.validation import whole_number
@@ -49,7 +50,7 @@ def study_page(study_id: int) -> ResponseReturnValue:
         found = find_version(session, study_id)
         refused: AppError | None = None
         try:
-            places, fee = _read_wave_size()
+            places, fee = read_wave_size(request.args)
         except Invalid as error:
             (places, fee), refused = (100, Decimal(0)), error
         planned, costs = arms(found.design), person_costs(found.design)
@@ -61,7 +62,7 @@ def study_page(study_id: int) -> ResponseReturnValue:
             waves=waves_of(session, [study_id])[study_id],
             arms=planned,
             cost_of=costs,
-            same_cost=_same(planned, costs),
+            same_cost=same_cost(planned, costs),
             previews=_previews(session, found.version),
             cent=CENT,
             matches=matches_a_person(found.design),
@@ -82,7 +83,7 @@ def find_version(session: Session, study_id: int) -> FoundVersion:
         raise NotFound("study", expected=Phrase("one that exists"), got=study_id)
     number = request.args.get("version", "")
     version = store.find_version(session, f"{study.name}@{number}" if number else study.name)
-    return FoundVersion(study, version, parsed_design(version.id, version.design["design"]))
+    return FoundVersion(study, version, store.design_of(version))
 
 
 def _numbers(session: Session, study_id: int) -> Sequence[int]:
@@ -98,16 +99,16 @@ def _previews(session: Session, version: StudyVersion) -> Mapping[str, str]:
     return {name: url_for("study.preview", signed=preview_token(secret, version.id, number)) for name, number in rows}
 
 
-def _same(planned: Sequence[PlannedArm], costs: Mapping[str, PersonCost]) -> PersonCost | None:
+def same_cost(planned: Sequence[PlannedArm], costs: Mapping[str, PersonCost]) -> PersonCost | None:
     """What a person costs where it is the same in all arms."""
     found = {costs[arm.name] for arm in planned}
     return next(iter(found)) if len(found) == 1 else None
 
 
-def _read_wave_size() -> tuple[int, Decimal]:
-    """For how many places the cost is shown, and the recruiter's fee, from the address. Raises Invalid."""
-    places = whole_number(request.args.get("places") or 100, "places", 1, _MOST_PLACES)
-    text = request.args.get("fee") or "0"
+def read_wave_size(given: Mapping[str, str]) -> tuple[int, Decimal]:
+    """For how many places the cost is shown, and the recruiter's fee, as they were typed. Raises Invalid."""
+    places = whole_number(given.get("places") or 100, "places", 1, _MOST_PLACES)
+    text = given.get("fee") or "0"
     try:
         fee = Decimal(text)
         if not fee.is_finite() or not 0 <= fee <= 5:
@@ -125,17 +126,34 @@ def study_files(study_id: int) -> Response:
     """The study as it was written, with what it extends, and all of its files, as an archive that loads again."""
     with reading() as session:
         found = find_version(session, study_id)
-        written, texts = store.written_design(found.version), found.version.design["texts"]
         name = f"{found.study.name}-{found.version.number}"
-    packed = io.BytesIO()
+    return send_archive(name, files_of(found.version))
+
+
+def files_of(version: StudyVersion) -> dict[str, str]:
+    """A version as files, that of the study first."""
+    texts = tuple(sorted(version.design["texts"].items()))
+    return {**_study_file(version.design["design"], texts), **dict(texts)}
+
+
+@lru_cache(maxsize=16)
+def _study_file(design: str, texts: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """The file of a study. Writing it takes a process, and a version never changes."""
+    written = json.loads(design)
     with tempfile.TemporaryDirectory() as parent:
-        folder = Path(parent) / name
-        write_design_files(folder, written, texts)
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(folder.rglob("*")):
-                if path.is_file():
-                    # Without the time of writing, so that the same version is the same file.
-                    archive.writestr(zipfile.ZipInfo(f"{name}/{path.relative_to(folder)}"), path.read_bytes())
+        folder = Path(parent) / "study"
+        write_design_files(folder, written, dict(texts))
+        name = f"{written['study']}.yaml"
+        return {name: (folder / name).read_text(encoding="utf-8")}
+
+
+def send_archive(name: str, files: Mapping[str, str]) -> Response:
+    """Files as an archive to be downloaded, in a folder of that name."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, text in sorted(files.items()):
+            # Without the time of writing, so that the same files are the same archive.
+            archive.writestr(zipfile.ZipInfo(f"{name}/{each}"), text)
     response = Response(packed.getvalue(), mimetype="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.zip"'
     return response

@@ -3,35 +3,33 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Conflict, Invalid, either
+from app.errors import AppError, Conflict, Invalid, Phrase, either
 from app.extensions import reading
 from app.models import Wave
-from app.studies import entry, monitor, waves
+from app.studies import entry, store, waves
+from app.studies.assignment_list import import_list, list_of
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
-from app.studies.monitor import FoundWave, PeopleFilter
+from app.studies.monitor import funnel, incidents
+from app.studies.monitor.people import WHERE, PeopleFilter, people
+from app.studies.monitor.recruiter import STATUSES, against_recruiter
+from app.studies.monitor.waves import FoundWave, here_now, models_by_label, wave_by_id
 from app.studies.quantities import CENT, rounded
-from app.studies.wave_file import WaveFile
+from app.studies.wave_file import WaveFile, link_path, wave_warnings
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
-from app.web.study.door import door_url
+from app.web.seats import settings
 
 _LARGEST = 2**31 - 1
 _ACTIONS = {"pause": waves.pause, "reopen": waves.reopen, "close": waves.close, "freeze": waves.freeze}
-# What each recruiter puts into the link of a study, in its own notation.
-_PARAMETERS: Mapping[str, str] = {
-    "prolific": "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}",
-    "mturk": "",
-    "connect": "participantId={{participantId}}&assignmentId={{assignmentId}}&projectId={{projectId}}",
-}
+_LIST = "list"  # the action that takes a list of arms
 
 
 class WaveMoney(NamedTuple):
@@ -41,11 +39,17 @@ class WaveMoney(NamedTuple):
     reserved: Decimal
     cap: Decimal
     fee: Decimal
+    most: Decimal  # of one person
 
     @property
     def free(self) -> Decimal:
         """What is left under the cap."""
         return max(Decimal(0), self.cap - self.settled - self.reserved)
+
+    @property
+    def room(self) -> int:
+        """How many more people fit under the cap, each at the highest pay."""
+        return int(self.free // self.most) if self.most else 0
 
 
 @blueprint.get("/studies/waves/<int:wave_id>")
@@ -56,27 +60,44 @@ def wave_page(wave_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/studies/waves/<int:wave_id>")
 def act_on_wave(wave_id: int) -> ResponseReturnValue:
-    """Pause, reopen, close or freeze a wave, as the pressed button says."""
+    """Pause, reopen, close or freeze a wave, or have it follow a list of arms, as the pressed button says."""
     action, by = request.form.get("action", ""), current_user.name
     try:
+        if action == _LIST:
+            _take_list(wave_id, by)
+            return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
         if action not in _ACTIONS:
-            raise Invalid("action", expected=either(_ACTIONS), got=action)
-        write(lambda session: _ACTIONS[action](session, monitor.wave_by_id(session, wave_id).wave, by))
+            raise Invalid("action", expected=either((*_ACTIONS, _LIST)), got=action)
+        write(lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, by))
     except (Invalid, Conflict) as error:
         return _page(wave_id, error)
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
 
 
+def _take_list(wave_id: int, by: str) -> None:
+    file = request.files.get("list")
+    if file is None or not file.filename:
+        raise Invalid("list", expected=Phrase("a CSV table"), got=Phrase("none"))
+    content, name, secret = file.read(), file.filename, settings().secret_key
+
+    def take(session: Session) -> None:
+        wave = wave_by_id(session, wave_id).wave
+        recruiter = waves.settings_of(wave).provider.name
+        import_list(session, wave, content, name, lambda each: entry.person_hash(secret, recruiter, each), by)
+
+    write(take)
+
+
 def _page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
     with reading() as session:
-        found = monitor.wave_by_id(session, wave_id)
-        design, file = waves.design_of(found.version), waves.settings_of(found.wave)
+        found = wave_by_id(session, wave_id)
+        design, file = store.design_of(found.version), waves.settings_of(found.wave)
         try:
             chosen, before = _read_choice()
         except Invalid as error:
             chosen, before, refused = PeopleFilter(), None, refused or error
-        figures = monitor.wave_figures(session, found.wave, design)
-        broken, latest_broken = monitor.broken_matches(session, wave_id)
+        figures = funnel.wave_figures(session, found.wave, design)
+        broken, latest_broken = incidents.broken_matches(session, wave_id)
         page = render_template(
             "admin/wave.html",
             **found._asdict(),
@@ -86,14 +107,19 @@ def _page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
             figures=figures,
             hourly=_hourly(design, figures.median_minutes),
             money=money_of(session, found.wave, design, file),
-            reports=monitor.reports(session, wave_id),
+            listed=list_of(session, wave_id),
+            assigned=any(each.completed or each.here or each.ended for each in figures.arms),
+            warned=list(wave_warnings(design, file)) if found.wave.status == waves.OPEN else [],
+            reports=incidents.reports(session, wave_id),
+            visits=against_recruiter(session, wave_id),
+            visit_states=STATUSES,
             broken=broken,
             latest_broken=latest_broken,
-            models=monitor.models_by_label(session, found.version, design) if found.wave.frozen_at else None,
-            people=monitor.people(session, found.wave, design, chosen, before),
+            models=models_by_label(session, found.version, design) if found.wave.frozen_at else None,
+            people=people(session, found.wave, design, chosen, before),
             given={name: value for name, value in request.args.items() if name in ("where", "arm", "person") and value},
             first=before is None,
-            where=monitor.WHERE,
+            where=WHERE,
             cent=CENT,
             refused=refused,
         )
@@ -107,28 +133,24 @@ def _hourly(design: StudyDesign, minutes: float | None) -> Decimal | None:
 
 def recruitment_link(found: FoundWave, file: WaveFile) -> str:
     """The link that a recruiter gives to people, with what stands for their ids in it."""
-    address = door_url(found.study.name, found.wave.name)
-    link = file.provider.link
-    if link is not None:
-        return f"{address}?{urlencode({link.id_parameter: 'ID'})}" if link.id_parameter else address
-    parameters = _PARAMETERS[file.provider.name]
-    return f"{address}?{parameters}" if parameters else address
+    return settings().public_url + link_path(found.study.name, file)
 
 
 def money_of(session: Session, wave: Wave, design: StudyDesign, file: WaveFile) -> WaveMoney:
     """The money of a wave at this moment."""
     together = entry.committed(session, wave)
-    here = monitor.here_now(session, wave.id)
-    reserved = most_a_place(design) * here * (1 + file.fee)
-    return WaveMoney(max(Decimal(0), together - reserved), reserved, file.most_spent, file.fee)
+    here = here_now(session, wave.id)
+    most = most_a_place(design) * (1 + file.fee)
+    reserved = most * here
+    return WaveMoney(max(Decimal(0), together - reserved), reserved, file.most_spent, file.fee, most)
 
 
 def _read_choice() -> tuple[PeopleFilter, int | None]:
     """Which people are listed, from the address. Raises Invalid."""
     given: Mapping[str, Any] = request.args
     where = given.get("where") or None
-    if where is not None and where not in monitor.WHERE:
-        raise Invalid("where", expected=either(monitor.WHERE), got=where)
+    if where is not None and where not in WHERE:
+        raise Invalid("where", expected=either(WHERE), got=where)
     arm = whole_number(given["arm"], "arm", 1, _LARGEST) if given.get("arm") else None
     before = whole_number(given["before"], "before", 1, _LARGEST) if given.get("before") else None
     return PeopleFilter(where, arm, given.get("person", "").strip() or None), before

@@ -15,6 +15,7 @@ from app.errors import AppError, Invalid, Phrase, Verbatim
 from app.extensions import reading
 from app.studies import waves
 from app.studies.cost import most_a_place, study_cost
+from app.studies.design import expected_form
 from app.studies.endings import COMPLETED, EndingName
 from app.studies.wave_file import WaveFile
 from app.web.admin.blueprint import blueprint
@@ -27,8 +28,11 @@ _PLACES = 100
 IDS: Mapping[str, str | None] = {
     "prolific": "study_id", "mturk": "hit_id", "connect": "project_id", "link": "id_parameter",
 }  # fmt: skip
-# The endings that recruiters most often have codes for.
-CODES: tuple[EndingName, ...] = (COMPLETED, "quiz_failed", "technical", "withdrawn", "partner_left", "inactive")
+# The endings that people may take a code for to the recruiter.
+CODES: tuple[EndingName, ...] = (
+    COMPLETED, "quiz_failed", "technical", "withdrawn", "declined", "inactive", "ineligible", "full", "closed",
+    "partner_left",
+)  # fmt: skip
 _FIELDS = (
     "wave", "recruiter", "recruiter_id", "sandbox", "fee", "minimum_per_hour", "places", "pause_after",
     "not_if_took_part_in", "most_spent", *(f"code_{name}" for name in CODES),
@@ -115,9 +119,10 @@ def _refusal(error: ValidationError, form: Mapping[str, str]) -> Invalid:
     first = error.errors()[0]
     # What is wrong with several keys together has no place, but is called like the key that it is about.
     field = _field_of([str(part) for part in first["loc"]] or [first["type"]])
-    message = first["msg"].removeprefix("Input should be ").removeprefix("Value should have ")
-    got = Verbatim("none") if first["type"] == "missing" else form.get(field, "")
-    return Invalid(field, expected="a value" if first["type"] == "missing" else message, got=got)
+    missing = first["type"] == "missing"
+    expected = "a value" if missing else expected_form(first).removesuffix(", in quotes")  # as a file has it
+    subject = Phrase("Codes") if field.startswith("code_") else None
+    return Invalid(field, expected=expected, got=Verbatim("none") if missing else form.get(field, ""), subject=subject)
 
 
 def _field_of(path: list[str]) -> str:

@@ -35,8 +35,15 @@ BATCH_STATES: Mapping[str, str] = {
 }  # fmt: skip
 SUBMISSION_STATES: Mapping[str, str] = {
     "active": N_("active"), "submitted": N_("submitted"), "approved": N_("approved"), "rejected": N_("rejected"),
-    "returned": N_("returned"), "timed_out": N_("timed out"),
+    "returned": N_("returned"), "timed_out": N_("timed out"), "screened_out": N_("screened out"),
+    "partial": N_("approved in part"),
 }  # fmt: skip
+PAY_DOUBTS: Mapping[str, str] = {
+    "no submission": N_("The recruiter has named no submission of this person, so that approving may pay nothing."),
+    "paid twice": N_("The recruiter has paid this submission, and the base is in a batch as well."),
+    "would pay twice": N_("The recruiter has paid this submission, and the next batch would pay the base as well."),
+    "paid in part": N_("The recruiter has paid another amount than the base."),
+}
 RECRUITERS: Mapping[str, str] = {
     "prolific": "Prolific", "mturk": "Amazon Mechanical Turk", "connect": "CloudResearch Connect",
     "link": N_("your own link"),
@@ -48,5 +55,5 @@ def _words() -> dict[str, object]:
     return {
         "ending_words": ENDINGS, "step_words": STEPS, "stage_words": STAGES, "where_words": WHERE,
         "wave_words": WAVE_STATES, "batch_words": BATCH_STATES, "submission_words": SUBMISSION_STATES,
-        "recruiter_words": RECRUITERS,
+        "recruiter_words": RECRUITERS, "doubt_words": PAY_DOUBTS,
     }  # fmt: skip
