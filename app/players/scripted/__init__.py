@@ -1,4 +1,7 @@
-"""The scripted baselines, by the name of their game: each package in here has those of one, as `SCRIPTED_GAME`."""
+"""The scripted baselines, by the name of their game: each package in here has those of one, as `SCRIPTED_GAME`.
+
+But for `chat`, whose players answer the chats of a society and play no game.
+"""
 
 import pkgutil
 from importlib import import_module
@@ -7,7 +10,7 @@ from app.players.scripted.base import ScriptedGame
 
 
 def _found() -> dict[str, ScriptedGame]:
-    packages = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.ispkg)
+    packages = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.ispkg and each.name != "chat")
     games: list[ScriptedGame] = [import_module(f"{__name__}.{name}").SCRIPTED_GAME for name in packages]
     return {each.game: each for each in games}
 

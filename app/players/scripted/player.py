@@ -6,6 +6,7 @@ from app.errors import Invalid, Verbatim, either
 from app.games.base import View
 from app.players.base import PlayerSpec
 from app.players.scripted import SCRIPTED
+from app.players.scripted.chat.player import CHAT, ScriptedChat, make_chat
 
 PLAIN = "plain"
 
@@ -33,9 +34,14 @@ def manners() -> list[str]:
     return list(dict.fromkeys([PLAIN, *(manner for each in SCRIPTED.values() for manner in each.manners)]))
 
 
-def make(spec: PlayerSpec) -> ScriptedPlayer:
-    """Build the scripted player. Raises Invalid for any option but `manner`, and for an unknown one of that."""
+def make(spec: PlayerSpec) -> ScriptedPlayer | ScriptedChat:
+    """Build the scripted player, which answers chats if it has the option `chat`, and plays games if it has not.
+
+    Raises Invalid for any option but `manner` of the latter, and for an unknown one of that.
+    """
     options = dict(spec.options)
+    if CHAT in options:
+        return make_chat(spec)
     manner = options.pop("manner", PLAIN)
     if options:
         raise Invalid(

@@ -1,0 +1,1 @@
+"""Scripted members of a society: they answer chats at once and without a model, so that societies can be tried out."""
