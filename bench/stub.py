@@ -12,7 +12,8 @@ import argparse
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from subprocess import PIPE, Popen
 from sys import executable
@@ -43,6 +44,17 @@ def negotiator(body: bytes) -> str:
         return "[propose] (0 books, 0 hats, 0 balls)"
     books, hats, balls = (int(number) for number in items.groups())
     return f"[propose] ({books} books, {hats} hats, {balls} balls)"
+
+
+def rater(body: bytes) -> str:
+    """An answer of a society, whatever is asked: a rating and a reason, which the chat alone decides."""
+    drawn = zlib.crc32(body)
+    return (
+        f"Rating: {1 + drawn % 7}\nReason: one should think of the others as well, as I have said {drawn % 97} times."
+    )
+
+
+ANSWERS: Mapping[str, Answer] = {"negotiator": negotiator, "rater": rater}
 
 
 class _Connection(asyncio.Protocol):
@@ -89,9 +101,10 @@ async def serve(answer: Answer, latency: float, port: int = 0) -> None:
 
 
 @contextmanager
-def running(latency: float) -> Iterator[str]:
-    """The server in a process of its own; the base URL for a client."""
-    with Popen([executable, "-m", "bench.stub", "--latency", str(latency)], stdout=PIPE, text=True) as process:
+def running(latency: float, answer: str = "negotiator") -> Iterator[str]:
+    """The server in a process of its own, which answers as one of ANSWERS; the base URL for a client."""
+    command = [executable, "-m", "bench.stub", "--latency", str(latency), "--answer", answer]
+    with Popen(command, stdout=PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield process.stdout.readline().strip()
@@ -100,13 +113,14 @@ def running(latency: float) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve a negotiator until interrupted."""
+    """Serve one of ANSWERS until interrupted."""
     parser = argparse.ArgumentParser(prog="python -m bench.stub", description="A chat-completions server for benches.")
     parser.add_argument("--latency", type=float, default=0.2, help="seconds from request to answer")
     parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1; 0: a free one")
+    parser.add_argument("--answer", choices=tuple(ANSWERS), default="negotiator", help="who answers (negotiator)")
     options = parser.parse_args(arguments)
     try:
-        asyncio.run(serve(negotiator, options.latency, options.port))
+        asyncio.run(serve(ANSWERS[options.answer], options.latency, options.port))
     except KeyboardInterrupt:
         return
 

@@ -9,7 +9,8 @@ trainings as `tests/stub_fine_tuning.py` has it.
 or, for a browser test or by hand: python -m tests.stub_openai --port 9100 --script "polite=[message] hello"
 
 Models that need no script: stub-negotiator and stub-taboo play legally from the chat alone, stub-broken breaks every
-rule there is, stub-500 always fails, stub-hang answers after a minute.
+rule there is, stub-500 always fails, stub-hang answers after a minute. At /embeddings stub-embeddings gives texts that
+share letters vectors that are near each other.
 """
 
 import argparse
@@ -125,6 +126,7 @@ def _built_in() -> dict[str, Iterator[Step]]:
         "stub-broken": itertools.repeat(""),  # no game takes an empty move
         "stub-500": itertools.repeat(Reply("The server had an error.", status=500)),
         "stub-hang": itertools.repeat(hanging(60)),
+        "stub-embeddings": itertools.repeat(""),
     }
 
 
@@ -228,7 +230,9 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         if self._train(raw):
             return None
-        if not self.path.endswith("/chat/completions"):
+        completes = {"/chat/completions": _completion, "/embeddings": _embeddings}
+        answer = next((each for end, each in completes.items() if self.path.endswith(end)), None)
+        if answer is None:
             return self._send(404, _json(_error("No such page.")))
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(time.monotonic(), self.path, headers, json.loads(raw))
@@ -239,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.body is not None:
             body = reply.body
         else:
-            body = _json(_completion(request, reply) if reply.status == 200 else _error(str(reply.content)))
+            body = _json(answer(request, reply) if reply.status == 200 else _error(str(reply.content)))
         if reply.broken_off:
             self.close_connection = True
             return self._send(reply.status, body[: len(body) // 2], reply.headers, announced=len(body))
@@ -302,6 +306,19 @@ def _completion(request: Request, reply: Reply) -> dict[str, Any]:
             "total_tokens": prompt + completion,
         }
     return answer
+
+
+def _embeddings(request: Request, reply: Reply) -> dict[str, Any]:
+    """Of each text how often it has each letter, the last text first: servers may answer in any order."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    texts = [text.lower() for text in request.body["input"]]
+    data = [
+        {"object": "embedding", "index": at, "embedding": [text.count(letter) for letter in letters]}
+        for at, text in enumerate(texts)
+    ]
+    tokens = sum(len(text.split()) for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data[::-1], "model": reply.model or request.body["model"], "usage": usage}
 
 
 def _error(message: str, code: str | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from app.inference.key_value_cache import KeyValueCache, whole_columns
 from app.inference.prefix_cache import PrefixCache
 from app.inference.requests import GenerationRequest, Sampling
-from app.inference.sampling import log_probs_of, sample
+from app.inference.sampling import log_probs_of, sample, without_repetition
 
 _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless one alone has more
 
@@ -129,6 +129,10 @@ class Batch:
         tokens = [0] * len(rows)
         for sampling, alike in groups.items():
             found = logits if len(groups) == 1 else logits[torch.tensor(alike, device=logits.device) - begin]
+            if sampling.no_repeat_ngram is not None:
+                for place, row in enumerate(alike):
+                    request = self._requests[row]
+                    without_repetition(found, place, request.prompt + request.sampled, sampling.no_repeat_ngram)
             points = [self._requests[row].rng.random() for row in alike]
             for row, token in zip(alike, sample(found, sampling, points).tolist(), strict=True):
                 tokens[row - begin] = token

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from app.inference.requests import GenerationRequest, Sampling
-from app.inference.sampling import log_probs_of, sample
+from app.inference.sampling import log_probs_of, sample, without_repetition
 
 
 class GenerateBatch:
@@ -79,13 +79,18 @@ class _SampledTokens(LogitsProcessor):
 
     def __init__(self, requests: list[GenerationRequest], logit_mask: Tensor) -> None:
         self._rngs = [request.rng for request in requests]
+        self._prompts = [request.prompt for request in requests]
         self._sampling: Sampling = requests[0].sampling
         self._logit_mask = logit_mask
         self.steps: list[list[tuple[int, float]]] = []
 
     def __call__(self, _ids: Tensor, scores: Tensor) -> Tensor:
         """Logits (N, V) in which all but one of each row are impossible."""
-        tokens = sample(scores + self._logit_mask, self._sampling, [rng.random() for rng in self._rngs])
+        logits = scores + self._logit_mask
+        if (size := self._sampling.no_repeat_ngram) is not None:
+            for row, prompt in enumerate(self._prompts):
+                without_repetition(logits, row, [*prompt, *(step[row][0] for step in self.steps)], size)
+        tokens = sample(logits, self._sampling, [rng.random() for rng in self._rngs])
         drawn: list[int] = tokens.tolist()
         self.steps.append(list(zip(drawn, log_probs_of(scores, drawn), strict=True)))
         return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0)

@@ -27,6 +27,7 @@ class Sampling(NamedTuple):
     temperature: float
     top_k: int | None
     top_p: float | None
+    no_repeat_ngram: int | None = None  # so many tokens in a row are in prompt and answer once at most
 
 
 class GenerationFailure(NamedTuple):

@@ -3,6 +3,8 @@
 Each row brings its own number, so what it draws depends on no other row of the batch.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -33,6 +35,28 @@ def sample(logits: Tensor, sampling: Sampling, points: list[float]) -> Tensor:
         before[:, 0] = 0  # the likeliest stays, whatever rounding says
         shares = shares.masked_fill(before > sampling.top_p, 0)
     return tokens.gather(-1, _at(shares, points)[:, None])[:, 0]
+
+
+def repeating_tokens(tokens: Sequence[int], size: int) -> set[int]:
+    """The tokens that would make the last `size` of a sequence the same as some before them."""
+    begin = tuple(tokens[len(tokens) - size + 1 :])
+    if len(tokens) < size:
+        return set()
+    last = len(tokens) - size + 1
+    return {tokens[at + size - 1] for at in range(last) if tuple(tokens[at : at + size - 1]) == begin}
+
+
+def without_repetition(logits: Tensor, row: int, tokens: Sequence[int], size: int) -> None:
+    """Makes the tokens impossible in a row of the logits (N, V) that would repeat a run of that row's tokens.
+
+    Where nothing else would be left, nothing is changed.
+    """
+    banned = repeating_tokens(tokens, size)
+    if banned:
+        kept = logits[row].clone()
+        logits[row, torch.tensor(sorted(banned), device=logits.device)] = -torch.inf
+        if bool(torch.isneginf(logits[row]).all()):
+            logits[row] = kept
 
 
 def _at(shares: Tensor, points: list[float]) -> Tensor:

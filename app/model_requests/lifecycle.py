@@ -40,6 +40,10 @@ def create(
             got=sampling.top_k,
             remedy=Phrase("a server that knows it takes it in the option extra"),
         )
+    if row.kind != "local" and sampling.no_repeat_ngram is not None:
+        raise Invalid(
+            "no_repeat_ngram", expected=Phrase("none for a model that is not local"), got=sampling.no_repeat_ngram
+        )
     if CHAT_USE not in row.uses:
         raise Conflict(
             "model",

@@ -14,16 +14,17 @@ from app.errors import AppError
 from app.extensions import writing
 from app.games.base import JSON
 from app.matches.engine import readable
-from app.matches.turns import WorkerContext
+from app.matches.turns import WorkerContext, answer_within
 from app.model_requests import lifecycle, test_call
 from app.models import LanguageModel, ModelRequest
 from app.players import make_player
-from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed
+from app.players.base import ChatPlayer, ChatSampling, Generation, PlayerFailed
 from app.registry import player_spec
 
 log = structlog.get_logger()
 
-Call = Callable[[Coroutine[Any, Any, Generation]], Generation]  # raises TimeoutError after TURN_SECONDS
+Ask = Callable[[], Coroutine[Any, Any, Generation]]
+Call = Callable[[Ask], Generation]  # raises TimeoutError after TURN_SECONDS
 
 
 def make_request(context: WorkerContext, number: int) -> None:
@@ -31,7 +32,7 @@ def make_request(context: WorkerContext, number: int) -> None:
 
     Does nothing if the request is made already, or if another worker makes it.
     """
-    _make(context.database, context.settings, number, context.owner, lambda reply: context.call(reply).result())
+    _make(context.database, context.settings, number, context.owner, lambda ask: context.call(ask).result())
 
 
 def make_here(database: Engine, settings: Settings, number: int) -> JSON:
@@ -41,8 +42,8 @@ def make_here(database: Engine, settings: Settings, number: int) -> JSON:
     """
     owner = uuid.uuid4().hex
 
-    def call(reply: Coroutine[Any, Any, Generation]) -> Generation:
-        return asyncio.run(asyncio.wait_for(reply, settings.TURN_SECONDS))
+    def call(ask: Ask) -> Generation:
+        return asyncio.run(answer_within(settings.TURN_SECONDS, ask))
 
     try:
         result = _make(database, settings, number, owner, call)
@@ -60,7 +61,7 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
             return None
         reply = _reply(session.get_one(LanguageModel, request.language_model_id), request, settings.home)
         game = request.game
-    result, generation = _answer(lambda: call(reply()), settings.TURN_SECONDS)
+    result, generation = _answer(lambda: call(reply), settings.TURN_SECONDS)
     if game is not None:
         refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
         result = {"game": game, **result, **refused}
@@ -69,13 +70,13 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
     return result
 
 
-def _reply(row: LanguageModel, request: ModelRequest, home: Path) -> Callable[[], Coroutine[Any, Any, Generation]]:
+def _reply(row: LanguageModel, request: ModelRequest, home: Path) -> Ask:
     """How the model is asked. The coroutine raises Invalid for a model that cannot be called."""
     spec, messages, sampling = player_spec(row), request.messages, ChatSampling(**request.sampling)
     seed = str(test_call.SEED) if request.purpose == lifecycle.TEST else f"request {request.id}"
 
     def reply() -> Coroutine[Any, Any, Generation]:
-        player = cast(ModelPlayer, make_player(spec, home))
+        player = cast(ChatPlayer, make_player(spec, home))
         return player.complete(messages, sampling, seed=seed)
 
     return reply
@@ -87,7 +88,8 @@ def _answer(call: Callable[[], Generation], seconds: float) -> tuple[JSON, Gener
         generation = call()
     except PlayerFailed as failure:
         latency = round(failure.generation.latency, 3)
-        return {"ok": False, "error": failure.message, "latency": latency}, failure.generation
+        why = {"error": failure.message, "kind": failure.kind}
+        return {"ok": False, **why, "latency": latency}, failure.generation
     except TimeoutError:
         return {"ok": False, "error": f"no answer within {seconds:g} s"}, None
     except AppError as refusal:

@@ -4,6 +4,7 @@ from typing import cast
 
 from sqlalchemy.orm import Session
 
+from app.errors import Conflict, Phrase, shown
 from app.games import find_game
 from app.matches import engine
 from app.matches.events import Violated
@@ -16,7 +17,17 @@ SEED = 1  # every test call asks for a move in the same game
 
 
 def request_test(session: Session, row: LanguageModel) -> ModelRequest:
-    """A test call of a model, in the first of its games and its own style. Raises Conflict for a scripted one."""
+    """A test call of a model, in the first of its games and its own style.
+
+    Raises Conflict for a scripted one, and for one that plays no game.
+    """
+    if not row.games:
+        raise Conflict(
+            "model",
+            expected=Phrase("one that plays a game"),
+            got=Phrase("%(name)s, which answers chats alone", name=shown(row.name)),
+            remedy=Phrase("`flask model ask %(name)s` asks it", name=row.name),
+        )
     game = row.games[0]
     request = lifecycle.create(session, row, lifecycle.TEST, opening(row), sampling_of(row), game)
     row.test_request_id = request.id

@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 
 from app.errors import Invalid, either
-from app.players.base import InstantPlayer, ModelPlayer, PlayerSpec
+from app.players.base import ChatPlayer, InstantPlayer, ModelPlayer, PlayerSpec
 from app.players.local.options import located
 
 _MODULES = {
@@ -14,7 +14,7 @@ _MODULES = {
 }
 
 
-def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | ModelPlayer:
+def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | ChatPlayer | ModelPlayer:
     """Build the player that a spec describes; `home` is PARLOR_HOME, in which the path of a local model may begin.
 
     Raises Invalid for a kind or an option that does not exist.
@@ -23,5 +23,5 @@ def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | M
         raise Invalid(None, expected=either(_MODULES), got=spec.kind, subject="kind of player")
     if spec.kind == "local" and home is not None:
         spec = located(spec, home)
-    player: InstantPlayer | ModelPlayer = importlib.import_module(_MODULES[spec.kind]).make(spec)
+    player: InstantPlayer | ChatPlayer | ModelPlayer = importlib.import_module(_MODULES[spec.kind]).make(spec)
     return player

@@ -54,6 +54,7 @@ class ChatSampling(NamedTuple):
     top_p: float | None = None  # 0 to 1
     top_k: int | None = None  # only local models have it
     max_tokens: int | None = None  # of the answer
+    no_repeat_ngram: int | None = None  # so many tokens in a row never come twice; only local models have it
 
 
 class PlayerFailed(AppError):
@@ -75,8 +76,8 @@ class InstantPlayer(Protocol):
         ...
 
 
-class ModelPlayer(Protocol):
-    """A player that calls a model, which answers chats; a move of a game is an answer to the chat that tells it."""
+class ChatPlayer(Protocol):
+    """A player that answers chats."""
 
     @property
     def at_once(self) -> int:
@@ -94,6 +95,10 @@ class ModelPlayer(Protocol):
         `seed` decides what is sampled, where that is done here. Raises PlayerFailed.
         """
         ...
+
+
+class ModelPlayer(ChatPlayer, Protocol):
+    """A player that calls a model; a move of a game is an answer to the chat that tells it."""
 
     async def reply(
         self, view: View, prompt: JSON, refused: Sequence[Refused] = (), seed: str | None = None

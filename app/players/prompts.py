@@ -166,12 +166,13 @@ def _wordings(game: str, template: str) -> tuple[str, ...]:
 def _sections(game: str, template: str, role: str) -> Mapping[str, str]:
     for path in (FOLDER / game / f"{template}.{role}.txt", FOLDER / game / f"{template}.txt"):
         if path.exists():
-            return _read(path)
+            return read_sections(path)
     raise NotFound(
         None, expected=f"a file for the role {role!r}", got=Verbatim("none"), subject=f"prompt {template} of {game}"
     )
 
 
-def _read(path: Path) -> Mapping[str, str]:
+def read_sections(path: Path) -> Mapping[str, str]:
+    """The texts of a file by the names of their sections."""
     _, *parts = _HEADING.split(path.read_text(encoding="utf-8"))
     return MappingProxyType({name: text.strip() for name, text in zip(parts[0::2], parts[1::2], strict=True)})

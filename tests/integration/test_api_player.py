@@ -22,6 +22,7 @@ from app.players import make_player, prompts
 from app.players.api import client as api_client
 from app.players.api import player as api_player
 from app.players.api.options import VENDOR_URL, read_options
+from app.players.api.sending import LONGEST_ERROR
 from app.players.base import Generation, PlayerFailed, PlayerSpec
 from tests.stack import PATIENCE
 from tests.stub_openai import (
@@ -223,7 +224,7 @@ def test_what_a_server_says_is_in_the_one_line_of_the_failure(stub: StubServer, 
 def test_a_long_vendor_error_is_shortened(stub: StubServer) -> None:
     stub.script("m", Reply("blah " * 1000, status=400))
     message = failure(player(stub)).message
-    assert len(message) == api_player.LONGEST_ERROR
+    assert len(message) == LONGEST_ERROR
     assert message.endswith("…")
 
 
@@ -370,7 +371,7 @@ def test_fifty_replies_at_once_share_one_client(stub: StubServer) -> None:
     async def all_of_them() -> list[Generation]:
         replies = await asyncio.gather(*(asked.reply(view(), PROMPT) for asked in players))
         loop = asyncio.get_running_loop()
-        made.update(id(client) for (its, _), client in api_client._clients.items() if its is loop)
+        made.update(id(client) for (its, *_), client in api_client._clients.items() if its is loop)
         return replies
 
     replies = asyncio.run(all_of_them())
@@ -383,7 +384,7 @@ def test_clients_of_loops_that_are_gone_are_let_go(stub: StubServer) -> None:
     for _ in range(3):
         ask(player(stub))
     gc.collect()
-    assert len([loop for loop, _ in api_client._clients if loop.is_closed()]) <= 1
+    assert len([loop for loop, *_ in api_client._clients if loop.is_closed()]) <= 1
 
 
 # ---- The stub's own players ------------------------------------------------------------------

@@ -158,6 +158,26 @@ def test_what_a_greedy_model_says_does_not_depend_on_what_it_is_batched_with(
     assert len({tuple(answer.ids) for talks in batched for answer in talks}) > 5
 
 
+@pytest.mark.parametrize("kind", ["words", "mistral"])
+def test_what_may_not_be_repeated_is_as_the_library_has_it(checkpoints: dict[str, Checkpoint], kind: str) -> None:
+    model = AutoModelForCausalLM.from_pretrained(checkpoints[kind].folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoints[kind].folder)
+    silent = [token for token in tokenizer.all_special_ids if token != tokenizer.eos_token_id]
+    sampling = GREEDY._replace(no_repeat_ngram=2)
+
+    async def answers() -> list[Any]:
+        return list(await asyncio.gather(*(said(checkpoints[kind], opening(n), sampling, most=20) for n in range(4))))
+
+    for number, answer in enumerate(asyncio.run(answers())):
+        text = tokenizer.apply_chat_template(opening(number), tokenize=False, add_generation_prompt=True)
+        ids = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+        found = model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False,
+            no_repeat_ngram_size=2, suppress_tokens=silent, eos_token_id=tokenizer.eos_token_id, pad_token_id=0,
+        )  # fmt: skip
+        assert answer.ids == found[0, ids.shape[1] :].tolist()
+
+
 def test_a_seed_decides_what_is_drawn_and_nothing_else_does(checkpoints: dict[str, Checkpoint]) -> None:
     sampling = Sampling(1.5, 40, 0.9)
 

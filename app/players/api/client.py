@@ -69,8 +69,20 @@ class ChatRequest:
     retries: int
 
 
+class Endpoint(NamedTuple):
+    """What is asked of a server: where, and which list its answer has."""
+
+    path: str
+    listed: str
+    what: str
+
+
+CHAT = Endpoint("/chat/completions", "choices", "a chat completion")
+EMBEDDINGS = Endpoint("/embeddings", "data", "embeddings")
+
+
 class ChatResponse(NamedTuple):
-    """A chat completion as the server sent it: an object with a list of choices."""
+    """An answer as the server sent it: an object with the list that its endpoint has, such as `choices`."""
 
     body: JSON
     retries: int
@@ -100,8 +112,9 @@ class _FailedAttempt(NamedTuple):
 class ChatClient:
     """One address, for one event loop. The connections are as many as the limits of its models let through."""
 
-    def __init__(self, base_url: str, rng: random.Random | None = None) -> None:
-        self._url = f"{base_url}/chat/completions"
+    def __init__(self, base_url: str, rng: random.Random | None = None, endpoint: Endpoint = CHAT) -> None:
+        self._endpoint = endpoint
+        self._url = f"{base_url}{endpoint.path}"
         self._rng = rng or random.Random()
         self._limits: dict[object, RateLimits] = {}
         # A generator, because the end of a loop closes those that are open: asyncio.run does, and whoever runs a
@@ -174,7 +187,7 @@ class ChatClient:
         if raw is None:
             what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
             return _FailedAttempt(what, DENIED, False)
-        return _read(raw) if 200 <= status < 300 else _refusal(raw, status, headers)
+        return _read(raw, self._endpoint) if 200 <= status < 300 else _refusal(raw, status, headers)
 
 
 def pause(retries: int, rng: random.Random) -> float:
@@ -207,18 +220,18 @@ def ordered_pause(headers: Mapping[str, str], now: float) -> float | None:
 # ---- Sessions ------------------------------------------------------------------
 
 # Open connections belong to a loop.
-_clients: dict[tuple[asyncio.AbstractEventLoop, str], ChatClient] = {}
+_clients: dict[tuple[asyncio.AbstractEventLoop, str, Endpoint], ChatClient] = {}
 
 
-def client(base_url: str) -> ChatClient:
+def client(base_url: str, endpoint: Endpoint = CHAT) -> ChatClient:
     """The client of the running loop for an address."""
     loop = asyncio.get_running_loop()
-    found = _clients.get((loop, base_url))
+    found = _clients.get((loop, base_url, endpoint))
     if found is None:
         for known in list(_clients):
             if known[0].is_closed():
                 _clients.pop(known, None)
-        found = _clients[loop, base_url] = ChatClient(base_url)
+        found = _clients[loop, base_url, endpoint] = ChatClient(base_url, endpoint=endpoint)
     return found
 
 
@@ -266,14 +279,15 @@ async def _body(response: ClientResponse) -> bytes | None:
     return b"".join(pieces)
 
 
-def _read(raw: bytes) -> JSON | _FailedAttempt:
+def _read(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
-        return _FailedAttempt(f"expected a chat completion, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
-    if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
+        return _FailedAttempt(f"expected {endpoint.what}, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
+    if not isinstance(body, dict) or not isinstance(body.get(endpoint.listed), list):
         kind = DENIED if _code(body) in DENIED_CODES else BUSY
-        return _FailedAttempt(f"expected a chat completion with choices, got {_words(body)}", kind, kind == BUSY)
+        what = f"expected {endpoint.what} with {endpoint.listed}, got {_words(body)}"
+        return _FailedAttempt(what, kind, kind == BUSY)
     return body
 
 

@@ -1,30 +1,21 @@
 """A language model behind an OpenAI-compatible HTTP API: the vendor's own, vLLM, `transformers serve` and the like.
 
-How a request gets there and what its failures mean is the business of `completions`; what is read from an answer is
-read here, from the documented form of a chat completion, because servers differ in what they leave out. The key is
-looked up in the environment for each call and lives no longer than the call.
+How a request gets there and what its failures mean is the business of `sending` and `client`; what is read from an
+answer is read here, from the documented form of a chat completion, because servers differ in what they leave out.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import ClientTimeout
-
-from app.failures import DENIED
 from app.games import find_game
 from app.games.base import JSON, View
 from app.players import prompts
-from app.players.api.client import CONNECT_SECONDS, ChatFailure, ChatRequest, ChatResponse, client, count
-from app.players.api.keys import KeyRefused, read_key
+from app.players.api.client import ChatFailure, ChatResponse, count
 from app.players.api.options import ApiOptions, read_options
-from app.players.api.redaction import without_key
+from app.players.api.sending import send
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
-
-LONGEST_ERROR = 300  # characters
-_BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,8 @@ class ApiPlayer:
         template = self._templates.get(sampling)
         if template is None:
             template = self._templates[sampling] = _template(self.options, sampling)
-        found = await self._ask(f"{template.begin}{json.dumps(messages)}}}".encode(), template.most_tokens)
+        body = f"{template.begin}{json.dumps(messages)}}}".encode()
+        found = await send(self.options, body, template.most_tokens)
         sent = dict(template.sampling)
         if isinstance(found, ChatFailure):
             asked = Generation(
@@ -87,27 +79,6 @@ class ApiPlayer:
             )
             raise PlayerFailed(found.what, asked, found.kind)
         return self._read(found, messages, sent)
-
-    async def _ask(self, body: bytes, most_tokens: int) -> ChatResponse | ChatFailure:
-        options = self.options
-        try:
-            key = read_key(options)
-        except KeyRefused as refused:
-            return self._failed(ChatFailure(refused.message, DENIED))
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        if organisation := options.organisation or os.environ.get("OPENAI_ORG_ID"):
-            headers["OpenAI-Organization"] = organisation
-        if project := os.environ.get("OPENAI_PROJECT_ID"):
-            headers["OpenAI-Project"] = project
-        timeout = ClientTimeout(options.timeout, sock_connect=min(options.timeout, CONNECT_SECONDS))
-        call = ChatRequest(body, headers, len(body) // _BYTES_A_TOKEN + most_tokens, timeout, options.retries)
-        server = client(options.base_url)
-        # Another key or another organisation is another account, with limits of its own.
-        whose = (options.model, options.key_env, options.organisation)
-        found = await server.complete(call, server.limits(whose, options.in_flight, options.tokens_per_minute))
-        if isinstance(found, ChatFailure):
-            return self._failed(found._replace(what=f"{found.what} (retries: {found.retries})"), key)
-        return found
 
     def _read(self, answer: ChatResponse, messages: list[dict[str, str]], sampling: JSON) -> Generation:
         choices = answer.body["choices"]
@@ -125,13 +96,6 @@ class ApiPlayer:
             latency=answer.latency,
             retries=answer.retries,
         )
-
-    def _failed(self, failure: ChatFailure, key: str = "") -> ChatFailure:
-        """The failure in one line of printable characters, short and without the key."""
-        line = f"{self.options.model} at {self.options.base_url}: {failure.what}"
-        line = "".join(character if character.isprintable() else " " for character in line)
-        line = without_key(" ".join(line.split()), key)
-        return failure._replace(what=line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…")
 
 
 def make(spec: PlayerSpec) -> ApiPlayer:

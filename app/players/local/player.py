@@ -55,6 +55,7 @@ class LocalPlayer:
             temperature=options.temperature if sampling.temperature is None else sampling.temperature,
             top_k=options.top_k if sampling.top_k is None else sampling.top_k,
             top_p=options.top_p if sampling.top_p is None else sampling.top_p,
+            no_repeat_ngram=sampling.no_repeat_ngram,
         )
         loop = asyncio.get_running_loop()
         request = GenerationRequest(messages, used, most, seed, loop, loop.create_future())

@@ -1,0 +1,145 @@
+"""Calls of models that answer chats: each waits for its turn and for a model that is away, and is written down."""
+
+import asyncio
+import random
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from app.chat_jobs.writer import CallWriter
+from app.failures import BUSY, DENIED
+from app.matches.engine import readable
+from app.matches.selfplay import OutageTimer, RoundBlocked
+from app.matches.store import generation_columns, moment
+from app.models import LanguageModel
+from app.players import make_player
+from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed
+from app.registry import player_spec
+from app.rounds.cost import Prices
+from app.rounds.prices import prices_of_model
+
+SCRIPTED_AT_ONCE = 64  # calls of a model that answers at once
+
+Chat = list[dict[str, str]]
+
+
+class ChatBlocked(Exception):
+    """The job cannot go on until somebody has mended what the message says."""
+
+
+class AnswerRefused(Exception):
+    """A model will never answer this call, as when the prompt is too long for it."""
+
+
+@dataclass(eq=False)
+class ChatModel:
+    """A model that answers chats: how it is called, how long it is waited for, and what its tokens cost."""
+
+    id: int
+    name: str
+    player: ModelPlayer
+    slots: asyncio.Semaphore  # as many as calls may be in flight
+    patience: OutageTimer
+    prices: Prices | None
+    unread: int = 0  # of its ratings as an observer, since the last that could be read
+
+    @classmethod
+    def of(cls, row: LanguageModel, patience: float, home: Path) -> "ChatModel":
+        """The model of a registry row, waited for so many seconds. Raises Invalid for one that cannot be called."""
+        player = cast(ModelPlayer, make_player(player_spec(row), home))
+        at_once = SCRIPTED_AT_ONCE if row.kind == "scripted" else player.at_once
+        timer = OutageTimer(patience, random.Random(f"waits {row.id}"))
+        return cls(row.id, row.name, player, asyncio.Semaphore(at_once), timer, prices_of_model(row))
+
+    def cost(self, generation: Generation) -> float:
+        """What a call costs in US dollars, as far as that is known."""
+        price_in, price_out = self.prices or (0.0, 0.0)
+        tokens = (generation.prompt_tokens or 0, generation.completion_tokens or 0)
+        return (price_in * tokens[0] + price_out * tokens[1]) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCalls:
+    """Makes calls that belong together, each once: what was answered before is not asked again."""
+
+    belong_to: Mapping[str, int]  # the column of their rows that says to what, with its number
+    seed: str  # of all; each call has its own
+    sampling: ChatSampling
+    writer: CallWriter
+    answers: Mapping[str, str] = field(default_factory=dict)  # given before, by the call
+
+    async def ask(self, call: str, model: ChatModel, chat: Chat) -> str:
+        """The answer to a chat, without blanks around it.
+
+        Waits for a model that is away or overloaded. Raises AnswerRefused where it will never answer this chat, and
+        ChatBlocked where it answers none until somebody has mended something, or was away for too long.
+        """
+        if call in self.answers:
+            return self.answers[call].strip()
+        tries = 0
+        while True:
+            try:
+                async with model.slots:
+                    generation = await model.player.complete(chat, self.sampling, seed=f"{self.seed} {call}")
+            except PlayerFailed as failure:
+                await self._keep(call, model, failure.generation)
+                if failure.kind == DENIED:
+                    raise ChatBlocked(failure.message) from None
+                if failure.kind != BUSY:
+                    raise AnswerRefused(failure.message) from None
+                try:
+                    await model.patience.wait(failure, tries)
+                except RoundBlocked as away:
+                    raise ChatBlocked(str(away)) from None
+                tries += 1
+                continue
+            model.patience.answered()
+            await self._keep(call, model, generation)
+            return answer_text(generation)
+
+    async def _keep(self, call: str, model: ChatModel, generation: Generation) -> None:
+        await self.writer.call(
+            generation_row(self.belong_to, call, model.id, generation),
+            calls=1 + generation.retries,
+            failed_calls=int(generation.error is not None),
+            prompt_tokens=generation.prompt_tokens or 0,
+            completion_tokens=generation.completion_tokens or 0,
+            cost=model.cost(generation),
+        )
+        await asyncio.sleep(0)  # a model that answers at once must not keep others from the loop
+
+
+async def together(*work: Coroutine[Any, Any, Any]) -> Any:
+    """What all of these give, in their order. Where one raises, the others are cancelled and have ended."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+# ---- A call as a row ---------------------------------------------------------------
+
+
+def generation_row(
+    belongs_to: Mapping[str, int], call: str, model_id: int | None, generation: Generation
+) -> dict[str, Any]:
+    """A call as `CallWriter` takes it; `belongs_to` is the column that says to what, with its number."""
+    return {
+        **belongs_to,
+        "call": call,
+        "attempt": 0,
+        "language_model_id": model_id,
+        **generation_columns(generation),
+        "at": moment(datetime.now(UTC)),
+    }
+
+
+def answer_text(generation: Generation) -> str:
+    """What a model answered as the database holds it, so that a resumed society sees the same."""
+    return readable(generation.text or "").strip()

@@ -1,0 +1,151 @@
+"""What a worker has made of a job that calls models, in groups: one transaction for all that came together.
+
+Each transaction renews the lease, and is rolled back where somebody else has it meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from sqlalchemy import Engine, update
+from sqlalchemy.orm import Session
+
+from app.extensions import MOST_SECONDS_AWAY, insist
+from app.jobs import states
+from app.jobs.kind import JobKind
+from app.matches.store import insert_generations
+
+MOST_WAITING = 500  # calls to be written down, after which whoever makes calls waits for the database
+
+
+class JobLeaseLost(Exception):
+    """Somebody else runs the job."""
+
+
+class CallWriter:
+    """Writes for the worker that runs a job. All but the writing itself happens on the event loop."""
+
+    def __init__(
+        self, database: Engine, kind: JobKind[Any], parts: type[Any], number: int, owner: str, seconds: float
+    ) -> None:
+        """`seconds` is how long a lease holds. The kind's table has the figures that are counted, and `parts` is that
+        of what a job consists of.
+        """
+        self.status = states.RUNNING  # of the job, as it was seen last
+        self._database = database
+        self._kind = kind
+        self._parts = parts
+        self._number = number
+        self._owner = owner
+        self._seconds = seconds
+        self._calls: list[Mapping[str, Any]] = []
+        self._steps: dict[int, dict[str, Any]] = {}
+        self._counts: dict[str, float] = {}
+        self._something = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._closing = False
+        self._writing = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="call writer")
+
+    # ---- What there is to write --------------------------------------------------
+
+    async def call(self, row: Mapping[str, Any], **counts: float) -> None:
+        """A model was called: a row of `calls.generation_row`, and what it adds to the job's figures.
+
+        Waits while the database is far behind.
+        """
+        self._calls.append(row)
+        self.count(**counts)
+        if len(self._calls) > MOST_WAITING:
+            self._room.clear()
+            await self._room.wait()
+
+    def step(self, part: int, **columns: Any) -> None:
+        """More is known of a part of the job, as of an interaction of a society."""
+        self._steps.setdefault(part, {}).update(columns)
+        self._something.set()
+
+    def count(self, **counts: float) -> None:
+        """Add to figures of the job, by the names of their columns."""
+        for name, count in counts.items():
+            self._counts[name] = self._counts.get(name, 0) + count
+        self._something.set()
+
+    # ---- Writing -----------------------------------------------------------------
+
+    async def write_forever(self) -> None:
+        """Write down what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
+        while not self._closing:
+            await self._something.wait()
+            await self.flush()
+
+    async def flush(self, also: Callable[[Session], None] = lambda _session: None) -> None:
+        """Write down all that waits, and renew the lease; with it, in the same transaction, do something else.
+
+        Raises JobLeaseLost, and OperationalError where the database is away for too long.
+        """
+        # Whoever is cancelled while it waits must not keep a group from being counted as written.
+        await asyncio.shield(asyncio.ensure_future(self._flush(also)))
+
+    async def _flush(self, also: Callable[[Session], None]) -> None:
+        async with self._writing:
+            self._something.clear()
+            calls, steps, counts = self._calls, self._steps, self._counts
+            self._calls, self._steps, self._counts = [], {}, {}
+
+            def work(session: Session) -> str:
+                status = self._write(session, calls, steps, counts)
+                also(session)
+                return status
+
+            try:
+                loop = asyncio.get_running_loop()
+                self.status = await loop.run_in_executor(self._thread, insist, self._database, work, MOST_SECONDS_AWAY)
+            except Exception:
+                self._put_back(calls, steps, counts)
+                raise
+            self._room.set()
+
+    def _put_back(
+        self, calls: list[Mapping[str, Any]], steps: Mapping[int, dict[str, Any]], counts: Mapping[str, float]
+    ) -> None:
+        """What could not be written waits again, before what has come since."""
+        since, self._calls = self._steps, calls + self._calls
+        self._steps = {number: {**steps.get(number, {}), **since.get(number, {})} for number in {**steps, **since}}
+        self.count(**counts)
+
+    async def close(self, writer: "asyncio.Task[None]", leave: Callable[[Session], None]) -> None:
+        """Write down what still waits and let go of the job with `leave`. Raises as `flush` does."""
+        self._closing = True
+        self._something.set()
+        self._room.set()
+        try:
+            await writer
+            await self.flush(leave)
+        finally:
+            self._thread.shutdown(wait=False)
+
+    def _write(
+        self,
+        session: Session,
+        calls: list[Mapping[str, Any]],
+        steps: Mapping[int, Mapping[str, Any]],
+        counts: Mapping[str, float],
+    ) -> str:
+        # The job's row first, as everybody does who takes more than one lock.
+        added = {name: getattr(self._kind.table, name) + count for name, count in counts.items()}
+        progress = {"lease_count": 0} if calls or steps else {}
+        status = self._kind.renew(session, self._number, self._owner, self._seconds, **progress, **added)
+        if status is None:
+            raise JobLeaseLost
+        insert_generations(session, calls)
+        write_steps(session, self._parts, steps)
+        return status
+
+
+def write_steps(session: Session, table: type[Any], steps: Mapping[int, Mapping[str, Any]]) -> None:
+    """Fill columns of rows of a table, by their ids."""
+    if steps:
+        session.execute(update(table), [{"id": number, **columns} for number, columns in steps.items()])

@@ -1,0 +1,32 @@
+"""An event loop for those who call models and have none of their own: commands, and threads that make requests."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop that runs in a thread of its own, as a worker has one.
+
+    In the end what still runs in it is cancelled, and connections to models are closed.
+    """
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="models", daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        asyncio.run_coroutine_threadsafe(_end(loop), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _end(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await loop.shutdown_asyncgens()  # in which connections are open

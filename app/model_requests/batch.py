@@ -1,0 +1,73 @@
+"""Many questions to one model, several at a time, answered in their order; each is a request with its generation."""
+
+import uuid
+from collections import deque
+from collections.abc import Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, cast
+
+from sqlalchemy import Engine
+
+from app.config import Settings
+from app.extensions import reading, writing
+from app.failures import REFUSED
+from app.games.base import JSON
+from app.jobs.event_loop import running_loop
+from app.matches.turns import WorkerContext
+from app.model_requests import lifecycle
+from app.model_requests.runner import make_request
+from app.models import ModelRequest
+from app.players import make_player
+from app.players.base import ChatPlayer, ChatSampling
+from app.registry import get_model, player_spec
+
+MOST_THREADS = 64
+_AHEAD = 4  # questions that are taken for each that may be under way, so that a slow one holds nobody up
+
+
+class BatchAnswer(NamedTuple):
+    """What came of a question: the number of its request, and its result as the request has it."""
+
+    request: int
+    result: JSON
+
+    @property
+    def ends_batch(self) -> bool:
+        """Whether there is no answer, and another question would hardly have one either."""
+        return not self.result["ok"] and self.result.get("kind") != REFUSED
+
+
+def ask_all(
+    database: Engine, settings: Settings, name: str, chats: Iterable[list[dict[str, str]]], sampling: ChatSampling
+) -> Generator[BatchAnswer]:
+    """Asks a model every chat, as many at once as it may be asked, and gives what came of each in their order.
+
+    Whoever stops taking stops the asking: what is under way is waited for. Raises as `lifecycle.create` does.
+    """
+    with reading(database) as session:
+        spec = player_spec(get_model(session, name))
+    at_once = min(cast(ChatPlayer, make_player(spec, settings.home)).at_once, MOST_THREADS)
+    with running_loop() as loop, ThreadPoolExecutor(at_once) as pool:
+        owner = uuid.uuid4().hex
+        context = WorkerContext(database, settings, owner, loop=loop, notify=lambda _match, _typing: None)
+        waiting: deque[Future[BatchAnswer]] = deque()
+        try:
+            for chat in chats:
+                waiting.append(pool.submit(_ask, context, name, chat, sampling))
+                if len(waiting) >= at_once * _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def _ask(context: WorkerContext, name: str, chat: list[dict[str, str]], sampling: ChatSampling) -> BatchAnswer:
+    with writing(context.database) as session:
+        row = get_model(session, name)
+        number = lifecycle.create(session, row, lifecycle.QUESTION, chat, sampling).id
+    make_request(context, number)
+    with reading(context.database) as session:
+        request = session.get_one(ModelRequest, number)
+        return BatchAnswer(number, request.result or {"ok": False, "error": "somebody else makes this request"})

@@ -1,0 +1,60 @@
+"""Sends a request to the server of an API model, with the model's key and within its limits.
+
+The key is looked up in the environment for each call and lives no longer than the call.
+"""
+
+import os
+
+from aiohttp import ClientTimeout
+
+from app.failures import DENIED
+from app.players.api.client import (
+    CHAT,
+    CONNECT_SECONDS,
+    ChatFailure,
+    ChatRequest,
+    ChatResponse,
+    Endpoint,
+    client,
+)
+from app.players.api.keys import KeyRefused, read_key
+from app.players.api.options import ApiOptions
+from app.players.api.redaction import without_key
+
+LONGEST_ERROR = 300  # characters
+_BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answer
+
+
+async def send(
+    options: ApiOptions, body: bytes, most_tokens: int, endpoint: Endpoint = CHAT
+) -> ChatResponse | ChatFailure:
+    """Send a request until it is answered, refused, or out of retries; its answer has so many tokens at most.
+
+    A failure is one line that can be shown.
+    """
+    try:
+        key = read_key(options)
+    except KeyRefused as refused:
+        return _shown(options, ChatFailure(refused.message, DENIED))
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    if organisation := options.organisation or os.environ.get("OPENAI_ORG_ID"):
+        headers["OpenAI-Organization"] = organisation
+    if project := os.environ.get("OPENAI_PROJECT_ID"):
+        headers["OpenAI-Project"] = project
+    timeout = ClientTimeout(options.timeout, sock_connect=min(options.timeout, CONNECT_SECONDS))
+    call = ChatRequest(body, headers, len(body) // _BYTES_A_TOKEN + most_tokens, timeout, options.retries)
+    server = client(options.base_url, endpoint)
+    # Another key or another organisation is another account, with limits of its own.
+    whose = (options.model, options.key_env, options.organisation)
+    found = await server.complete(call, server.limits(whose, options.in_flight, options.tokens_per_minute))
+    if isinstance(found, ChatFailure):
+        return _shown(options, found._replace(what=f"{found.what} (retries: {found.retries})"), key)
+    return found
+
+
+def _shown(options: ApiOptions, failure: ChatFailure, key: str = "") -> ChatFailure:
+    """The failure in one line of printable characters, short and without the key."""
+    line = f"{options.model} at {options.base_url}: {failure.what}"
+    line = "".join(character if character.isprintable() else " " for character in line)
+    line = without_key(" ".join(line.split()), key)
+    return failure._replace(what=line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…")
