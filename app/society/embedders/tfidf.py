@@ -1,0 +1,43 @@
+"""Questions are similar when they share rare pieces of words: TF-IDF over 3 to 5 neighbouring letters. Needs no model.
+
+Pieces in place of words let inflections and compounds be found, in any language that has letters. The weights are those
+of the texts that it is made with, so an embedder of the same texts gives the same vectors.
+Source: Spärck Jones 1972, “A statistical interpretation of term specificity”, with sublinear term frequencies.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from app.players.base import Generation
+from app.society.embedders.base import Vectors, check_texts, unit_rows
+
+MOST_TERMS = 4096  # the most frequent ones; a row takes four bytes of each
+THRESHOLD = 0.55  # among the questions that ship, most pairs below it ask nearly the same
+
+
+class TfidfEmbedder:
+    """See the module. `corpus` is every text that will be embedded, or as many like it as there are.
+
+    A text that shares no piece with it has a row of zeros.
+    """
+
+    name = "tfidf"
+    threshold = THRESHOLD
+
+    def __init__(self, corpus: Sequence[str]) -> None:
+        check_texts(corpus)
+        self.calls: list[Generation] = []
+        self._vectorizer = TfidfVectorizer(
+            analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True, max_features=MOST_TERMS, dtype=np.float32
+        )
+        self._is_empty = not any(map(str.strip, corpus))
+        if not self._is_empty:
+            self._vectorizer.fit(corpus)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`."""
+        if self._is_empty or not texts:
+            return np.zeros((len(texts), 1), dtype=np.float32)
+        return unit_rows(self._vectorizer.transform(texts).toarray(), len(texts), self.name)

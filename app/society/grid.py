@@ -1,0 +1,51 @@
+"""A society's ratings by agent and iteration: numbers alone, so that a page can step through all of them."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.games.base import JSON
+from app.models import Society, SocietyInteraction
+from app.society import store
+
+SHOWN = ("alignment_after", "alignment_before", "engagement_after", "engagement_before")
+UNREAD, FAILED = 0, -1  # what stands for a rating that could not be read, and for an interaction that failed
+_CELLS = 25_000  # of agents and iterations in one answer, which is then some 300 kB
+
+
+def iterations_begun(session: Session, society_id: int) -> int:
+    """How many iterations have an interaction that is over."""
+    table = SocietyInteraction
+    over = select(func.max(table.iteration)).where(table.society_id == society_id, table.status != store.OPEN)
+    last = session.scalar(over)
+    return 0 if last is None else last + 1
+
+
+def ratings_grid(session: Session, row: Society, iteration: int) -> JSON:
+    """The ratings of an iteration, and of so many around it as one answer may hold.
+
+    `first` is the first iteration of the answer, from 0, `span` how many the answer to any iteration has, but for the
+    last ones. `ratings` has of each of SHOWN an entry an iteration, and in it an entry an agent: tenths of a rating, 10
+    to 70; UNREAD; FAILED; None for what is not over.
+    """
+    agents = int(row.config["size"]) ** 2
+    begun = iterations_begun(session, row.id)
+    span = max(1, _CELLS // agents)
+    first = iteration // span * span
+    count = max(0, min(begun - first, span))
+    ratings: dict[str, list[list[int | None]]] = {name: [[None] * agents for _ in range(count)] for name in SHOWN}
+    table = SocietyInteraction
+    columns = [getattr(table, name) for name in SHOWN]
+    found = select(table.iteration, table.agent, table.status, *columns).where(
+        table.society_id == row.id,
+        table.status != store.OPEN,
+        table.iteration >= first,
+        table.iteration < first + count,
+    )
+    for at, agent, status, *values in session.execute(found):
+        for name, value in zip(SHOWN, values, strict=True):
+            ratings[name][at - first][agent] = FAILED if status == store.FAILED else _tenths(value)
+    return {"first": first, "span": span, "begun": begun, "ratings": ratings}
+
+
+def _tenths(rating: float | None) -> int:
+    return UNREAD if rating is None else round(10 * rating)

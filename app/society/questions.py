@@ -1,0 +1,34 @@
+"""The questions that a society is asked: a file with one a line, or a JSON list of texts."""
+
+from pathlib import Path
+
+from app.config import ROOT
+from app.errors import Invalid, Phrase
+from app.society.text_files import check_text, decode, decode_json, read_bytes
+
+SHIPPED = ROOT / "data" / "society" / "questions.txt"
+_FIELD = "questions"
+
+
+def read_questions(path: Path | None = None) -> tuple[str, ...]:
+    """The questions of a file in their order; None: those that ship. Raises Invalid with the path and the place."""
+    path = path or SHIPPED
+    return parse_questions(read_bytes(path, _FIELD), str(path))
+
+
+def parse_questions(raw: bytes, name: str) -> tuple[str, ...]:
+    """The questions in the content of a file that errors call `name`; empty lines do not count. Raises Invalid."""
+    text = decode(raw, _FIELD, name)
+    if text.lstrip().startswith("["):
+        listed = decode_json(text, _FIELD, name)
+        placed = [
+            (Phrase("%(name)s, item %(number)s", name=name, number=at), each) for at, each in enumerate(listed, 1)
+        ]
+    else:
+        lines = enumerate(text.split("\n"), 1)
+        placed = [
+            (Phrase("%(name)s, line %(number)s", name=name, number=at), line) for at, line in lines if line.strip()
+        ]
+    if not placed:
+        raise Invalid(_FIELD, expected=Phrase("at least one question"), got=Phrase("an empty file"), subject=name)
+    return tuple(check_text(each, _FIELD, place) for place, each in placed)

@@ -1,0 +1,294 @@
+"""The files of the published society, read and written: memories of agents, their logs, and rated responses. Pure.
+
+Source: Liu et al. 2023, arXiv 2305.16960, and the programs that were released with it.
+
+An agent's external memory is a JSON array of records, one an interaction, whatever its name ends in. The programs that
+wrote published ones sorted criticism by its rating and left `target_id` as it was, so who said what is only known where
+there was one critic, or where the file is ours: its records have `parlor` with what the others have no place for.
+They also wrote 8 for a critic's rating and -1 for an observer's that could not be read; here these are missing.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from app.errors import Invalid, Phrase, Verbatim
+from app.games.base import JSON
+from app.society.comparisons import SocietyData
+from app.society.config import BAD, GOOD, LARGEST_RATING, Label
+from app.society.interaction import Feedback, Interaction, Observation, Recall
+
+OWN = "parlor"  # the key of what only we write
+UNREAD_CRITIC, UNREAD_OBSERVER = "8", -1.0  # what published records have for ratings that could not be read
+_INSTRUCTION, _RESPONSE = "### Instruction:\n", "\n\n### Response:"
+_OF_SANDBOX = ("query", "responses", "scores", "models")
+_REQUIRED = ("agent_id", "iteration", "question", "draft_answer", "feedback", "rating", "revised_answer")
+
+
+# ---- External memories -----------------------------------------------------------
+
+
+def record_of(each: Interaction, label: Label) -> JSON:
+    """An interaction as a record of its agent's external memory. `read_record` makes the same interaction of it."""
+    before, after = each.before, each.after
+    return {
+        "agent_id": each.agent,
+        "label": label,
+        "iteration": each.iteration,
+        "question": each.question,
+        "draft_answer": each.draft,
+        "target_id": [feedback.critic for feedback in each.feedback],
+        "feedback": [feedback.reason for feedback in each.feedback],
+        "rating": [UNREAD_CRITIC if each.rating is None else f"{each.rating:g}" for each in each.feedback],
+        "revised_answer": each.revision,
+        "gen_moral_score_before": _or(before.alignment, UNREAD_OBSERVER),
+        "gen_moral_score_after": _or(after.alignment, UNREAD_OBSERVER),
+        "gen_moral_reason_before": "\n".join(before.alignment_texts),
+        "gen_moral_reason_after": "\n".join(after.alignment_texts),
+        "gen_engagement_score_before": _or(before.engagement, UNREAD_OBSERVER),
+        "gen_engagement_score_after": _or(after.engagement, UNREAD_OBSERVER),
+        "gen_engagement_reason_before": "\n".join(before.engagement_texts),
+        "gen_engagement_reason_after": "\n".join(after.engagement_texts),
+        "cls_moral_score_before": 0,
+        "cls_moral_score_after": 0,
+        OWN: {
+            "model": each.model,
+            "recall": None if each.recall is None else asdict(each.recall),
+            "feedback": [asdict(feedback) for feedback in each.feedback],
+            "before": asdict(each.before),
+            "after": asdict(each.after),
+        },
+    }
+
+
+def read_record(raw: Any, model: str, where: str) -> Interaction:
+    """A record as an interaction. `model` is the agent's, where the record does not tell; `where` begins a refusal.
+
+    Ratings that are none from 1 to 7 are missing. Raises Invalid for what is no record.
+    """
+    if not isinstance(raw, dict) or (missing := [name for name in _REQUIRED if name not in raw]):
+        got = Phrase("one without %(names)s", names=", ".join(missing)) if isinstance(raw, dict) else raw
+        raise _refused(where, f"an object with {', '.join(_REQUIRED)}", got)
+    own = raw.get(OWN)
+    common: dict[str, Any] = {
+        "iteration": _number(raw["iteration"], f"{where}, iteration"),
+        "agent": _number(raw["agent_id"], f"{where}, agent_id"),
+        "question": _text(raw["question"], f"{where}, question"),
+        "draft": _text(raw["draft_answer"], f"{where}, draft_answer"),
+        "revision": _text(raw["revised_answer"], f"{where}, revised_answer"),
+    }
+    if own is None:
+        before, after = _observation(raw, "before"), _observation(raw, "after")
+        return Interaction(model=model, feedback=_feedback(raw, where), before=before, after=after, **common)
+    try:
+        return Interaction(
+            model=_text(own["model"], f"{where}, {OWN}.model"),
+            recall=_own_recall(own["recall"]),
+            feedback=tuple(_own_feedback(each) for each in own["feedback"]),
+            before=_own_observation(own["before"]),
+            after=_own_observation(own["after"]),
+            **common,
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise _refused(f"{where}, {OWN}", "what was written with the record", Phrase("something else")) from None
+
+
+def label_of(raw: Any, where: str) -> Label:
+    """The label of the agent of a record. Raises Invalid for what is neither good nor bad."""
+    label = raw.get("label")
+    if label == GOOD:
+        return "good"
+    if label == BAD:
+        return "bad"
+    raise _refused(f"{where}, label", "good or bad", label)
+
+
+def write_external_memory(found: Iterable[Interaction], label: Label) -> Iterator[str]:
+    """The file of an agent's external memory, record by record."""
+    mark = "["
+    for each in found:
+        yield f"{mark}\n{json.dumps(record_of(each, label), indent=2, allow_nan=False)}"
+        mark = ","
+    yield "[]\n" if mark == "[" else "\n]\n"
+
+
+def read_external_memory(records: Iterable[Any], model: str, where: str) -> Iterator[Interaction]:
+    """The interactions of the records of a file, as `read_record` reads each."""
+    for number, raw in enumerate(records, 1):
+        yield read_record(raw, model, f"{where}, record {number}")
+
+
+# ---- Internal memories, first memories and logs -----------------------------------
+
+
+def write_internal_memory(memory: Mapping[str, str]) -> str:
+    """What an agent remembers, {question: answer}, in the order in which it learnt it."""
+    return json.dumps(dict(memory), indent=2) + "\n"
+
+
+def read_internal_memory(raw: Any, where: str) -> dict[str, str]:
+    """What an agent remembers. Raises Invalid. The published programs pickled theirs, and a pickle is never read."""
+    if not isinstance(raw, dict) or not all(isinstance(answer, str) for answer in raw.values()):
+        raise _refused(where, "an object of questions with their answers", raw)
+    return dict(raw)
+
+
+def read_labelled_memories(records: Iterable[Any], where: str) -> dict[str, list[tuple[str, str]]]:
+    """The questions and answers that agents of each label may remember at first, as the published file has them.
+
+    Of a dialogue that goes on, the first answer counts. Raises Invalid.
+    """
+    found: dict[str, list[tuple[str, str]]] = {GOOD: [], BAD: []}
+    for number, raw in enumerate(records, 1):
+        place = f"{where}, record {number}"
+        if not isinstance(raw, dict) or raw.get("morality_label") not in found:
+            raise _refused(place, "question, response and a morality_label, good or bad", raw)
+        question, answer = (_text(raw.get(name), f"{place}, {name}") for name in ("question", "response"))
+        answer = answer.partition("Friend:")[0].strip().removeprefix("You:").strip()
+        if question.strip() and answer:
+            found[raw["morality_label"]].append((question.strip(), answer))
+    return found
+
+
+def log_lines(each: Interaction) -> Iterator[str]:
+    """An interaction as a published log has it: criticism from the best rating to the worst, mean, and revision."""
+    rated = sorted(each.feedback, key=lambda found: -_or(found.rating, LARGEST_RATING + 1))
+    for found in rated:
+        critic = "unknown" if found.critic is None else found.critic
+        yield f"Raw feedback from Agent {critic} is: {found.text}"
+    ratings = [found.rating for found in rated if found.rating is not None]
+    if ratings:
+        listed = ", ".join(f"{rating:g}" for rating in ratings)
+        yield f"The ratings list: [{listed}], so the average rating is {sum(ratings) / len(ratings):.2f}."
+    yield f"Revised answer is: {each.revision}"
+
+
+# ---- Rated responses ---------------------------------------------------------------
+
+
+def sandbox_rows(data: SocietyData) -> Iterator[JSON]:
+    """All rows as `sandbox_v*.json` has them: query in its template, responses, scores and models."""
+    for row in (*data.comparisons, *data.realignment):
+        yield {**{name: row[name] for name in _OF_SANDBOX}, "query": in_template(row["query"])}
+
+
+def read_sandbox_row(raw: Any, where: str) -> JSON | None:
+    """A row of `sandbox_v*.json` as a comparison, in no template; None where no response of it has a rating.
+
+    Responses whose ratings are none from 1 to 7 are left out, those after the first of the same words, too. Raises
+    Invalid for what is no row.
+    """
+    if not isinstance(raw, dict) or not all(isinstance(raw.get(name), list) for name in ("responses", "scores")):
+        raise _refused(where, "an object with query, responses and scores", raw)
+    query = without_template(_text(raw.get("query"), f"{where}, query"))
+    responses, scores = raw["responses"], raw["scores"]
+    models = raw["models"] if isinstance(raw.get("models"), list) else [""] * len(responses)
+    if not len(responses) == len(scores) == len(models):
+        got = Phrase(
+            "%(responses)s, %(scores)s and %(models)s", responses=len(responses), scores=len(scores), models=len(models)
+        )
+        raise _refused(where, "as many responses as scores and models", got)
+    kept: dict[str, tuple[float, str]] = {}
+    for response, score, model in zip(responses, scores, models, strict=True):
+        rating, text = read_rating(score), _text(response, f"{where}, responses")
+        if rating is not None and text.strip():
+            kept.setdefault(text, (rating, str(model)))
+    if not kept or not query.strip():
+        return None
+    ratings, names = zip(*kept.values(), strict=True)
+    return {"query": query, "responses": list(kept), "scores": list(ratings), "models": list(names)}
+
+
+def in_template(query: str) -> str:
+    """A query as published rows have it."""
+    return f"{_INSTRUCTION}{query}{_RESPONSE}"
+
+
+def without_template(query: str) -> str:
+    """A published query without its template, so that training and inference share the model's own."""
+    if not (query.startswith(_INSTRUCTION) and query.rstrip().endswith(_RESPONSE.strip())):
+        return query
+    inner = query.rstrip()[len(_INSTRUCTION) : -len(_RESPONSE.strip())].strip()
+    return inner.replace("\n\n### Input:\n", "\n\n", 1)
+
+
+# ---- Parts ---------------------------------------------------------------------------
+
+
+def read_rating(raw: Any) -> float | None:
+    """A rating of a published record; None for what is no number from 1 to 7."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+        return None
+    try:
+        rating = float(raw)
+    except ValueError:
+        return None
+    return rating if 1 <= rating <= LARGEST_RATING else None
+
+
+def _feedback(raw: Mapping[str, Any], where: str) -> Sequence[Feedback]:
+    """Criticism with its ratings, which published records have in the same order; more of either is not paired."""
+    reasons, ratings, critics = raw["feedback"], raw["rating"], raw.get("target_id") or []
+    if not all(isinstance(each, list) for each in (reasons, ratings, critics)):
+        raise _refused(where, "lists as feedback, rating and target_id", Phrase("something else"))
+    known = critics[0] if len(critics) == len(reasons) == 1 and type(critics[0]) is int else None
+    return tuple(
+        Feedback(known, read_rating(rating), _text(reason, where), f"Rating: {rating} ### Reason: {reason}")
+        for reason, rating in zip(reasons, ratings, strict=False)
+    )
+
+
+def _observation(raw: Mapping[str, Any], when: str) -> Observation:
+    alignment, engagement = (raw.get(f"gen_{name}_reason_{when}") for name in ("moral", "engagement"))
+    return Observation(
+        read_rating(raw.get(f"gen_moral_score_{when}")),
+        read_rating(raw.get(f"gen_engagement_score_{when}")),
+        (alignment,) if isinstance(alignment, str) else (),
+        (engagement,) if isinstance(engagement, str) else (),
+    )
+
+
+def _own_recall(raw: Any) -> Recall | None:
+    return None if raw is None else Recall(str(raw["question"]), str(raw["answer"]), float(raw["distance"]))
+
+
+def _own_feedback(raw: Any) -> Feedback:
+    critic = raw["critic"]
+    return Feedback(
+        None if critic is None else int(critic),
+        read_rating(raw["rating"]),
+        str(raw["reason"]),
+        str(raw["text"]),
+        _own_recall(raw["recall"]),
+    )
+
+
+def _own_observation(raw: Any) -> Observation:
+    return Observation(
+        read_rating(raw["alignment"]),
+        read_rating(raw["engagement"]),
+        tuple(map(str, raw["alignment_texts"])),
+        tuple(map(str, raw["engagement_texts"])),
+    )
+
+
+def _text(raw: Any, where: str) -> str:
+    if not isinstance(raw, str):
+        raise _refused(where, "a text", raw)
+    return raw
+
+
+def _number(raw: Any, where: str) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int) or raw < 0:
+        raise _refused(where, "a whole number from 0 on", raw)
+    return raw
+
+
+def _or(rating: float | None, missing: float) -> float:
+    return missing if rating is None or math.isnan(rating) else rating
+
+
+def _refused(where: str, expected: str, got: object) -> Invalid:
+    return Invalid(None, expected=expected, got=got, subject=Verbatim(where))

@@ -1,0 +1,67 @@
+"""Reads what a society is given as a file, and says in one line what is wrong with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from app.datasets.records import unreadable
+from app.errors import Invalid, Phrase, Verbatim
+
+LARGEST = 50_000_000  # bytes
+LONGEST_TEXT = 20_000  # characters of a question or an answer
+
+
+def read_bytes(path: Path, field: str) -> bytes:
+    """All of a file. Raises Invalid where it cannot be read or is too large."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise Invalid(
+                field,
+                expected=Phrase("at most %(most)s MB", most=LARGEST // 1_000_000),
+                got=Phrase("a larger file"),
+                subject=str(path),
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise Invalid(
+            field, expected=Phrase("a file that can be read"), got=Verbatim(unreadable(error)), subject=str(path)
+        ) from None
+
+
+def decode(raw: bytes, field: str, name: str) -> str:
+    """The text of a file, without the mark that some programs begin UTF-8 with. Raises Invalid."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Invalid(
+            field, expected=Phrase("a text in UTF-8"), got=Phrase("bytes that are not UTF-8"), subject=name
+        ) from None
+
+
+def decode_json(text: str, field: str, name: str) -> Any:
+    """The value in a text. Raises Invalid."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        got = Phrase("none from line %(line)s on", line=error.lineno)
+    except (RecursionError, ValueError):
+        got = Phrase("something else")
+    raise Invalid(field, expected=Phrase("JSON"), got=got, subject=name)
+
+
+def check_text(raw: object, field: str, place: Phrase) -> str:
+    """A text that a model can be asked or that it may have answered, without spaces around it. Raises Invalid."""
+    text = raw.strip() if isinstance(raw, str) else ""
+    if not 1 <= len(text) <= LONGEST_TEXT or "\0" in text or not _is_whole(text):
+        raise Invalid(
+            field,
+            expected=Phrase("a text of 1 to %(most)s characters", most=LONGEST_TEXT),
+            got=raw if not isinstance(raw, str) or len(text) <= LONGEST_TEXT else Phrase("a longer one"),
+            subject=place,
+        )
+    return text
+
+
+def _is_whole(text: str) -> bool:
+    """Whether it holds no half of a character, which JSON can write and no database stores."""
+    return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)

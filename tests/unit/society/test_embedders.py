@@ -1,0 +1,180 @@
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from app.errors import Invalid
+from app.society.embedders import check_embedder, find_embedder
+from app.society.embedders.api import BATCH
+from app.society.embedders.base import Embedder, EmbedderFailed, unit_rows
+from tests.stub_openai import Reply, StubServer
+
+CORPUS = ["How do I bake bread?", "How do I mend a bicycle?", "Which bread keeps longest?"]
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        yield server
+
+
+def distance(embedder: Embedder, one: str, other: str) -> float:
+    rows = embedder.embed([one, other])
+    return 1 - float(rows[0] @ rows[1])
+
+
+def check_rows(embedder: Embedder, texts: Sequence[str]) -> None:
+    rows = embedder.embed(texts)
+    assert rows.dtype == np.float32
+    assert len(rows) == len(texts)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(embedder.embed(texts[::-1])[::-1], rows)
+    assert len(embedder.embed([])) == 0
+
+
+# ---- TF-IDF ------------------------------------------------------------------------------
+
+
+def test_tfidf_gives_rows_of_length_one_in_the_order_of_the_texts() -> None:
+    check_rows(find_embedder("tfidf", CORPUS), CORPUS)
+
+
+def test_tfidf_of_the_same_corpus_is_the_same() -> None:
+    one, other = (find_embedder("tfidf", CORPUS).embed(CORPUS) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_tfidf_has_a_row_of_zeros_for_a_text_that_shares_nothing_with_the_corpus() -> None:
+    assert not find_embedder("tfidf", CORPUS).embed(["…", "", "zzz"]).any()
+    assert not find_embedder("tfidf", ["", " "]).embed(["bread"]).any()
+
+
+def test_no_text_to_learn_from_is_refused_in_one_line() -> None:
+    with pytest.raises(Invalid, match=r"^questions: expected at least one question, got 0$"):
+        find_embedder("tfidf", [])
+
+
+# ---- A model behind an API ---------------------------------------------------------------
+
+
+def test_api_embeds_at_the_address_with_the_key_that_is_named(
+    stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_API_KEY", "secret-of-the-stub")
+    stub.key = "secret-of-the-stub"
+    embedder = find_embedder(f"api:stub-embeddings@{stub.url}#LOCAL_API_KEY", [])
+    check_rows(embedder, ["abc", "bcd", "xyz"])
+    assert stub.requests[0].path == "/v1/embeddings"
+    assert distance(embedder, "abc", "cab") == pytest.approx(0, abs=1e-6)
+    assert distance(embedder, "abc", "xyz") == pytest.approx(1)
+
+
+def test_api_sends_no_key_to_an_address_without_one(stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-vendor")
+    find_embedder(f"api:stub-embeddings@{stub.url}", []).embed(["abc"])
+    assert "authorization" not in stub.requests[0].headers
+
+
+def test_api_is_asked_in_batches_and_answers_in_order(stub: StubServer) -> None:
+    embedder = find_embedder(f"api:stub-embeddings@{stub.url}", [])
+    texts = ["a" * (number % 7) + "b" for number in range(2 * BATCH + 3)]
+    rows = embedder.embed(texts)
+    assert sorted(len(request.body["input"]) for request in stub.requests) == [3, BATCH, BATCH]
+    np.testing.assert_array_equal(rows, [embedder.embed([text])[0] for text in texts[:7]] * 18 + list(rows[126:]))
+
+
+def test_api_tries_again_when_the_server_is_busy(stub: StubServer) -> None:
+    stub.script("stub-embeddings", Reply(status=429, headers={"Retry-After": "0.01"}), "")
+    assert len(find_embedder(f"api:stub-embeddings@{stub.url}", []).embed(["abc"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"data": []}', "expected 1 embeddings, each with its index, got 0"),
+        (b'{"data": [{"index": 0, "embedding": ["a"]}]}', "expected a vector of finite numbers"),
+        (b'{"data": [{"index": 0, "embedding": [NaN]}]}', "expected a vector of finite numbers"),
+        (b'{"data": [{"index": 1, "embedding": [1]}]}', "each with its index"),
+    ],
+)
+def test_vectors_that_are_none_are_refused_in_one_line(stub: StubServer, body: bytes, message: str) -> None:
+    stub.script("odd", Reply(body=body))
+    with pytest.raises(EmbedderFailed, match=message):
+        find_embedder(f"api:odd@{stub.url}", []).embed(["abc"])
+
+
+def test_a_server_that_refuses_says_why_in_one_line(stub: StubServer) -> None:
+    with pytest.raises(EmbedderFailed, match=r"absent at http.*HTTP 404: The model does not exist"):
+        find_embedder(f"api:absent@{stub.url}", []).embed(["abc"])
+
+
+def test_the_published_distance_belongs_to_the_model_that_it_was_found_for() -> None:
+    assert find_embedder("api:text-embedding-ada-002", []).threshold == 0.3
+    assert find_embedder("api:text-embedding-3-small", []).threshold == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("api:m@http://169.254.169.254/v1", "base_url"),
+        ("api:m@http://host/v1#PATH", "key_env"),
+        ("api:m@ftp://host", "base_url"),
+    ],
+)
+def test_an_api_embedder_keeps_the_rules_for_addresses_and_keys(name: str, field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_embedder(name)
+    assert refused.value.field == field
+
+
+# ---- A sentence model on this machine ------------------------------------------------------
+
+
+class FakeSentenceTransformer:
+    def __init__(self, path: str, device: str) -> None:
+        if path == "absent":
+            raise OSError("absent is not a local folder\nand no model")
+
+    def encode(self, texts: Sequence[str], **_: object) -> list[list[float]]:
+        return [[float(len(text)), 2.0] for text in texts]
+
+
+@pytest.fixture
+def _library(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = ModuleType("sentence_transformers")
+    library.__spec__ = ModuleSpec("sentence_transformers", None)
+    library.SentenceTransformer = FakeSentenceTransformer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+
+
+@pytest.mark.usefixtures("_library")
+def test_a_sentence_model_is_used_where_the_library_is_installed() -> None:
+    check_rows(find_embedder("sentences:small", []), ["abc", "abcdef"])
+
+
+@pytest.mark.usefixtures("_library")
+def test_a_sentence_model_that_is_not_there_is_refused_in_one_line() -> None:
+    with pytest.raises(EmbedderFailed, match=r"^sentences:absent: .* got absent is not a local folder and no model$"):
+        find_embedder("sentences:absent", []).embed(["abc"])
+
+
+def test_a_sentence_model_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(Invalid, match=r"^embedder: expected the library .* got none; install it there"):
+        find_embedder("sentences:small", [])
+
+
+# ---- Names -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "tf-idf", "tfidf:", "api", "api:", "api: m", "words:m", "api:" + "m" * 120])
+def test_an_unknown_embedder_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(Invalid, match=r"^embedder: expected one of tfidf, model:NAME, api:MODEL, "):
+        check_embedder(name)
+
+
+def test_rows_of_length_one_keep_zeros() -> None:
+    np.testing.assert_allclose(unit_rows([[3, 4], [0, 0]], 2, "x"), [[0.6, 0.8], [0, 0]])
