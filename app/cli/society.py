@@ -1,0 +1,184 @@
+"""`flask society`: agents on a grid that answer, criticise and revise, here or by the workers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from flask.cli import with_appcontext
+from sqlalchemy.orm import Session
+
+from app.cli.assessment import compare
+from app.cli.base import Command, RepeatableOption, ensure_database, is_name, is_pair, print_json, read_pairs
+from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.society_data import COMMANDS
+from app.extensions import reading, writing
+from app.matches.lobby import new_seed
+from app.models import Society
+from app.society import estimate, lifecycle, listing
+from app.society.config import LARGEST_SEED, PRESETS, read_config
+from app.society.embedders import TFIDF
+from app.society.job import SOCIETY
+from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
+from app.society.listing import IterationMeans
+from app.society.priors import read_priors
+from app.society.questions import read_questions
+
+
+@click.command(cls=Command)
+@click.option(
+    "--agents",
+    cls=RepeatableOption,
+    belongs=is_name,
+    required=True,
+    metavar="MODEL[=SHARE]",
+    help="Models of the agents, each with its share of them. [default share: 1]",
+)
+@click.option(
+    "--observers",
+    cls=RepeatableOption,
+    belongs=is_name,
+    required=True,
+    metavar="MODEL",
+    help="Models that rate each draft and each revision.",
+)
+@click.option("--preset", type=click.Choice(tuple(PRESETS)), help="Settings by name. [default: published]")
+@click.option(
+    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting: size=4 setting=half_half."
+)
+@click.option("--questions", type=Path, metavar="FILE", help="One a line, or a list in JSON. [default: what ships]")
+@click.option("--priors", type=Path, metavar="FILE", help="First memories by label, JSON. [default: what ships]")
+@click.option("--embedder", default=TFIDF, show_default=True, metavar="NAME", help="Whose vectors say what is similar.")
+@click.option(
+    "--system",
+    "systems",
+    cls=RepeatableOption,
+    belongs=is_name,
+    metavar="MODEL",
+    help="Agent models that get a system message against warning and lecturing by habit.",
+)
+@click.option("--seed", metavar="S", help="Run the world that this number gives. [default: drawn]")
+@click.option("--name", default="", metavar="NAME", help="What lists call the society. [default: its models]")
+@click.option("--estimate", "only_estimate", is_flag=True, help="Say what it will take, and run nothing.")
+@queue_option
+@json_option
+@with_appcontext
+def run(only_estimate: bool, queue: bool, as_json: bool, **given: Any) -> None:
+    """Run a society: every agent drafts, is criticised and revises, once an iteration.
+
+    Exit code 0: all iterations are over; 1: it stopped, and a line says why; 130: interrupted, and a line says how to
+    resume.
+    """
+    spec = _spec(given)
+    ensure_database()
+    if only_estimate:
+        with reading() as session:
+            _print_estimate(lifecycle.estimated(session, spec), as_json)
+        return
+    with writing() as session:
+        number = lifecycle.create(session, spec, queued=queue).id
+    _SOCIETIES.go_on(number, queue, as_json)
+
+
+class _SocietyCommands(JobCommands[Society]):
+    """See `flask society`."""
+
+    help = "Have agents on a grid answer questions, criticise each other and revise; make training data of it."
+    none_yet = "No societies yet: flask society run --agents MODEL --observers MODEL"
+    resume_help = "Go on with a society that failed, was cancelled or interrupted."
+    cancel_help = "Stop a society. What was made stays, and it can be resumed."
+    show_help = "Show one society: what was asked for, and the mean ratings of each iteration."
+    list_help = "Show the societies, the latest first."
+
+    def described(self, session: Session, rows: Sequence[Society]) -> list[Described]:
+        """Societies as JSON."""
+        means = {row.id: listing.means_by_iteration(session, row.id) for row in rows if len(rows) == 1}
+        recalls = {row.id: listing.recalls_of(session, row.id) for row in rows if len(rows) == 1}
+        return [
+            {**facts, **recalls[row.id]._asdict(), "means": [each._asdict() for each in means[row.id]]}
+            if row.id in means
+            else facts
+            for row, facts in zip(rows, listing.described(session, rows), strict=True)
+        ]
+
+    def shown(self, described: Described) -> Described:
+        """All but the means, which the log has in lines."""
+        models = [f"{each['model']} (share {each['share']:g})" for each in described["agents"]]
+        return {name: value for name, value in {**described, "agents": models}.items() if name != "means"}
+
+    def stopped(self, described: Described) -> str:
+        """After how many interactions."""
+        return f", {described['done']} of {described['of']} interactions over"
+
+    def log(self, row: Society) -> str:
+        """The mean ratings of each iteration, before and after revising."""
+        with reading() as session:
+            means = listing.means_by_iteration(session, row.id)
+        if not means:
+            return ""
+        head = f"{'iteration':>9} {'interactions':>12}  {'alignment':>16}  {'engagement':>16}"
+        return "\n".join([head, *map(_line, means)])
+
+
+_SOCIETIES = _SocietyCommands(SOCIETY)
+society = _SOCIETIES.group()
+for command in (run, *COMMANDS):
+    society.add_command(command)
+society.add_command(compare, "compare")
+
+
+# ---- Reading ------------------------------------------------------------------
+
+
+def _spec(given: dict[str, Any]) -> SocietySpec:
+    config = read_pairs(given["config"], "--config")
+    if given["seed"] is not None:
+        config["seed"] = given["seed"]
+    config.setdefault("seed", new_seed() % (LARGEST_SEED + 1))
+    read_config(config, given["preset"])  # refused before any file is read
+    questions, priors = given["questions"], given["priors"]
+    return SocietySpec(
+        agents=[read_share(each) for each in given["agents"]],
+        observers=given["observers"],
+        questions=QuestionList(str(questions or "shipped"), read_questions(questions)),
+        priors=PriorMemories(str(priors or "shipped"), read_priors(priors)),
+        embedder=given["embedder"],
+        config=config,
+        preset=given["preset"],
+        systems=given["systems"],
+        name=given["name"],
+    )
+
+
+def read_share(text: str) -> tuple[str, float | str]:
+    """A model with its share of the agents, which is 1 where none is given."""
+    name, mark, share = text.partition("=")
+    return name, share if mark else 1.0
+
+
+# ---- Words ------------------------------------------------------------------------
+
+
+def _line(means: IterationMeans) -> str:
+    alignment = f"{_rating(means.alignment_before)} → {_rating(means.alignment_after)}"
+    engagement = f"{_rating(means.engagement_before)} → {_rating(means.engagement_after)}"
+    return f"{means.iteration:>9} {means.interactions:>12}  {alignment:>16}  {engagement:>16}"
+
+
+def _rating(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _print_estimate(found: estimate.SocietyEstimate, as_json: bool) -> None:
+    if as_json:
+        print_json({name: getattr(found, name) for name in found.__slots__})
+        return
+    cost = "unknown, as a model has no prices" if found.cost is None else f"{found.cost:.2f} USD"
+    click.echo(f"interactions  {found.interactions}")
+    click.echo(f"calls         {found.calls}")
+    click.echo(f"tokens        {found.prompt_tokens} of prompts, {found.completion_tokens} of answers")
+    click.echo(f"cost          {cost}")
+    click.echo(f"time          {found.seconds:.0f} s")
+    for name, count in found.basis.items():
+        past = f"its last {count} calls" if count else "typical figures, as it was never called in a society"
+        click.echo(f"{name}: from {past}")

@@ -1,0 +1,113 @@
+"""A society's interactions as datasets: one of comparisons, and one of conversations that are mixed into a training.
+
+Both have the society in their spec. The same interactions, mixing ratio and seed give the same bytes.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from app.datasets.import_tally import ImportTally
+from app.datasets.importers.training_rows import FORMATS
+from app.datasets.row_files import RawRow
+from app.datasets.store import UnregisteredDataset, write_file
+from app.errors import Invalid, Phrase, either
+from app.games.base import JSON
+from app.models import Society
+from app.society import store
+from app.society.comparisons import IMITATION, MIXING, REALIGNMENT, RELEASED, SELF_CRITICISM, rated_rows
+from app.society.job import SOCIETY
+from app.society.statistics import DataFigures, data_figures
+
+_NAME = 80  # characters of a dataset's name, at most
+_REALIGNED = f", {REALIGNMENT}"
+
+
+@dataclass(frozen=True, slots=True)
+class SocietyDatasets:
+    """The datasets of a society, to be registered, and what is in them. `realignment` is None where there is no row."""
+
+    comparisons: UnregisteredDataset
+    realignment: UnregisteredDataset | None
+    figures: Sequence[DataFigures]
+
+
+def build(session: Session, home: Path, number: int, mixing: str = RELEASED, seed: int = 0) -> SocietyDatasets:
+    """Writes the rows of a society into files of datasets; of one that goes on, those of its interactions so far.
+
+    Raises NotFound, Invalid for a mixing ratio that does not exist, and for a society without a rated answer.
+    """
+    if mixing not in MIXING:
+        raise Invalid("mixing", expected=either(MIXING), got=mixing)
+    row = SOCIETY.get(session, number)
+    interactions = list(store.read_interactions(session, number))
+    data = rated_rows(interactions, MIXING[mixing], seed)
+    if not data.comparisons:
+        raise Invalid(
+            None,
+            expected=Phrase("an answer with a rating from 1 to 7"),
+            got=Phrase("none in %(count)s interactions", count=len(interactions)),
+            remedy=Phrase("`flask society show %(number)s` says what its observers gave", number=number),
+            subject=SOCIETY.subject(number),
+        )
+    figures = data_figures(data)
+    about: JSON = {"society_id": number, "name": row.name, "interactions": len(interactions), "mixing": mixing,
+                   "seed": seed, "agents": _names(row.agents), "observers": _names(row.observers)}  # fmt: skip
+    comparisons = _written(home, data.comparisons, about, [IMITATION, SELF_CRITICISM], figures)
+    if not data.realignment:
+        return SocietyDatasets(comparisons, None, figures)
+    realignment = _written(home, data.conversations, about, [REALIGNMENT], figures)
+    return SocietyDatasets(comparisons, realignment, figures)
+
+
+def default_name(row: Society) -> str:
+    """What the dataset of a society is called that nobody has named."""
+    return f"society {row.id} {row.name}"[:_NAME].strip()
+
+
+def realignment_name(name: str) -> str:
+    """What the dataset of conversations beside that of comparisons is called."""
+    return f"{name[: _NAME - len(_REALIGNED)]}{_REALIGNED}"
+
+
+def _written(
+    home: Path, rows: Sequence[JSON], about: JSON, row_types: Sequence[str], figures: Sequence[DataFigures]
+) -> UnregisteredDataset:
+    tally = ImportTally(FORMATS["parlor"])
+
+    def fill(path: Path) -> str:
+        with path.open("xb") as file:
+            for number, row in enumerate(rows, 1):
+                if (line := tally.line(RawRow(number, row))) is not None:
+                    file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        if tally.refused:
+            raise tally.refused[0].error.at(f"row {tally.refused[0].number}")
+        return tally.sha256
+
+    found = tally.draft(write_file(home, fill), {}, set())
+    return replace(
+        found,
+        spec={"society": {**about, "types": list(row_types)}, "rounds": [], "prompts": {}, "style": None},
+        figures={**found.figures, "society": [_counted(each) for each in figures if each.row_type in row_types]},
+    )
+
+
+def _counted(each: DataFigures) -> JSON:
+    tally = each.tally
+    return {
+        "type": each.row_type,
+        "model": each.model,
+        "found": tally.found,
+        "kept": tally.kept,
+        "rating": tally.mean_rating,
+        "dropped": dict(tally.dropped),
+    }
+
+
+def _names(models: Sequence[JSON]) -> list[str]:
+    return [each["model"] for each in models]

@@ -1,0 +1,57 @@
+"""The embedder of a society that is run: its calls are written down as those of the other models are."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.chat_jobs.calls import generation_row
+from app.chat_jobs.writer import CallWriter
+from app.models import Society
+from app.rounds.cost import Prices, cost_of
+from app.society.embedders import find_embedder, registered
+from app.society.embedders.base import Embedder
+
+CALL = "embedding"  # what the rows of its calls are named, as those of others by the step of an interaction
+
+T = TypeVar("T")
+
+
+class SocietyEmbedder:
+    """An embedder with what its calls cost, and where they are written down."""
+
+    def __init__(
+        self, embedder: Embedder, society_id: int, model_id: int | None, prices: Prices | None, writer: CallWriter
+    ) -> None:
+        """`model_id` is of the model of the registry that the embedder is, if it is one."""
+        self.embedder = embedder
+        self._society_id = society_id
+        self._model_id = model_id
+        self._prices = prices or (0.0, 0.0)
+        self._writer = writer
+
+    @classmethod
+    def of(cls, session: Session, row: Society, writer: CallWriter) -> "SocietyEmbedder":
+        """That of a society. Raises Conflict and Invalid for one that cannot be used here."""
+        corpus = [*row.questions, *(question for found in row.priors.values() for question, _ in found)]
+        embedder = find_embedder(row.embedder, corpus, registered.options_of(session, row.embedder))
+        model = registered.model_of(session, row.embedder)
+        number = None if model is None else model.id
+        return cls(embedder, row.id, number, registered.prices_of(session, row.embedder), writer)
+
+    async def asked(self, work: Callable[[], T]) -> T:
+        """What some work in a thread gives that asks the embedder. Its calls are written down, if it fails, too."""
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            calls, self.embedder.calls = self.embedder.calls, []
+            for call in calls:
+                tokens = call.prompt_tokens or 0
+                await self._writer.call(
+                    generation_row({"society_id": self._society_id}, CALL, self._model_id, call),
+                    calls=1 + call.retries,
+                    failed_calls=int(call.error is not None),
+                    prompt_tokens=tokens,
+                    cost=cost_of(self._prices, tokens, 0),
+                )

@@ -1,0 +1,183 @@
+"""What a society will take before it is started: calls, tokens, money, time. From past calls, or from typical ones.
+
+`estimate` computes; `call_statistics` reads what is known of a model from the database.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.models import GenerationRow, LanguageModel
+from app.rounds.cost import cost_of
+from app.rounds.estimate import ModelCapacity, channel_of, cost_of_models
+from app.society import world
+from app.society.config import SocietyConfig
+from app.society.embedders import BATCH, registered
+
+SAMPLE = 500  # past calls that a model's habits are taken from
+STEPS = 4  # calls of an interaction that follow each other: draft, critique, revision, rating
+RATINGS = 4  # of each observer in an interaction: alignment and engagement, before and after
+SCRIPTED_A_SECOND = 400.0  # calls that one process makes and writes down where nobody has to be waited for
+_CHARACTERS_A_TOKEN = 4  # of a text that is embedded, roughly
+_TYPICAL_PROMPT, _TYPICAL_ANSWER, _TYPICAL_LATENCY = 300.0, 110.0, 1.5  # tokens, tokens, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStatistics:
+    """What a call of a model takes on average. `calls` is how many past ones say so; 0: these are typical figures."""
+
+    prompt_tokens: float
+    completion_tokens: float
+    latency: float  # seconds
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SocietyEstimate:
+    """What is to be expected. `cost` is in USD and None where a price is unknown; `basis`: past calls by model."""
+
+    interactions: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    seconds: float
+    basis: Mapping[str, int]
+    embedding_cost: float | None = 0.0  # part of the cost; its calls and tokens are among those above
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingEstimate:
+    """What an embedder behind an API is asked: how often, and how many tokens all texts have."""
+
+    calls: int
+    tokens: int
+
+
+def embedding_of(config: SocietyConfig, questions: Sequence[str], first: Collection[str]) -> EmbeddingEstimate:
+    """What is embedded of a society with these questions, whose agents remember the `first` ones at the start.
+
+    Each question is embedded once: those of the first memories together, others before the iteration that asks them.
+    """
+    if not config.recall:
+        return EmbeddingEstimate(0, 0)
+    known, calls, characters = set(first), math.ceil(len(first) / BATCH), sum(map(len, first))
+    for iteration in range(config.iterations):
+        places = {world.question_of(config, iteration, agent, len(questions)) for agent in range(config.agents)}
+        new = {questions[place] for place in places} - known
+        if not new and len(known.intersection(questions)) == len(set(questions)):
+            break
+        known |= new
+        calls += math.ceil(len(new) / BATCH)
+        characters += sum(map(len, new))
+    return EmbeddingEstimate(calls, round(characters / _CHARACTERS_A_TOKEN))
+
+
+def calls_by_model(
+    config: SocietyConfig, agents: Sequence[tuple[str, float]], observers: Sequence[str]
+) -> Mapping[str, float]:
+    """How often each model is called: agents by their shares, observers alike."""
+    critics = sum(len(world.critics_of(config, 0, agent)) for agent in range(config.agents))
+    of_agents = config.iterations * (2 * config.agents + critics)
+    total = sum(share for _, share in agents)
+    calls: defaultdict[str, float] = defaultdict(float)
+    for name, share in agents:
+        calls[name] += of_agents * share / total
+    for name in observers:
+        calls[name] += RATINGS * config.iterations * config.agents
+    return calls
+
+
+def estimate(
+    config: SocietyConfig,
+    calls: Mapping[str, float],
+    habits: Mapping[str, ChatStatistics],
+    capacities: Mapping[str, ModelCapacity],
+) -> SocietyEstimate:
+    """What a society takes whose models are called so often. Habits and capacities are by a model's name."""
+    callers = [name for name in calls if not capacities[name].scripted]
+    prompt = {name: calls[name] * habits[name].prompt_tokens for name in callers}
+    completion = {name: calls[name] * habits[name].completion_tokens for name in callers}
+    return SocietyEstimate(
+        interactions=config.iterations * config.agents,
+        calls=round(sum(calls.values())),
+        prompt_tokens=round(sum(prompt.values())),
+        completion_tokens=round(sum(completion.values())),
+        cost=cost_of_models(capacities, prompt, completion),
+        seconds=_seconds(
+            config, calls, habits, capacities, {name: prompt[name] + completion[name] for name in callers}
+        ),
+        basis={name: habits[name].calls for name in callers},
+    )
+
+
+def _seconds(
+    config: SocietyConfig,
+    calls: Mapping[str, float],
+    habits: Mapping[str, ChatStatistics],
+    capacities: Mapping[str, ModelCapacity],
+    tokens: Mapping[str, float],
+) -> float:
+    """The longest of what has to happen: each model's calls over its requests at once and its tokens a minute, the
+    steps of an interaction one after the other in each iteration, and the work of this process.
+    """
+    limits = [sum(calls.values()) / SCRIPTED_A_SECOND]
+    for name, used in tokens.items():
+        latency = habits[name].latency
+        limits += [calls[name] * latency / capacities[name].at_once, config.iterations * STEPS * latency]
+        if a_minute := capacities[name].tokens_a_minute:
+            limits.append(60 * used / a_minute)
+    return max(limits)
+
+
+# ---- What is known of a model ---------------------------------------------------
+
+
+def estimate_for(
+    session: Session,
+    config: SocietyConfig,
+    agents: Sequence[tuple[LanguageModel, float]],
+    observers: Sequence[LanguageModel],
+    embedding: tuple[str, EmbeddingEstimate],
+) -> SocietyEstimate:
+    """What a society of registered models takes, with the embedder of that name."""
+    models = {model.name: model for model in (*(model for model, _ in agents), *observers)}
+    calls = calls_by_model(config, [(model.name, share) for model, share in agents], [each.name for each in observers])
+    habits = {name: call_statistics(session, model, config) for name, model in models.items()}
+    found = estimate(config, calls, habits, {name: channel_of(model) for name, model in models.items()})
+    name, asked = embedding
+    if not registered.is_called(name):
+        return found
+    prices = registered.prices_of(session, name)
+    embedding_cost = None if prices is None else cost_of(prices, asked.tokens, 0)
+    return replace(
+        found,
+        calls=found.calls + asked.calls,
+        prompt_tokens=found.prompt_tokens + asked.tokens,
+        cost=None if found.cost is None or embedding_cost is None else found.cost + embedding_cost,
+        embedding_cost=embedding_cost,
+    )
+
+
+def call_statistics(session: Session, model: LanguageModel, config: SocietyConfig) -> ChatStatistics:
+    """What the latest calls of a model in societies took; else what is typical."""
+    latest = (
+        select(GenerationRow.prompt_tokens, GenerationRow.completion_tokens, GenerationRow.latency)
+        .where(
+            GenerationRow.language_model_id == model.id,
+            GenerationRow.interaction_id.is_not(None),
+            GenerationRow.error.is_(None),
+        )
+        .order_by(GenerationRow.id.desc())
+        .limit(SAMPLE)
+        .subquery()
+    )
+    means = (func.avg(latest.c.prompt_tokens), func.avg(latest.c.completion_tokens), func.avg(latest.c.latency))
+    count, prompt, completion, latency = session.execute(select(func.count(), *means).select_from(latest)).one()
+    if not count or prompt is None or completion is None:
+        return ChatStatistics(_TYPICAL_PROMPT, min(_TYPICAL_ANSWER, config.max_tokens), _TYPICAL_LATENCY)
+    return ChatStatistics(float(prompt), float(completion), float(latency), count)

@@ -1,0 +1,144 @@
+"""Societies for experimenters: a page of them, and what the interactions of one have come to."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.games.base import JSON
+from app.jobs.listing import JobListItem, job_facts, job_figures, job_items, latest_jobs
+from app.models import Dataset, LanguageModel, Society, SocietyInteraction
+from app.rounds.prices import prices_of_model
+from app.society import store
+from app.society.config import SocietyConfig
+from app.society.embedders import registered
+from app.society.job import SOCIETY
+
+PAGE = 25  # societies on a page
+_FAILURES = 5  # of interactions that a page shows
+_COUNTS = (
+    "iteration", "failed", "ratings", "unread_ratings", "calls", "failed_calls", "prompt_tokens", "completion_tokens",
+)  # fmt: skip
+
+
+class RecallCount(NamedTuple):
+    """How many drafts recalled a question, of how many."""
+
+    recalls: int
+    drafts: int
+
+
+class IterationMeans(NamedTuple):
+    """What the interactions of an iteration that are done have come to: means of ratings from 1 to 7.
+
+    None where no rating could be read.
+    """
+
+    iteration: int
+    interactions: int
+    alignment_before: float | None
+    alignment_after: float | None
+    engagement_before: float | None
+    engagement_after: float | None
+
+
+def means_by_iteration(session: Session, society_id: int) -> list[IterationMeans]:
+    """The means of each iteration that has an interaction which is done, in order."""
+    table = SocietyInteraction
+    columns = (table.alignment_before, table.alignment_after, table.engagement_before, table.engagement_after)
+    found = (
+        select(table.iteration, func.count(), *(func.avg(column) for column in columns))
+        .where(table.society_id == society_id, table.status == store.DONE)
+        .group_by(table.iteration)
+        .order_by(table.iteration)
+    )
+    return [IterationMeans(*row) for row in session.execute(found)]
+
+
+def recalls_of(session: Session, society_id: int) -> RecallCount:
+    """How many drafts of a society were written in the light of a similar question, so that a distance that is never
+    reached is seen.
+    """
+    table = SocietyInteraction
+    counted = select(func.count(table.recall), func.count(table.draft)).where(table.society_id == society_id)
+    return RecallCount(*session.execute(counted).one())
+
+
+def chosen_societies(session: Session, before: int | None = None) -> tuple[list[JobListItem], int | None]:
+    """A page of all societies, the latest first, and the number behind which the next page begins, if any."""
+    rows, more = latest_jobs(session, SOCIETY, PAGE, before=before)
+    return job_items(session, SOCIETY, rows), rows[-1].id if more else None
+
+
+def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
+    """How far each society is, as figures by name, by its number; `at` changes with each iteration that is over."""
+    unpriced = _unpriced(session, rows)
+    return {
+        item.row.id: {
+            **job_figures(item),
+            **{name: getattr(item.row, name) for name in _COUNTS},
+            "cost": _cost(session, item.row, unpriced),
+            "at": f"{item.state} {item.row.iteration}",
+        }
+        for item in job_items(session, SOCIETY, rows)
+    }
+
+
+def last_failures(session: Session, society_id: int) -> list[SocietyInteraction]:
+    """The interactions in which a model refused to answer that ended last."""
+    table = SocietyInteraction
+    failed = select(table).where(table.society_id == society_id, table.status == store.FAILED)
+    return [*session.scalars(failed.order_by(table.iteration.desc(), table.agent).limit(_FAILURES))]
+
+
+def datasets_of(session: Session, society_id: int) -> list[Dataset]:
+    """The datasets that were cut from a society, the latest first."""
+    of_society = Dataset.spec["society"]["society_id"].as_integer() == society_id
+    cut = select(Dataset).where(of_society, Dataset.complete)
+    return [*session.scalars(cut.order_by(Dataset.id.desc()))]
+
+
+def described(session: Session, rows: Sequence[Society]) -> list[JSON]:
+    """All that lists and the command line say of societies, as JSON."""
+    unpriced = _unpriced(session, rows)
+    return [
+        _described(item.row, job_facts(SOCIETY, item), _cost(session, item.row, unpriced))
+        for item in job_items(session, SOCIETY, rows)
+    ]
+
+
+def _unpriced(session: Session, rows: Sequence[Society]) -> set[int]:
+    """The models of these societies of which nobody knows what their tokens cost."""
+    numbers = {number for row in rows for number in _models_of(row)}
+    models = session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))
+    return {model.id for model in models if prices_of_model(model) is None}
+
+
+def _models_of(row: Society) -> set[int]:
+    """The registered models of a society; an imported one may have others."""
+    return {each["model_id"] for each in (*row.agents, *row.observers) if each["model_id"] is not None}
+
+
+def _described(row: Society, facts: JSON, cost: float | None) -> JSON:
+    config = SocietyConfig.model_validate(row.config)
+    return {
+        **facts,
+        "config": config.model_dump(mode="json"),
+        "agents": [{"model": each["model"], "share": each["share"], "system": each["system"]} for each in row.agents],
+        "observers": [each["model"] for each in row.observers],
+        "embedder": row.embedder,
+        "questions": row.question_source,
+        "priors": row.prior_source,
+        "imported": row.imported,
+        **{name: getattr(row, name) for name in _COUNTS},
+        "cost": cost,
+    }
+
+
+def _cost(session: Session, row: Society, unpriced: set[int]) -> float | None:
+    """What the calls of a society have cost in US dollars, its embedder's included; None where nobody knows."""
+    if row.imported or _models_of(row) & unpriced:
+        return None
+    recalls = bool(row.config["recall"])
+    return None if recalls and registered.prices_of(session, row.embedder) is None else row.cost

@@ -1,0 +1,125 @@
+"""The steps of one interaction: an agent drafts, others criticise, the agent revises, and observers rate both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from app.chat_jobs.calls import AnswerRefused, ChatCalls, ChatModel, together
+from app.chat_jobs.writer import CallWriter
+from app.society import prompts, store
+from app.society.config import SocietyConfig
+from app.society.interaction import Feedback, Observation, Recall
+from app.society.observers import answer_or_nothing, rate
+from app.society.ratings import read_rating
+
+Recalls = Mapping[int, Recall | None]  # by agent
+
+
+@dataclass(frozen=True, slots=True)
+class SocietyModels:
+    """The models of a society: of each agent by number, and of the observers in their order."""
+
+    agents: Sequence[ChatModel]
+    observers: Sequence[ChatModel]
+    systems: Mapping[int, str] = field(default_factory=dict)  # system messages of agents, by the model's id
+
+    def system(self, agent: int) -> str | None:
+        """The system message of an agent, if its model has one."""
+        return self.systems.get(self.agents[agent].id)
+
+    @property
+    def each(self) -> Sequence[ChatModel]:
+        """Every model once."""
+        return list({model.id: model for model in (*self.agents, *self.observers)}.values())
+
+
+class _RatedAnswer(NamedTuple):
+    """How the observers rate an answer, and each of their ratings, of which None could not be read."""
+
+    observation: Observation
+    ratings: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class InteractionSteps:
+    """An interaction that is to be made. `recalls` are of the agent and of its critics."""
+
+    number: int  # of its row
+    agent: int
+    question: str
+    critics: Sequence[int]
+    recalls: Recalls
+    config: SocietyConfig
+    models: SocietyModels
+    calls: ChatCalls
+    writer: CallWriter
+
+    async def make(self) -> None:
+        """Make the interaction, step by step. It fails where a model refuses to answer. Raises ChatBlocked."""
+        try:
+            draft = await self._draft()
+            before, improved = await together(self._observe("before", draft), self._improve(draft))
+        except AnswerRefused as refused:
+            ended = {"status": store.FAILED, "error": str(refused), "ended_at": datetime.now(UTC)}
+            self.writer.step(self.number, **ended)
+            self.writer.count(interactions=1, failed=1)
+            return
+        feedback, after = improved
+        self._finish(feedback, before, after)
+
+    async def _draft(self) -> str:
+        recall = self.recalls.get(self.agent)
+        chat = prompts.draft_messages(self.question, recall, self.models.system(self.agent))
+        draft = await self.calls.ask("draft", self.models.agents[self.agent], chat)
+        self.writer.step(self.number, draft=draft, recall=store.recall_json(recall))
+        return draft
+
+    async def _improve(self, draft: str) -> tuple[Sequence[Feedback], _RatedAnswer]:
+        """What the critics say of a draft, and how the observers rate the revision that follows."""
+        feedback = await together(*(self._criticise(critic, draft) for critic in self.critics))
+        self.writer.step(self.number, feedback=store.feedback_json(feedback))
+        system = self.models.system(self.agent)
+        chat = prompts.revision_messages(self.question, draft, feedback, self.config.score_only, system)
+        revision = await self.calls.ask("revision", self.models.agents[self.agent], chat)
+        self.writer.step(self.number, revision=revision)
+        return feedback, await self._observe("after", revision)
+
+    async def _criticise(self, critic: int, draft: str) -> Feedback:
+        """What one critic says. One that will not answer has said nothing."""
+        recall = self.recalls.get(critic)
+        chat = prompts.critique_messages(self.question, draft, recall, self.models.system(critic))
+        text = await answer_or_nothing(self.calls, f"critique {critic}", self.models.agents[critic], chat)
+        read = read_rating(text)
+        return Feedback(critic, read.rating, read.reason, text, recall)
+
+    async def _observe(self, when: str, answer: str) -> _RatedAnswer:
+        """How all observers rate an answer."""
+        alignment = prompts.alignment_messages(self.question, answer)
+        engagement = prompts.engagement_messages(self.question, answer)
+        asked = [
+            rate(self.calls, f"{name} {when} {place}", observer, chat)
+            for name, chat in (("alignment", alignment), ("engagement", engagement))
+            for place, observer in enumerate(self.models.observers)
+        ]
+        rated = await together(*asked)
+        of_alignment, of_engagement = rated[: len(rated) // 2], rated[len(rated) // 2 :]
+        observation = Observation(
+            _mean([rating for rating, _ in of_alignment]),
+            _mean([rating for rating, _ in of_engagement]),
+            tuple(text for _, text in of_alignment),
+            tuple(text for _, text in of_engagement),
+        )
+        return _RatedAnswer(observation, [rating for rating, _ in rated])
+
+    def _finish(self, feedback: Sequence[Feedback], before: _RatedAnswer, after: _RatedAnswer) -> None:
+        ended = {"status": store.DONE, "ended_at": datetime.now(UTC)}
+        self.writer.step(self.number, **store.observation_columns(before.observation, after.observation), **ended)
+        ratings = [*(each.rating for each in feedback), *before.ratings, *after.ratings]
+        self.writer.count(interactions=1, ratings=len(ratings), unread_ratings=ratings.count(None))
+
+
+def _mean(ratings: Sequence[float | None]) -> float | None:
+    """The mean of those that could be read; None where there is none."""
+    read = [rating for rating in ratings if rating is not None]
+    return sum(read) / len(read) if read else None

@@ -1,0 +1,394 @@
+"""Societies as jobs: what is made of them, what stops them, and that interruptions change nothing."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
+
+from app.chat_jobs import worker, writer
+from app.config import Settings
+from app.errors import Invalid
+from app.extensions import reading, writing
+from app.jobs import states
+from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction
+from app.registry.changes import is_in_use
+from app.society import lifecycle, listing, store, world
+from app.society.config import SocietyConfig
+from app.society.job import SOCIETY
+from app.society.lifecycle import PriorMemories, QuestionList
+from tests.societies import QUESTIONS, add_chat_models, facts, make_society, model_of, opinion, row_of, run, spec_of
+from tests.stub_openai import Reply, StubServer
+
+CALLS = 1 + 2 + 1 + 4  # of an interaction with two critics and one observer
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        server.script("voice", opinion)
+        server.script("other", opinion)
+        server.script("paid", opinion)
+        server.script("slow", Reply(opinion, delay=0.03))
+        server.script("mute", "I cannot rate this.")
+        yield server
+
+
+@pytest.fixture
+def settings(app: Flask, engine: Engine, stub: StubServer) -> Settings:
+    add_chat_models(engine, stub.url, "voice", "other", "mute", in_flight=8)
+    add_chat_models(engine, stub.url, "slow", in_flight=2)
+    found: Settings = app.config["SETTINGS"]
+    return found
+
+
+def embeddings(engine: Engine, number: int) -> list[GenerationRow]:
+    """The calls by which the questions of a society were embedded."""
+    with reading(engine) as session:
+        found = select(GenerationRow).where(GenerationRow.society_id == number).order_by(GenerationRow.id)
+        return [*session.scalars(found)]
+
+
+def spoken_tokens(engine: Engine, number: int) -> int:
+    """The tokens of the prompts of all calls in the interactions of a society."""
+    with reading(engine) as session:
+        mine = select(SocietyInteraction.id).where(SocietyInteraction.society_id == number)
+        total = select(func.sum(GenerationRow.prompt_tokens)).where(GenerationRow.interaction_id.in_(mine))
+        return session.scalar(total) or 0
+
+
+def test_every_agent_drafts_is_criticised_revises_and_is_observed_once_an_iteration(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make_society(engine, "voice", "other", observers=["other"])
+    run(engine, settings, number)
+    row, told = row_of(engine, number), facts(engine, number)
+    assert (row.status, row.error, row.iteration, row.interactions) == (states.DONE, None, 2, 8)
+    assert row.calls == sum(len(each["calls"]) for each in told.values()) == 8 * CALLS
+    config = SocietyConfig.model_validate(row.config)
+    with reading(engine) as session:
+        interactions = list(store.read_interactions(session, number))
+    assert [(each.iteration, each.agent) for each in interactions] == sorted(told)
+    for each in interactions:
+        assert each.question == QUESTIONS.questions[(each.iteration * 4 + each.agent) % 6]
+        assert [said.critic for said in each.feedback] == list(world.critics_of(config, each.iteration, each.agent))
+        calls = {call: text for call, _, text in told[each.iteration, each.agent]["calls"]}
+        assert (each.draft, each.revision) == (calls["draft"], calls["revision"])
+        assert [said.text for said in each.feedback] == [calls[f"critique {said.critic}"] for said in each.feedback]
+        assert list(each.before.alignment_texts) == [calls["alignment before 0"]]
+        assert list(each.after.engagement_texts) == [calls["engagement after 0"]]
+        rated = [each.before.alignment, each.after.alignment, each.before.engagement, each.after.engagement]
+        assert all(rating is None or 1 <= rating <= 7 for rating in rated)
+
+
+def test_a_question_that_comes_again_is_recalled_with_its_first_revision(engine: Engine, settings: Settings) -> None:
+    number = make_society(engine, "voice", iterations=4, first_memories=0, critics=3)
+    run(engine, settings, number)
+    told = facts(engine, number)
+    assert all(told[0, agent]["recall"] is None for agent in range(4))
+    # Six questions, four agents: agent 0 is asked the first one again in iteration 3, which it was asked in 0.
+    again = told[3, 0]
+    assert again["question"] == told[0, 0]["question"] == again["recall"]["question"]
+    assert again["recall"]["answer"] == told[0, 0]["revision"]
+    with reading(engine) as session:
+        recalled = sum(each["recall"] is not None for each in told.values())
+        assert listing.recalls_of(session, number) == (recalled, 16)
+    assert 0 < recalled < 16
+
+
+def test_a_society_that_was_stopped_anywhere_comes_to_the_same_as_one_that_was_not(
+    engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "GLANCE", 0.01)
+    undisturbed, stopped = (make_society(engine, "voice", "slow", iterations=3) for _ in range(2))
+    run(engine, settings, undisturbed)
+    total = row_of(engine, undisturbed).calls
+    for share in (0.1, 0.4, 0.7):
+        run(engine, settings, stopped, lambda share=share: row_of(engine, stopped).calls >= share * total)  # type: ignore[misc]
+        row = row_of(engine, stopped)
+        assert (row.status, row.lease_owner) == (states.RUNNING, None)  # free for whoever comes next
+    run(engine, settings, stopped)
+    assert facts(engine, stopped) == facts(engine, undisturbed)
+    for figure in ("interactions", "ratings", "unread_ratings", "calls", "prompt_tokens", "completion_tokens"):
+        assert getattr(row_of(engine, stopped), figure) == getattr(row_of(engine, undisturbed), figure), figure
+    assert row_of(engine, stopped).status == states.DONE
+
+
+def test_a_cancelled_society_keeps_what_it_has_and_can_be_resumed(
+    engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "GLANCE", 0.01)
+    number = make_society(engine, "slow", iterations=3)
+
+    def cancel() -> bool:
+        if row_of(engine, number).calls < 20 or row_of(engine, number).status != states.RUNNING:
+            return False
+        with writing(engine) as session:
+            SOCIETY.cancel(session, number)
+        return False
+
+    run(engine, settings, number, cancel)
+    row = row_of(engine, number)
+    assert row.status == states.CANCELLED
+    assert 20 <= row.calls < 3 * 4 * CALLS
+    with writing(engine) as session:
+        SOCIETY.resume(session, number, queued=False)
+    run(engine, settings, number)
+    assert (row_of(engine, number).status, row_of(engine, number).interactions) == (states.DONE, 12)
+
+
+def test_an_observer_that_never_rates_ends_the_society_with_a_line_that_names_it(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make_society(engine, "voice", observers=["mute"], size=4, iterations=1)
+    run(engine, settings, number)
+    row = row_of(engine, number)
+    assert row.status == states.FAILED
+    # Answers that were under way when it was noticed count, too.
+    said = re.escape("'I cannot rate this.'; begin anew with another observer")
+    line = rf"observer mute: expected a rating from 1 to 7, got none in 5\d answers in a row, the last of them {said}"
+    assert re.fullmatch(line, row.error)
+
+
+def test_an_answer_that_a_model_refuses_fails_its_interaction_alone(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("prim", Reply("The prompt is not allowed.", status=400), opinion)
+    add_chat_models(engine, stub.url, "prim", in_flight=1)
+    number = make_society(engine, "prim", observers=["voice"], iterations=1)
+    run(engine, settings, number)
+    row, told = row_of(engine, number), facts(engine, number)
+    assert (row.status, row.interactions, row.failed) == (states.DONE, 4, 1)
+    assert [each["status"] for each in told.values()].count("failed") == 1
+    assert "The prompt is not allowed." in next(each["error"] for each in told.values() if each["error"])
+    with reading(engine) as session:
+        assert len(list(store.read_interactions(session, number))) == 3
+
+
+def test_a_model_that_needs_mending_fails_the_society_which_can_then_be_resumed(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("locked", Reply("No such key.", status=401), opinion)
+    add_chat_models(engine, stub.url, "locked", in_flight=1)
+    number = make_society(engine, "locked", observers=["voice"], iterations=1)
+    run(engine, settings, number)
+    row = row_of(engine, number)
+    assert (row.status, "No such key." in (row.error or "")) == (states.FAILED, True)
+    with writing(engine) as session:
+        SOCIETY.resume(session, number, queued=False)
+    run(engine, settings, number)
+    assert row_of(engine, number).status == states.DONE
+
+
+def test_whoever_lost_the_lease_writes_nothing_more(
+    engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "GLANCE", 0.01)
+    number = make_society(engine, "slow", iterations=3)
+
+    def take_away() -> bool:
+        row = row_of(engine, number)
+        if row.calls >= 10 and row.lease_owner != "another":
+            with writing(engine) as session:
+                SOCIETY.get(session, number).lease_owner = "another"
+        return False
+
+    run(engine, settings, number, take_away)
+    row, told = row_of(engine, number), facts(engine, number)
+    assert (row.lease_owner, row.status, row.error) == ("another", states.RUNNING, None)
+    assert row.calls == sum(len(each["calls"]) for each in told.values()) < 12 * CALLS
+
+
+def test_a_society_whose_workers_die_at_once_is_given_up_until_somebody_resumes_it(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make_society(engine, "voice", iterations=1)
+    with writing(engine) as session:
+        row = SOCIETY.get(session, number)
+        row.status, row.lease_owner, row.lease_count = states.RUNNING, "dead", worker.MOST_LEASES - 1
+    run(engine, settings, number)
+    row = row_of(engine, number)
+    assert (row.status, row.error, row.calls) == (
+        states.FAILED,
+        "5 workers died at it, with no call answered between; `flask society resume 1` tries again",
+        0,
+    )
+    with writing(engine) as session:
+        SOCIETY.resume(session, number, queued=False)
+    run(engine, settings, number)
+    assert row_of(engine, number).status == states.DONE
+
+
+def test_what_the_database_did_not_take_is_written_once_it_does(
+    engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, undisturbed = make_society(engine, "voice"), make_society(engine, "voice")
+    run(engine, settings, undisturbed)
+    write = writer.write_steps
+    failures = iter([False, True])
+
+    def fail_once(session: Session, table: type[Any], steps: Mapping[int, Mapping[str, Any]]) -> None:
+        write(session, table, steps)
+        fails = next(failures, False) if steps else False
+        if fails:
+            raise RuntimeError("the database fell over")
+
+    monkeypatch.setattr(writer, "write_steps", fail_once)
+    run(engine, settings, number)
+    assert row_of(engine, number).status == states.FAILED
+    assert row_of(engine, number).error == "RuntimeError: the database fell over"
+    with writing(engine) as session:
+        SOCIETY.resume(session, number, queued=False)
+    run(engine, settings, number)
+    assert facts(engine, number) == facts(engine, undisturbed)
+    for figure in ("interactions", "ratings", "calls", "prompt_tokens"):
+        assert getattr(row_of(engine, number), figure) == getattr(row_of(engine, undisturbed), figure), figure
+
+
+def test_an_embedder_without_answer_fails_the_society_before_any_model_is_asked(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    spec = dataclasses.replace(spec_of("voice"), embedder=f"api:none@{stub.url}")
+    with writing(engine) as session:
+        number = lifecycle.create(session, spec, queued=False).id
+    run(engine, settings, number)
+    row = row_of(engine, number)
+    assert (row.status, row.interactions, row.lease_owner) == (states.FAILED, 0, None)
+    assert (row.calls, row.failed_calls) == (1, 1)
+    assert "The model does not exist." in (row.error or "")
+    assert facts(engine, number) == {}
+    assert [call.error for call in embeddings(engine, number)] == [row.error]
+
+
+def test_what_is_embedded_is_written_down_with_its_tokens_and_its_price(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    add_chat_models(engine, stub.url, "paid", price_in=1, price_out=2)
+    add_chat_models(engine, stub.url, "stub-embeddings", price_in=30)
+    named = ("model:stub-embeddings", f"api:stub-embeddings@{stub.url}", "tfidf")
+    numbers = []
+    for embedder in named:
+        spec = dataclasses.replace(spec_of("paid", iterations=3), embedder=embedder)
+        with writing(engine) as session:
+            numbers.append(lifecycle.create(session, spec, queued=False).id)
+        run(engine, settings, numbers[-1])
+    by_name, by_address, without = (row_of(engine, number) for number in numbers)
+    assert embeddings(engine, without.id) == []
+    for row in (by_name, by_address):
+        assert (row.status, row.error) == (states.DONE, None)
+        calls = embeddings(engine, row.id)
+        texts = [each["content"] for call in calls for each in call.prompt]
+        assert sorted(texts) == sorted({*texts})  # each question once: first memories, then those that are asked
+        assert {*QUESTIONS.questions} <= {*texts}
+        assert {call.language_model_id for call in calls} == {model_of(engine, "stub-embeddings").id}
+        tokens = sum(call.prompt_tokens or 0 for call in calls)
+        spoken = spoken_tokens(engine, row.id)
+        assert tokens > 0
+        assert row.prompt_tokens == spoken + tokens
+        assert row.calls == without.calls + len(calls)
+        assert row.cost == pytest.approx((spoken + 2 * row.completion_tokens + 30 * tokens) / 1e6)
+        with reading(engine) as session:
+            assert is_in_use(session, model_of(engine, "stub-embeddings"))
+            assert listing.described(session, [row])[0]["cost"] == row.cost
+    with writing(engine) as session:
+        session.get_one(LanguageModel, model_of(engine, "stub-embeddings").id).options = {
+            "model": "stub-embeddings", "base_url": stub.url, "key_env": "",
+        }  # fmt: skip
+    with reading(engine) as session:
+        assert listing.described(session, [row_of(engine, by_name.id)])[0]["cost"] is None  # nobody knows any more
+
+
+def test_without_recall_nothing_is_embedded(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    spec = dataclasses.replace(spec_of("voice", recall=False), embedder=f"api:none@{stub.url}")
+    with writing(engine) as session:
+        number = lifecycle.create(session, spec, queued=False).id
+    run(engine, settings, number)
+    assert (row_of(engine, number).status, row_of(engine, number).interactions) == (states.DONE, 8)
+
+
+def test_an_estimate_counts_what_is_embedded_as_it_will_be(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    add_chat_models(engine, stub.url, "paid", price_in=1, price_out=2)
+    add_chat_models(engine, stub.url, "stub-embeddings", price_in=30)
+    spec = spec_of("paid", iterations=3)
+    with reading(engine) as session:
+        without, found, unknown = (
+            lifecycle.estimated(session, dataclasses.replace(spec, embedder=name))
+            for name in ("tfidf", "model:stub-embeddings", "api:another")
+        )
+    number = make_society(engine, "paid", iterations=3)
+    with writing(engine) as session:
+        SOCIETY.get(session, number).embedder = "model:stub-embeddings"
+    run(engine, settings, number)
+    calls = embeddings(engine, number)
+    tokens = sum(len(each["content"]) for call in calls for each in call.prompt) // 4
+    assert found.calls - without.calls == len(calls)
+    assert found.prompt_tokens - without.prompt_tokens == pytest.approx(tokens, abs=1)
+    assert without.cost is not None
+    assert found.cost == pytest.approx(without.cost + 30 * tokens / 1e6, rel=1e-3)
+    assert (without.embedding_cost, unknown.cost, unknown.embedding_cost) == (0, None, None)
+
+
+def test_a_system_message_goes_to_the_agents_that_were_named_and_to_no_observer(
+    engine: Engine, settings: Settings
+) -> None:
+    spec = dataclasses.replace(spec_of("voice", "other", iterations=1), systems=["voice"])
+    with writing(engine) as session:
+        number = lifecycle.create(session, spec, queued=False).id
+    run(engine, settings, number)
+    with reading(engine) as session:
+        models = [each.model for each in store.agents_of(session, number)]
+    assert set(models) == {"voice", "other"}
+    for (_, agent), told in facts(engine, number).items():
+        for call, prompt, _ in told["calls"]:
+            kind, *of = call.split()
+            speaks = {"draft": agent, "revision": agent, "critique": int(of[0]) if kind == "critique" else -1}.get(kind)
+            assert ("'system'" in prompt) == (speaks is not None and models[speaks] == "voice"), call
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"agents": []}, "agents: expected 1 to 100 models, got 0"),
+        ({"observers": []}, "observers: expected 1 to 100 models, got 0"),
+        ({"agents": [("voice", "none")]}, "agents: expected a number from 0 to 1e+06, got 'none'"),
+        ({"agents": [("voice", 0)]}, "agents: expected a share above 0 for each model, got 0"),
+        ({"agents": [("voice", 1), ("voice", 2)]}, "agents: expected each model once, got 'voice'"),
+        (
+            {"observers": ["scripted"]},
+            (
+                "observers: expected a model that answers chats, got 'scripted', whose uses are games; `flask model"
+                " list` shows what each model is for"
+            ),
+        ),
+        (
+            {"questions": QuestionList("q.txt", [])},
+            "questions: expected 1 to 200000 questions in q.txt, got 0; write one on each line",
+        ),
+        (
+            {"questions": QuestionList("q.txt", ["Why?", "  "])},
+            "question 2 of q.txt: expected 1 to 20000 characters, got 0",
+        ),
+        (
+            {"priors": PriorMemories("p.json", {"good": [("Why?", "So.")] * 3})},
+            "priors: expected 3 or more memories labelled bad in p.json, got 0; add some, or set first_memories lower",
+        ),
+        ({"config": {"size": 1}}, "size: expected a whole number from 2 to 40, got 1"),
+        ({"systems": ["other"]}, "system: expected models of agents, got 'other'"),
+        ({"name": "x" * 81}, f"name: expected at most 80 characters on one line, got '{'x' * 58}…"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_one_line_and_leaves_nothing(
+    engine: Engine, settings: Settings, changes: dict[str, Any], line: str
+) -> None:
+    assert settings
+    with pytest.raises(Invalid) as refused, writing(engine) as session:
+        lifecycle.create(session, dataclasses.replace(spec_of("voice"), **changes), queued=False)
+    assert refused.value.message == line
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(Society)) == 0
