@@ -1,0 +1,22 @@
+"""Assessments as a kind of jobs: one worker runs one, all of whose calls it has in flight together."""
+
+from app.errors import Phrase
+from app.jobs.kind import JobKind
+from app.models import Assessment
+from app.queues import BATCH
+
+ASSESSMENT: JobKind[Assessment] = JobKind(
+    name="assessment",
+    plural="assessments",
+    table=Assessment,
+    queue=BATCH,
+    runner="app.assessments.runner:run",
+    progress=lambda row: (row.answers, 2 * row.asked),
+    facts=lambda row: {
+        "questions": row.asked,
+        "raters": ", ".join(each["model"] for each in row.raters),
+        "seed": row.seed,
+    },
+    numbered=lambda number: Phrase("assessment %(number)s", number=number),
+    lease_seconds=lambda settings: settings.ROUND_LEASE,
+)

@@ -1,0 +1,126 @@
+"""Assessments for experimenters: what was asked for, and what the ratings have come to so far."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.assessments import lifecycle
+from app.assessments.figures import ASPECTS, AssessmentFigures, RatedPair, assessment_figures
+from app.assessments.job import ASSESSMENT
+from app.games.base import JSON
+from app.jobs.listing import JobListItem, job_facts, job_figures, job_items, latest_jobs
+from app.models import AssessedAnswer, Assessment, LanguageModel
+from app.rounds.prices import prices_of_model
+
+PAGE = 25  # assessments on a page
+_COUNTS = ("failed", "ratings", "unread_ratings", "calls", "failed_calls", "prompt_tokens", "completion_tokens")
+
+
+class AssessmentListItem(NamedTuple):
+    """An assessment in a list, with the model that it is about and the one beside it."""
+
+    item: JobListItem
+    model: LanguageModel
+    base: LanguageModel
+
+
+class AnswerPair(NamedTuple):
+    """What both models answered to a question, with its place among all, from 0; None where that is not known yet."""
+
+    place: int
+    question: str
+    model: AssessedAnswer | None
+    base: AssessedAnswer | None
+
+
+def chosen_assessments(session: Session, before: int | None = None) -> tuple[list[AssessmentListItem], int | None]:
+    """A page of all assessments, the latest first, and the number behind which the next page begins, if any."""
+    rows, more = latest_jobs(session, ASSESSMENT, PAGE, before=before)
+    return list_items(session, rows), rows[-1].id if more else None
+
+
+def list_items(session: Session, rows: Sequence[Assessment]) -> list[AssessmentListItem]:
+    """Assessments as items of a list."""
+    known = _models(session, rows)
+    items = job_items(session, ASSESSMENT, rows)
+    return [AssessmentListItem(item, known[item.row.model_id], known[item.row.base_id]) for item in items]
+
+
+def progress_of(session: Session, rows: Sequence[Assessment]) -> dict[int, JSON]:
+    """How far each assessment is, as figures by name, by its number; `at` changes when its page has more to show."""
+    known = _models(session, rows)
+    return {
+        item.row.id: {
+            **job_figures(item),
+            **{name: getattr(item.row, name) for name in _COUNTS},
+            "cost": _cost(item.row, known),
+            "at": f"{item.state} {item.percent // 5}",
+        }
+        for item in job_items(session, ASSESSMENT, rows)
+    }
+
+
+def answer_pairs(session: Session, row: Assessment, first: int, most: int) -> list[AnswerPair]:
+    """So many questions from a place on, as far as they were answered, with both answers."""
+    table = AssessedAnswer
+    chosen = table.assessment_id == row.id, table.question >= first, table.question < first + most
+    by_place: dict[int, dict[bool, AssessedAnswer]] = {}
+    for each in session.scalars(select(table).where(*chosen, table.text.is_not(None) | table.error.is_not(None))):
+        by_place.setdefault(each.question, {})[each.of_base] = each
+    return [
+        AnswerPair(place, row.questions[place], found.get(False), found.get(True))
+        for place, found in sorted(by_place.items())
+    ]
+
+
+def figures_of(session: Session, row: Assessment) -> list[AssessmentFigures]:
+    """The figures of the questions of which both answers are rated by now."""
+    done = lifecycle.answers_of(session, row.id, status=lifecycle.DONE)
+    by_question: dict[int, dict[bool, AssessedAnswer]] = {}
+    for each in done:
+        by_question.setdefault(each.question, {})[each.of_base] = each
+    pairs = [
+        RatedPair(*({aspect: getattr(each[of_base], aspect) for aspect in ASPECTS} for of_base in (False, True)))
+        for each in by_question.values()
+        if len(each) == len((True, False))
+    ]
+    return assessment_figures([each["model"] for each in row.raters], pairs)
+
+
+def described(session: Session, rows: Sequence[Assessment]) -> list[JSON]:
+    """All that lists and the command line say of assessments, as JSON, with as many statements for one as for many."""
+    known = _models(session, rows)
+    return [_described(item.row, job_facts(ASSESSMENT, item), known) for item in job_items(session, ASSESSMENT, rows)]
+
+
+def _models(session: Session, rows: Sequence[Assessment]) -> dict[int, LanguageModel]:
+    """The models of these assessments, by number."""
+    numbers = {number for row in rows for number in _models_of(row)}
+    return {each.id: each for each in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))}
+
+
+def _cost(row: Assessment, models: Mapping[int, LanguageModel]) -> float | None:
+    """What its calls have cost in US dollars; None where nobody knows."""
+    known = all(prices_of_model(models[number]) is not None for number in _models_of(row))
+    return row.cost if known else None
+
+
+def _models_of(row: Assessment) -> list[int]:
+    return [row.model_id, row.base_id, *(each["model_id"] for each in row.raters)]
+
+
+def _described(row: Assessment, facts: JSON, models: Mapping[int, LanguageModel]) -> JSON:
+    return {
+        **facts,
+        "model": models[row.model_id].name,
+        "base": models[row.base_id].name,
+        "raters": [each["model"] for each in row.raters],
+        "sampling": row.sampling,
+        "question_source": row.question_source,
+        "left_out": row.left_out,
+        "learnt_from": row.learnt_from,
+        **{name: getattr(row, name) for name in _COUNTS},
+        "cost": _cost(row, models),
+    }
