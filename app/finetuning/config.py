@@ -45,6 +45,17 @@ def read_method(method: str) -> str:
     return find_method(method).name
 
 
+def preset_fields(method: str, preset: str | None) -> Mapping[str, Any]:
+    """The fields that a method's preset of that name has; none without a name. Raises Invalid."""
+    if preset is None:
+        return {}
+    known = find_method(method).presets
+    if preset not in known:
+        expected = either(known) if known else Phrase("none with %(method)s, which has none", method=method)
+        raise Invalid("preset", expected=expected, got=preset)
+    return known[preset]
+
+
 def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
     """The given fields, checked; numbers may have come as text, and null stands for the default. Raises Invalid."""
     known = find_method(method)

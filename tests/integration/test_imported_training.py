@@ -56,6 +56,7 @@ def test_an_imported_comparison_trains_a_model_whose_lineage_has_the_file(
     assert train("stable-alignment", files.config, files.progress) == 0
     with writing(engine) as session:
         jobs.finish(session, files, "me")
+        number = TRAINING.get(session, job_id).model_id
     lineage = json.loads(flask(app, "model", "lineage", "taught", "--json").stdout)
     imported = lineage["ancestors"][0]["dataset"]["imported"]
     assert (imported["file"], imported["format"], imported["size"]) == (
@@ -63,7 +64,7 @@ def test_an_imported_comparison_trains_a_model_whose_lineage_has_the_file(
     )  # fmt: skip
     said = flask(app, "model", "lineage", "taught").stdout
     assert f"imported from rated.json (format stable-alignment, sha256 {imported['sha256']})" in said
-    page = signed_in(app).get("/admin/models/3/lineage").text
+    page = signed_in(app).get(f"/admin/models/{number}/lineage").text
     for words in ("which was imported from", "rated.json", "format stable-alignment", imported["sha256"]):
         assert words in page
     assert "which was cut from" not in page

@@ -13,7 +13,7 @@ The JSON Schema feeds the form, the command line, the table in docs/training.md 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -357,7 +357,7 @@ class Method:
     """A method of training. `loss` is a module of `training.losses`, loaded by name when the training starts.
 
     `new_model` is the module with a `make(config)` that makes model and tokenizer; None for a method whose config is a
-    `FromCheckpoint`.
+    `FromCheckpoint`. `presets` are fields by the name of where they come from.
     """
 
     name: str
@@ -367,6 +367,7 @@ class Method:
     loss: str
     new_model: str | None = None
     needs: frozenset[Need] = frozenset()
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
     @property
     def goes_on_from_base(self) -> bool:

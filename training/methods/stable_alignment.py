@@ -1,6 +1,7 @@
 """Stable Alignment: the best of several rated responses is learnt, and set apart from those that are rated lower.
 
-Source: arXiv 2305.16960. The defaults are the published recipe; docs/training.md has those of its code.
+Source: arXiv 2305.16960. The defaults are the published recipe, as far as they do not depend on memory; `PRESETS` has
+all of it, and what the published code does where nothing is said.
 """
 
 from pydantic import Field
@@ -36,7 +37,7 @@ class StableAlignmentConfig(WithSupervisedRows):
     )
     ratio: float = Field(
         default=0.2,
-        ge=0,
+        gt=0,
         allow_inf_nan=False,
         title="Weight of the comparison",
         description="Weight of what sets the best response apart from the others.",
@@ -50,6 +51,14 @@ class StableAlignmentConfig(WithSupervisedRows):
     )
 
 
+PRESETS = {
+    "published": {
+        "epochs": 7, "rating_scale": 7, "margin": 10, "max_flow": "false", "ratio": 0.2, "num_comp": 3,
+        "learning_rate": 2e-5, "batch": 1, "accumulation": 8, "max_length": 360,
+    },
+    "code": {"rating_scale": 7, "margin": 1, "max_flow": "false", "ratio": 0.5, "num_comp": 3, "max_length": 512},
+}  # fmt: skip
+
 METHOD = Method(
     name="stable-alignment",
     title="Learn from ratings",
@@ -57,4 +66,5 @@ METHOD = Method(
     config=StableAlignmentConfig,
     loss="stable_alignment",
     needs=frozenset({Need.COMPARISONS}),
+    presets=PRESETS,
 )

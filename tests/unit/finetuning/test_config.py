@@ -57,6 +57,7 @@ def test_a_field_may_be_given_under_its_old_name() -> None:
         ("tiny", {"width": 4}, "width: expected a whole number from 8 to 1000000000, got 4"),
         ("sft", {"learning_rate": "fast"}, "learning_rate: expected a number above 0, got 'fast'"),
         ("sft", {"epochs": 0}, "epochs: expected a number above 0, got 0"),
+        ("stable-alignment", {"ratio": 0}, "ratio: expected a number above 0, got 0"),  # sft does the same
         ("sft", {"warmup": 1}, "warmup: expected a number from 0 to below 1, got 1"),
         ("sft", {"schedule": ["steep"]}, "schedule: expected cosine or linear or constant, got ['steep']"),
         ("sft", {"log_every": "often"}, "log_every: expected a whole number from 1 to 1000000000, got 'often'"),

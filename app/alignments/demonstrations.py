@@ -1,0 +1,42 @@
+"""Demonstrations as conversations to be learnt as they are; of rated responses, the best one of each query."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from app.datasets import store
+from app.datasets.import_tally import ImportTally
+from app.datasets.importers.training_rows import FORMATS
+from app.datasets.row_files import RawRow
+from app.datasets.store import UnregisteredDataset, write_file
+from app.models import Dataset
+
+
+def best_responses(home: Path, row: Dataset) -> UnregisteredDataset:
+    """The best response to each query of a dataset of comparisons, the first of several, as the file of a dataset.
+
+    Raises NotFound where its file is gone.
+    """
+    tally = ImportTally(FORMATS["parlor"])
+
+    def fill(path: Path) -> str:
+        with store.path_of(home, row).open("rb") as rows, path.open("xb") as file:
+            for number, raw in enumerate(rows, 1):
+                if (line := tally.line(RawRow(number, _conversation(json.loads(raw))))) is not None:
+                    file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        return tally.sha256
+
+    found = tally.draft(write_file(home, fill), {}, set())
+    source = {"dataset_id": row.id, "dataset": f"{row.name}@{row.version}"}
+    return replace(found, spec={"best_of": source, "rounds": [], "prompts": {}, "style": None})
+
+
+def _conversation(row: dict[str, Any]) -> dict[str, Any]:
+    best = max(range(len(row["scores"])), key=lambda place: row["scores"][place])
+    said = [*({**each, "weight": 0} if each["role"] == "assistant" else each for each in row.get("history", ()))]
+    asked, learnt = {"role": "user", "content": row["query"]}, {"role": "assistant", "content": row["responses"][best]}
+    return {"messages": [*said, asked, learnt], **({"group": row["group"]} if "group" in row else {})}

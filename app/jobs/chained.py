@@ -1,0 +1,79 @@
+"""Jobs that create other jobs and wait for them: whoever stops or resumes one does so to the job that it waits for."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.jobs import states
+from app.jobs.kind import JobKind, fail
+
+BETWEEN = timedelta(seconds=5)  # how long a process may take from one step to what it has to run for the next
+_OVER = (states.FAILED, states.CANCELLED)
+
+R = TypeVar("R", bound=Any)
+
+
+class AwaitedJob(NamedTuple):
+    """A job that has to be over before another one goes on, by its number."""
+
+    kind: JobKind[Any]
+    number: int
+
+    def row(self, session: Session) -> Any:
+        """The job's row."""
+        return session.get_one(self.kind.table, self.number)
+
+
+class ChainedKind(JobKind[R], Generic[R]):
+    """A kind whose jobs wait for others most of the time, and hold their lease while they take a step."""
+
+    def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
+        """What each of these jobs has begun and waits for, whatever became of it; those that wait are in it."""
+        raise NotImplementedError
+
+    def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
+        """The statuses; interrupted is one that nobody is at, nor at what it waits for, if nobody will come."""
+        found = super().states_of(session, rows)
+        alone = [row for row in rows if found[row.id] == states.INTERRUPTED]
+        awaited = self.awaited_jobs(session, [row.id for row in alone]) if alone else {}
+        worked_on = {
+            AwaitedJob(kind, number)
+            for kind in {part.kind for part in awaited.values()}
+            for number in kind.with_worker(
+                session, [part.row(session) for part in awaited.values() if part.kind is kind]
+            )
+        }
+        now = datetime.now(UTC)
+        for row in alone:
+            part = awaited.get(row.id)
+            just_left = row.lease_until is not None and row.lease_until > now - BETWEEN
+            if just_left or part in worked_on:
+                found[row.id] = row.status
+        return found
+
+    def cancel(self, session: Session, number: int) -> R:
+        """Stop a job, and the one that it waits for. Raises NotFound and Conflict."""
+        row = super().cancel(session, number)
+        part = self.awaited_jobs(session, [number]).get(number)
+        if part is not None and part.row(session).status in states.OPEN:
+            part.kind.cancel(session, part.number)
+        return row
+
+    def resume(self, session: Session, number: int, *, queued: bool) -> R:
+        """Let a job go on, with the one that it waits for. Raises NotFound and Conflict."""
+        row = super().resume(session, number, queued=queued)
+        part = self.awaited_jobs(session, [number]).get(number)
+        if part is not None:
+            part.kind.resume(session, part.number, queued=queued)
+        return row
+
+
+def is_done(session: Session, row: Any, part: AwaitedJob) -> bool:
+    """Whether what a job waits for is over as it should be; if it is over otherwise, the job fails."""
+    found = part.row(session)
+    if found.status in _OVER:
+        why = found.error or f"it was {found.status}"
+        fail(row, f"{part.kind.name} {part.number}: {why}")
+    return bool(found.status == states.DONE)

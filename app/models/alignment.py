@@ -1,0 +1,37 @@
+"""Alignments: a model learns demonstrations, lives in a society, learns what came of it, and lives in it once more."""
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.extensions import Model
+from app.models.job import JobMixin, LeaseMixin
+from app.models.types import Json
+
+
+class Alignment(JobMixin, LeaseMixin, Model):
+    """A chain of jobs that somebody asked for, and each of them once it was begun.
+
+    Whoever takes its next step holds the lease while that step lasts.
+    """
+
+    __tablename__ = "alignment"
+    __table_args__ = (Index("ix_alignment_to_run", "status", "queued"),)
+
+    name: Mapped[str] = mapped_column(String(80))  # its models are called NAME-sft and NAME-aligned
+    base_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
+    # "questions" and "priors" of the societies and "held_out" questions: thousands, so they are read only where needed.
+    material: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
+
+    # The conversations that are learnt first; none until they are made, and where there are no demonstrations.
+    demonstrations_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
+    sft_job_id: Mapped[int | None] = mapped_column(ForeignKey("training_job.id"), index=True)
+    society_id: Mapped[int | None] = mapped_column(ForeignKey("society.id"), index=True)
+    dataset_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)  # of comparisons
+    # Of conversations that are mixed in; none where no revision was good enough.
+    realignment_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
+    job_id: Mapped[int | None] = mapped_column(ForeignKey("training_job.id"), index=True)
+    second_society_id: Mapped[int | None] = mapped_column(ForeignKey("society.id"), index=True)
+    assessment_id: Mapped[int | None] = mapped_column(ForeignKey("assessment.id"), index=True)
