@@ -14,7 +14,8 @@ from app.games.base import JSON
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.players.api import options as api_options
 from app.registry import player_spec, read_options
-from app.rounds.prices import Prices, prices_of_model
+from app.rounds.cost import Prices, cost_of
+from app.rounds.prices import prices_of_model
 
 SAMPLE = 100  # past matches that a model's habit is taken from
 SCRIPTED_A_SECOND = 500.0  # matches that one process plays and writes down where nobody has to be waited for
@@ -79,7 +80,7 @@ def estimate(
         calls=round(sum(calls.values())),
         prompt_tokens=round(sum(prompt.values())),
         completion_tokens=round(sum(completion.values())),
-        cost=_cost(channels, prompt, completion),
+        cost=cost_of_models(channels, prompt, completion) if callers else None,
         seconds=_seconds(
             matches * len(pairs), calls, {n: prompt[n] + completion[n] for n in callers}, habits, channels
         ),
@@ -87,16 +88,17 @@ def estimate(
     )
 
 
-def _cost(
+def cost_of_models(
     channels: Mapping[str, ModelCapacity], prompt: Mapping[str, float], completion: Mapping[str, float]
 ) -> float | None:
+    """What tokens cost, given by the names of their models, in USD; None where a price is unknown."""
     cost = 0.0
     for name in prompt:
         prices = channels[name].prices
         if prices is None:
             return None
-        cost += (prompt[name] * prices[0] + completion[name] * prices[1]) / 1e6
-    return cost if prompt else None
+        cost += cost_of(prices, prompt[name], completion[name])
+    return cost
 
 
 def _seconds(

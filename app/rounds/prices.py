@@ -8,10 +8,9 @@ from sqlalchemy.orm import Session
 
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow
 from app.rounds import lifecycle
+from app.rounds.cost import Prices
 
 _SAMPLE = 200  # matches of a round from which is taken who of two models uses how many of its tokens
-
-Prices = tuple[float, float]  # USD a million tokens, of prompts and of completions
 
 
 def prices_of_model(model: LanguageModel) -> Prices | None:

@@ -1,12 +1,12 @@
 """How far a round is, in figures that a page shows and a line to it carries; and at what pace it goes. Pure."""
 
 from collections import deque
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from app.games.base import JSON
 from app.jobs import states
+from app.rounds.cost import Prices, cost_of
 
 _WINDOW = 15.0  # seconds over which a pace is taken
 _COUNTS = (
@@ -40,7 +40,7 @@ def mean_pace(row: Any, now: datetime) -> tuple[float, float] | None:
     return (row.finished / seconds, row.moves / seconds) if seconds > 0 else None
 
 
-def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Sequence[float] | None) -> JSON:
+def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Prices | None) -> JSON:
     """A round as figures by name. `prices` are those of a million tokens of prompts and of completions, in USD.
 
     `left` is in seconds; it is None where nothing goes on, and `cost` is None where no price is known.
@@ -55,5 +55,5 @@ def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Sequ
     found["left"] = None if left is None else round(left)
     found["cost"] = None
     if prices is not None:
-        found["cost"] = round((row.prompt_tokens * prices[0] + row.completion_tokens * prices[1]) / 1e6, 4)
+        found["cost"] = round(cost_of(prices, row.prompt_tokens, row.completion_tokens), 4)
     return found
