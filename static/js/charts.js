@@ -8,8 +8,8 @@
 
 import { find, findAll } from "./dom.js";
 
-/** @typedef {{finalize(): void, toCanvas(scale: number): Promise<HTMLCanvasElement>, toSVG(): Promise<string>}} Drawing */
-/** @typedef {{view: Drawing, finalize(): void}} Embedded - what vega-embed gives */
+/** @typedef {{finalize(): void, signal(name: string, value: unknown): void, runAsync(): Promise<unknown>, toCanvas(scale: number): Promise<HTMLCanvasElement>, toSVG(): Promise<string>}} Drawing */
+/** @typedef {{view: Drawing, spec: Record<string, any>, finalize(): void}} Embedded - what vega-embed gives */
 /** @typedef {(place: HTMLElement, spec: object, options: object) => Promise<Embedded>} Embed */
 
 const LIBRARIES = ["vega.min.js", "vega-lite.min.js", "vega-embed.min.js"];
@@ -21,6 +21,8 @@ const HOW = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, def
 const dark = matchMedia("(prefers-color-scheme: dark)");
 /** @type {WeakMap<HTMLElement, Embedded>} the drawing of each figure */
 const views = new WeakMap();
+/** @type {WeakMap<HTMLElement, Record<string, number>>} the parameters that were given to each */
+const parameters = new WeakMap();
 /** @type {WeakMap<Element, number>} and how wide the page was for it */
 const widths = new WeakMap();
 /** @type {WeakMap<HTMLElement, number>} counts the tries, so that a late answer does not replace a newer one */
@@ -47,6 +49,29 @@ export function drawAll(root = document) {
   for (const figure of findAll("figure.chart:is([data-spec-url], [data-spec-id])", root)) draw(figure);
 }
 
+/**
+ * Give a parameter of a figure's spec a value, in its drawing and in those that will replace it; one without it stays.
+ *
+ * @param {HTMLElement} figure
+ * @param {string} name
+ * @param {number} value
+ */
+export function setParameter(figure, name, value) {
+  parameters.set(figure, { ...parameters.get(figure), [name]: value });
+  const drawn = views.get(figure);
+  if (drawn) apply(figure, drawn);
+}
+
+/**
+ * @param {HTMLElement} figure
+ * @param {Embedded} drawn
+ */
+async function apply(figure, drawn) {
+  const known = drawn.spec.params?.map((/** @type {{name: string}} */ each) => each.name) ?? [];
+  for (const [name, value] of Object.entries(parameters.get(figure) ?? {})) if (known.includes(name)) drawn.view.signal(name, value);
+  await drawn.view.runAsync();
+}
+
 /** @param {HTMLElement} figure */
 async function draw(figure) {
   const turn = (turns.get(figure) ?? 0) + 1;
@@ -59,6 +84,7 @@ async function draw(figure) {
     // The last drawing stays until the next one is there.
     const drawing = document.createElement("div");
     const view = await embed(drawing, fitted(spec, place.clientWidth), HOW);
+    await apply(figure, view);
     if (turns.get(figure) !== turn) return view.finalize();
     views.get(figure)?.finalize();
     views.set(figure, view);

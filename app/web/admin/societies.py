@@ -1,0 +1,167 @@
+"""Societies: the list, one society as it goes on, its ratings by agent, its charts, and its records as files."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from flask import Response, jsonify, render_template, request
+from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app.analysis.themes import LIGHT
+from app.errors import AppError, Invalid, NotFound, Phrase, Verbatim
+from app.extensions import db, reading
+from app.games.base import JSON
+from app.jobs import states
+from app.jobs.kind import LARGEST
+from app.models import Society
+from app.society import folders, listing
+from app.society.agent_records import find_agent, interaction_at, place_of
+from app.society.config import SocietyConfig
+from app.society.grid import iterations_begun
+from app.society.job import SOCIETY
+from app.society.store import agents_of
+from app.validation import whole_number
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.rounds_scores import in_thread
+from app.web.admin.societies_figures import charts_of, check_size, grid_of
+from app.web.admin.societies_words import SHOWS, cell_of, setting_words
+
+_PIECE = 1 << 16  # bytes
+
+
+# ---- The list ------------------------------------------------------------------------
+
+
+@blueprint.get("/societies")
+def societies() -> ResponseReturnValue:
+    """A page of all societies, the latest first."""
+    try:
+        before = read_before()
+    except Invalid as error:
+        return render_template("admin/societies.html", societies=[], older=None, first=True, refused=error), 400
+    with reading() as session:
+        found, older = listing.chosen_societies(session, before)
+        return render_template(
+            "admin/societies.html",
+            societies=found,
+            older=older,
+            first=before is None,
+            live=any(each.row.status in states.LIVE for each in found),
+            setting_words=setting_words,
+            refused=None,
+        )
+
+
+# ---- One society ---------------------------------------------------------------------
+
+
+@blueprint.get("/societies/<int:society_id>")
+def society_page(society_id: int) -> str:
+    """One society: how far it is, the iteration and the agent that the address names, and what it has come to."""
+    return _page(society_id)
+
+
+@blueprint.get("/societies/<int:society_id>/grid.json")
+def society_grid(society_id: int) -> ResponseReturnValue:
+    """The ratings by agent of an iteration, from 0, and of those around it."""
+    with reading() as session:
+        row = SOCIETY.get(session, society_id)
+    return jsonify(grid_of(row, whole_number(request.args.get("iteration", "0"), "iteration", 0, LARGEST)))
+
+
+@blueprint.get("/societies/<int:society_id>/charts/<name>.json")
+def society_chart(society_id: int, name: str) -> ResponseReturnValue:
+    """A chart of a society as a Vega-Lite spec, in the colours of `theme`: light or dark."""
+    with reading() as session:
+        found = {chart.name: chart for chart in charts_of(SOCIETY.get(session, society_id))}
+    if name not in found:
+        raise NotFound("chart", expected=Verbatim(", ".join(found)) if found else Phrase("none yet"), got=name)
+    return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
+
+
+@blueprint.get("/societies/<int:society_id>/records.zip")
+def society_records(society_id: int) -> Response:
+    """Memories, log and rated responses in the form of the published programs: what `flask society export` writes."""
+    with reading() as session:
+        check_size(SOCIETY.get(session, society_id), "export")
+    file = in_thread(db.engine, lambda own: _archive(own, society_id))
+    response = Response(_pieces(file), mimetype="application/zip")
+    response.headers["Content-Disposition"] = f'attachment; filename="society-{society_id}.zip"'
+    return response
+
+
+def _page(society_id: int, refused: AppError | None = None) -> str:
+    with reading() as session:
+        row = SOCIETY.get(session, society_id)
+        figures = listing.figures_of(session, [row])[society_id]
+        begun = iterations_begun(session, society_id)
+        iteration, agent = _chosen(row, begun)
+        return render_template(
+            "admin/society.html",
+            society=row,
+            config=SocietyConfig.model_validate(row.config),
+            figures=figures,
+            begun=begun,
+            iteration=iteration,
+            place=place_of(row, agent),
+            agent=find_agent(session, row, agent),
+            interaction=interaction_at(session, society_id, agent, iteration - 1),
+            **_grid(session, row, iteration),
+            charts=charts_of(row),
+            failures=listing.last_failures(session, society_id),
+            recalls=listing.recalls_of(session, society_id),
+            datasets=listing.datasets_of(session, society_id),
+            place_of=lambda number: place_of(row, number),
+            setting_words=setting_words,
+            refused=refused,
+            **job_actions(SOCIETY, row, figures["status"]),
+        )
+
+
+register_pages(SOCIETY, JobPages(lazy_gettext("Societies"), "societies", "society_id", _page))
+
+
+def _chosen(row: Society, begun: int) -> tuple[int, int]:
+    """The iteration, from 1, and the agent that the address names: the latest one and the first, unless it does."""
+    agents = int(row.config["size"]) ** 2
+    iteration = whole_number(request.args.get("iteration", str(max(1, begun))), "iteration", 1, LARGEST)
+    return min(iteration, max(1, begun)), whole_number(request.args.get("agent", "0"), "agent", 0, agents - 1)
+
+
+def _grid(session: Session, row: Society, iteration: int) -> JSON:
+    """The grid of an iteration as the page begins with it: rows of agents, each with its cell."""
+    found = grid_of(row, iteration - 1)
+    ratings = found["ratings"][SHOWS[0]]
+    at = iteration - 1 - found["first"]
+    size = int(row.config["size"])
+    cells = [
+        (agent, cell_of(ratings[at][agent.agent] if at < len(ratings) else None))
+        for agent in agents_of(session, row.id)
+    ]
+    return {"grid": [cells[start : start + size] for start in range(0, len(cells), size)]}
+
+
+# ---- Records -------------------------------------------------------------------------
+
+
+def _archive(engine: Engine, number: int) -> BinaryIO:
+    """The archive as an open file that has no name any more."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder) / f"society-{number}"
+        with reading(engine) as session:
+            folders.write_folder(session, number, files)
+        return Path(shutil.make_archive(str(files), "zip", folder, files.name)).open("rb")
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE):
+            yield piece
+            time.sleep(0)  # other greenlets play on, however fast the download is

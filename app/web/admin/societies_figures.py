@@ -1,0 +1,82 @@
+"""What a society has come to, for its pages: made off the event loop, and kept until there is more of it."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.analysis.chart import Chart
+from app.errors import Invalid, Phrase
+from app.extensions import db
+from app.games.base import JSON
+from app.jobs import states
+from app.models import Society
+from app.society import store
+from app.society.charts import society_charts
+from app.society.comparisons import MIXING, rated_rows
+from app.society.grid import ratings_grid
+from app.society.job import SOCIETY
+from app.society.statistics import DataFigures, IterationFigures, data_figures, iteration_figures
+from app.web.admin.rounds_analysis import cached
+from app.web.admin.rounds_scores import in_worker_thread
+from app.web.chart_language import page_language
+
+MOST = 50_000  # interactions that are read with their texts while somebody waits for a page
+
+
+def charts_of(row: Society) -> list[Chart]:
+    """The charts of a society. While it goes on they have the iterations that are over."""
+    return society_charts(str(row.id), figures_of(row), int(row.config["iterations"]), page_language())
+
+
+def figures_of(row: Society) -> list[IterationFigures]:
+    """The ratings of each iteration and of all of them."""
+    before = row.iteration if row.status in states.LIVE else None
+    found: list[IterationFigures] = cached(
+        _key(row, "ratings", before), partial(in_worker_thread, db.engine, _ratings, row.id, before)
+    )
+    return found
+
+
+def data_of(row: Society, mixing: str) -> Sequence[DataFigures]:
+    """What the data of a society would hold. Raises Invalid for one that is too large for a page."""
+    check_size(row, "data")
+    found: Sequence[DataFigures] = cached(
+        _key(row, "data", mixing), partial(in_worker_thread, db.engine, _data, row.id, mixing)
+    )
+    return found
+
+
+def grid_of(row: Society, iteration: int) -> JSON:
+    """The ratings by agent of an iteration, from 0, and of those around it."""
+    found: JSON = in_worker_thread(db.engine, _grid, row.id, iteration)
+    return found
+
+
+def check_size(row: Society, command: str) -> None:
+    """Raises Invalid, which names the command, for a society with more texts than somebody at a page waits for."""
+    if row.interactions > MOST:
+        raise Invalid(
+            "interactions",
+            expected=Phrase("at most %(most)s to be read while a page waits", most=MOST),
+            got=row.interactions,
+            remedy=Phrase("`%(command)s` has no such limit", command=f"flask society {command} {row.id}"),
+        )
+
+
+def _key(row: Society, what: str, part: object) -> tuple[object, ...]:
+    # When it was made is part of the key: in a database that was restored, another society may have the number.
+    over = None if row.status in states.LIVE and what == "ratings" else row.interactions
+    return (str(db.engine.url), "society", what, row.id, row.created_at, part, over)
+
+
+def _ratings(session: Session, number: int, before: int | None) -> list[IterationFigures]:
+    return iteration_figures(store.read_ratings(session, number, before=before))
+
+
+def _data(session: Session, number: int, mixing: str) -> Sequence[DataFigures]:
+    return data_figures(rated_rows(store.read_interactions(session, number), MIXING[mixing]))
+
+
+def _grid(session: Session, number: int, iteration: int) -> JSON:
+    return ratings_grid(session, SOCIETY.get(session, number), iteration)

@@ -1,0 +1,41 @@
+"""What pages of societies call things: settings, agents, and the rating in a cell of the grid."""
+
+from typing import NamedTuple
+
+from flask_babel import format_decimal, gettext
+
+from app.society.config import LARGEST_RATING
+from app.society.grid import FAILED, SHOWN, UNREAD
+
+SHOWS = SHOWN  # what the grid shows first is the first
+
+
+class CellWords(NamedTuple):
+    """A cell of the grid: its class, what stands in it, and what a screen reader says. As society-cells.js has it."""
+
+    look: str
+    text: str
+    said: str
+
+
+def cell_of(tenths: int | None) -> CellWords:
+    """The cell of a rating as `app/society/grid.py` gives it."""
+    if tenths is None:
+        return CellWords("rate-open", "", gettext("not over"))
+    if tenths == FAILED:
+        return CellWords("rate-none", "×", gettext("failed"))
+    if tenths == UNREAD:
+        return CellWords("rate-none", "–", gettext("not rated"))
+    number = str(format_decimal(tenths / 10, "0.#"))
+    return CellWords(f"rate-{min(LARGEST_RATING, max(1, (tenths + 5) // 10))}", number, number)
+
+
+def setting_words(setting: str) -> str:
+    """Which agents remember good answers at the start, in words."""
+    known: dict[str, str] = {
+        "all_good": gettext("all good"),
+        "all_bad": gettext("all bad"),
+        "half_half": gettext("half good and half bad"),
+        "mixed_half_half": gettext("half good and half bad, mixed"),
+    }
+    return known.get(setting, setting)

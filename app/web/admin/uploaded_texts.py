@@ -1,0 +1,38 @@
+"""Texts that a form takes as a file or as typed lines: read once, and sent back with the page where it is refused."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import Request
+
+from app.errors import Invalid, Phrase
+from app.games.base import JSON
+
+MOST_UPLOADED = 200_000  # characters of one text
+SHIPPED, UPLOAD, AGAIN = "shipped", "upload", "again"  # which of them: what ships, one's own, that of an earlier job
+
+
+def read_uploads(request: Request, names: Sequence[str]) -> JSON:
+    """The fields of a form that uploaded files fill in: what came as a file stands in its text field."""
+    found: JSON = {}
+    for name in names:
+        file = request.files.get(f"{name}_file")
+        if file is not None and file.filename:
+            text = file.read(4 * MOST_UPLOADED).decode("utf-8", errors="replace").replace("\0", "\ufffd")
+            found |= {f"{name}_text": text, f"{name}_name": file.filename, name: UPLOAD}
+    return found
+
+
+def uploaded_text(name: str, form: Mapping[str, Any]) -> tuple[bytes, str]:
+    """What was uploaded or typed, and what errors call it. Raises Invalid."""
+    text, option = form[f"{name}_text"], name.replace("_", "-")
+    if not text.strip():
+        raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
+    if len(text) > MOST_UPLOADED:
+        raise Invalid(
+            name,
+            expected=Phrase("at most %(most)s characters here", most=MOST_UPLOADED),
+            got=len(text),
+            remedy=Phrase("the command line takes longer files by --%(name)s FILE", name=option),
+        )
+    return text.encode("utf-8", "replace"), form[f"{name}_name"] or f"the {option} of the form"
