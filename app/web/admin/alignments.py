@@ -1,0 +1,108 @@
+"""Alignments: the list, and one alignment as it goes through its jobs, with what came of it."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from flask import render_template
+from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
+from sqlalchemy.orm import Session
+
+from app.alignments import listing
+from app.alignments.comparison import SocietyDifference
+from app.alignments.job import ALIGNMENT
+from app.assessments.job import ASSESSMENT
+from app.errors import AppError, Invalid
+from app.extensions import db, reading
+from app.jobs import states
+from app.models import Alignment, LanguageModel, Society
+from app.web.admin.assessments import AssessedAspect, aspects_of, figures_of
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.rounds_analysis import cached
+from app.web.admin.rounds_scores import in_worker_thread
+
+
+@blueprint.get("/alignments")
+def alignments() -> ResponseReturnValue:
+    """A page of all alignments, the latest first."""
+    try:
+        before, refused = read_before(), None
+    except Invalid as error:
+        before, refused = 1, error
+    with reading() as session:
+        found, older = listing.chosen_alignments(session, before)
+        page = render_template(
+            "admin/alignments.html",
+            alignments=found,
+            older=older,
+            first=before is None,
+            live=any(each.item.row.status in states.LIVE for each in found),
+            refused=refused,
+        )
+    return page, 400 if refused else 200
+
+
+@blueprint.get("/alignments/<int:alignment_id>")
+def alignment_page(alignment_id: int) -> str:
+    """One alignment: its jobs in their order, the one that it is at, and what came of them."""
+    return _page(alignment_id)
+
+
+def _page(alignment_id: int, refused: AppError | None = None) -> str:
+    with reading() as session:
+        row = ALIGNMENT.get(session, alignment_id)
+        [named] = listing.list_items(session, [row])
+        steps = listing.steps_of(session, row)
+        made = [step.model for step in steps if step.model is not None]
+        return render_template(
+            "admin/alignment.html",
+            job=row,
+            named=named,
+            figures=listing.progress_of(session, row),
+            steps=steps,
+            now=_now(row, steps),
+            before=_before(named.base, made, named.model),
+            aspects=_aspects(session, row),
+            societies=_societies(session, row),
+            material={name: (source, len(texts)) for name, (source, texts) in row.material.items()},
+            refused=refused,
+            **job_actions(ALIGNMENT, row, named.item.state),
+        )
+
+
+register_pages(ALIGNMENT, JobPages(lazy_gettext("Alignments"), "alignments", "alignment_id", _page, below="societies"))
+
+
+def _now(row: Alignment, steps: Sequence[listing.AlignmentStep]) -> listing.AlignmentStep | None:
+    """The step that it is at or has stopped at: the one that was begun last; None when all are done."""
+    if row.status == states.DONE:
+        return None
+    begun = [step for step in steps if step.item is not None]
+    return begun[-1] if begun else steps[0]
+
+
+def _before(base: LanguageModel, made: Sequence[LanguageModel], model: LanguageModel | None) -> LanguageModel:
+    """The model that lives in the first society: the base, or what it became by demonstrations."""
+    return next((each for each in made if model is None or each.id != model.id), base)
+
+
+def _aspects(session: Session, row: Alignment) -> Sequence[AssessedAspect]:
+    """What raters say of its model beside the one before, as far as they have."""
+    return [] if row.assessment_id is None else aspects_of(figures_of(ASSESSMENT.get(session, row.assessment_id)))
+
+
+def _societies(session: Session, row: Alignment) -> Sequence[tuple[str, Sequence[SocietyDifference]]]:
+    """Its first society beside the last: counted off the event loop, and kept until there is more of it."""
+    if row.second_society_id is None:
+        return []
+    last = session.get_one(Society, row.second_society_id)
+    key = (str(db.engine.url), "alignment", row.id, row.created_at, last.interactions)
+    found: Sequence[tuple[str, Sequence[SocietyDifference]]] = cached(
+        key, partial(in_worker_thread, db.engine, _differences, row.id)
+    )
+    return found
+
+
+def _differences(session: Session, number: int) -> Sequence[tuple[str, Sequence[SocietyDifference]]]:
+    return listing.society_figures(session, ALIGNMENT.get(session, number))

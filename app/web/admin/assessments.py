@@ -1,0 +1,157 @@
+"""Assessments: the list, one assessment as it goes on, its figures as a table and as a file, and the answers."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.alignments.job import ALIGNMENT
+from app.assessments import listing
+from app.assessments.figures import ASPECTS, COLUMNS, AssessmentFigures
+from app.assessments.job import ASSESSMENT
+from app.csv_tables import to_csv
+from app.errors import AppError, Invalid
+from app.extensions import db, reading
+from app.jobs import states
+from app.jobs.kind import LARGEST
+from app.models import Alignment, Assessment
+from app.validation import whole_number
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.rounds_analysis import cached
+from app.web.admin.rounds_result import IntervalBar, drawn_interval
+from app.web.admin.rounds_scores import in_worker_thread
+
+ANSWERS = 10  # questions on a page of answers
+
+
+class AssessedAspect(NamedTuple):
+    """The figures of what was rated: first those of all raters, then of each; with one rater there is one."""
+
+    name: str
+    figures: Sequence[AssessmentFigures]
+    drawn: Sequence[IntervalBar | None]  # the difference of each
+    widest: float  # the axis of the differences goes from minus this to this
+
+    @property
+    def verdict(self) -> str:
+        """What the interval of the first difference tells: better, worse, even; none where there is no interval."""
+        found = self.figures[0].difference
+        if found.low is None or found.high is None:
+            return "none"
+        return "better" if found.low > 0 else "worse" if found.high < 0 else "even"
+
+
+# ---- The list ------------------------------------------------------------------------
+
+
+@blueprint.get("/assessments")
+def assessments() -> ResponseReturnValue:
+    """A page of all assessments, the latest first."""
+    try:
+        before, refused = read_before(), None
+    except Invalid as error:
+        before, refused = 1, error
+    with reading() as session:
+        found, older = listing.chosen_assessments(session, before)
+        page = render_template(
+            "admin/assessments.html",
+            assessments=found,
+            older=older,
+            first=before is None,
+            live=any(each.item.row.status in states.LIVE for each in found),
+            refused=refused,
+        )
+    return page, 400 if refused else 200
+
+
+# ---- One assessment ------------------------------------------------------------------
+
+
+@blueprint.get("/assessments/<int:assessment_id>")
+def assessment_page(assessment_id: int) -> str:
+    """One assessment: how far it is, and what the ratings have come to."""
+    return _page(assessment_id)
+
+
+@blueprint.get("/assessments/<int:assessment_id>/figures.csv")
+def assessment_csv(assessment_id: int) -> Response:
+    """The same as `flask assessment show --csv` prints."""
+    with reading() as session:
+        row = ASSESSMENT.get(session, assessment_id)
+    response = Response(b"".join(to_csv(COLUMNS, figures_of(row))), mimetype="text/csv")
+    response.headers["Content-Disposition"] = f'attachment; filename="assessment-{assessment_id}.csv"'
+    return response
+
+
+@blueprint.get("/assessments/<int:assessment_id>/answers")
+def assessment_answers(assessment_id: int) -> str:
+    """What both models answered, with the ratings: a page of questions from the one that `from` names, from 1."""
+    first = whole_number(request.args.get("from", "1"), "from", 1, LARGEST) - 1
+    with reading() as session:
+        row = ASSESSMENT.get(session, assessment_id)
+        [named] = listing.list_items(session, [row])
+        return render_template(
+            "admin/assessment-answers.html",
+            job=row,
+            named=named,
+            pairs=listing.answer_pairs(session, row, first, ANSWERS),
+            aspects=ASPECTS,
+            first=first,
+            later=first + ANSWERS if first + ANSWERS < row.asked else None,
+        )
+
+
+def _page(assessment_id: int, refused: AppError | None = None) -> str:
+    with reading() as session:
+        row = ASSESSMENT.get(session, assessment_id)
+        [named] = listing.list_items(session, [row])
+        return render_template(
+            "admin/assessment.html",
+            job=row,
+            named=named,
+            figures=listing.progress_of(session, [row])[assessment_id],
+            aspects=aspects_of(figures_of(row)),
+            alignment=session.scalar(select(Alignment).where(Alignment.assessment_id == assessment_id).limit(1)),
+            alignments=ALIGNMENT,
+            refused=refused,
+            **job_actions(ASSESSMENT, row, named.item.state),
+        )
+
+
+register_pages(
+    ASSESSMENT, JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", _page, below="societies")
+)
+
+
+# ---- Figures -------------------------------------------------------------------------
+
+
+def figures_of(row: Assessment) -> Sequence[AssessmentFigures]:
+    """What the ratings have come to so far: counted off the event loop, and kept until there are more."""
+    key = (str(db.engine.url), "assessment", row.id, row.created_at, row.answers)
+    found: Sequence[AssessmentFigures] = cached(key, partial(in_worker_thread, db.engine, _figures, row.id))
+    return found
+
+
+def _figures(session: Session, number: int) -> Sequence[AssessmentFigures]:
+    return listing.figures_of(session, ASSESSMENT.get(session, number))
+
+
+def aspects_of(found: Sequence[AssessmentFigures]) -> list[AssessedAspect]:
+    """The figures by what was rated; nothing as long as no question has both answers rated."""
+    if not any(each.difference.n for each in found):
+        return []
+    aspects = []
+    for name in ASPECTS:
+        own = [each for each in found if each.aspect == name]
+        ends = [abs(end) for each in own for end in each.difference[:3] if end is not None]
+        widest = next(axis for axis in (1.0, 2.0, 4.0, 6.0) if axis >= max(ends, default=0.0))
+        drawn = [drawn_interval(each.difference, -widest, widest) for each in own]
+        aspects.append(AssessedAspect(name, own, drawn, widest))
+    return aspects
