@@ -27,10 +27,11 @@ class OptionField(NamedTuple):
 
 def option_fields(game: Game[Any]) -> list[OptionField]:
     """The options of a game, in their order."""
-    return [_option(name, schema) for name, schema in game.options.items()]
+    return [option_field(name, schema) for name, schema in game.options.items()]
 
 
-def _option(name: str, schema: Schema) -> OptionField:
+def option_field(name: str, schema: Schema) -> OptionField:
+    """A field of a form by the JSON Schema of what it sets, in the language of the page."""
     labels, other = schema.get("labels", {}), schema.get("other")
     choices = [(word, _translated(labels, word) or word) for word in words_of(schema)]
     types = {kind["type"] for kind in kinds_of(schema)}

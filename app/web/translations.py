@@ -51,6 +51,16 @@ FROM_BELOW = (
     ),
     *(N_("fewer than 10 matches"), N_("fewer than 10 seeds"), N_("a base that hardly scored")),
     *(N_("generated contexts"), N_("target words"), N_("what each match draws")),  # the material of campaigns
+    *(N_("fewer than 10 ratings"), N_("fewer than 10 questions"), N_("fewer than 10 agents")),
+    *(N_("imitation"), N_("self-criticism"), N_("realignment"), N_("released"), N_("code")),
+    *(
+        N_("without a rating"),
+        N_("rated outside 1 to 7"),
+        N_("empty"),
+        N_("said before"),
+        N_("not better than the draft"),
+        N_("left out by the mixing ratio"),
+    ),
     *(N_("Max turns"), N_("Turns left"), N_("Word")),
 )
 

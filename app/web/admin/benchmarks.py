@@ -117,4 +117,4 @@ def _page(benchmark_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(BENCHMARK, JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", _page))
+register_pages(BENCHMARK, JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", _page, below="models"))

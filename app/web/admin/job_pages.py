@@ -35,6 +35,7 @@ class JobPages:
     path: str  # of its list, below that of all admin pages
     number: str  # what rules call the number of a job, which follows `path`
     render: Callable[[int, AppError | None], str]
+    below: str = ""  # the path of the section whose second line has its list; empty: it is a section of its own
 
 
 _OWN: dict[str, JobPages] = {}
@@ -55,14 +56,8 @@ def pages_of(kind: JobKind[Any]) -> JobPages:
     own = _OWN.get(kind.name)
     if own is not None:
         return own
-    title, path = kind.plural.capitalize(), f"other-jobs/{kind.plural}"
+    title, path = gettext(kind.plural.capitalize()), f"other-jobs/{kind.plural}"
     return JobPages(title, path, "job", lambda number, refused: _page(kind, number, refused))
-
-
-@blueprint.app_template_global()
-def job_navigation() -> list[tuple[str, Any]]:
-    """The address of each kind's list, and what it is called, for the navigation."""
-    return [(job_address(kind), pages_of(kind).title) for kind in JOB_KINDS]
 
 
 @blueprint.app_template_global()

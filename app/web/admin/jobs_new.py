@@ -13,7 +13,7 @@ from app.errors import AppError, Invalid
 from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning.backends import Backend, all_backends, find_backend
-from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, SFT_DATA, Fields, find_method
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, SFT_DATA, Fields, find_method, preset_fields
 from app.finetuning.job import TRAINING
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
@@ -32,12 +32,14 @@ _LIKELY = {"epochs": "3", "eval_share": "0.1"}  # what a first try is well off w
 
 @blueprint.get("/jobs/new")
 def new_job() -> str:
-    """The form, for the dataset or like the job that the address names."""
+    """The form, for the dataset or like the job that the address names, or with a preset of a method."""
     with reading() as session:
         number = request.args.get("like", "")
         if number.isdecimal() and len(number) < 10:
             return _form(session, _like(session, TRAINING.get(session, int(number))))
-        return _form(session, _defaults(session, request.args.get("dataset", ""), request.args.get("base", "")))
+        form = _defaults(session, request.args.get("dataset", ""), request.args.get("base", ""))
+        preset = request.args.get("preset", "")
+        return _form(session, _with_preset(form, request.args.get("method", ""), preset) if preset else form)
 
 
 @blueprint.post("/jobs/new")
@@ -127,6 +129,19 @@ def _defaults(session: Session, dataset: str, base: str) -> dict[str, str]:
     }
 
 
+def _with_preset(form: Mapping[str, str], method: str, preset: str) -> dict[str, str]:
+    """The form with a method's preset for all fields of the training. Raises Invalid where there is none."""
+    return {**form, "method": method, **_typed(preset_fields(method, preset), _boxes(LOCAL))}
+
+
+def _typed(config: Mapping[str, Any], boxes: Mapping[str, str]) -> dict[str, str]:
+    """Fields of a training as the form has them: in their boxes, and all others on lines of their own."""
+    return {
+        **{box: str(config.get(name, "")) for name, box in boxes.items()},
+        "further": "\n".join(f"{name} = {value}" for name, value in sorted(config.items()) if name not in boxes),
+    }
+
+
 def _like(session: Session, row: TrainingJob) -> dict[str, str]:
     """The form as it was for a job."""
     base = None if row.base_id is None else session.get_one(LanguageModel, row.base_id)
@@ -134,7 +149,7 @@ def _like(session: Session, row: TrainingJob) -> dict[str, str]:
     reference, sft_data = config.pop(REFERENCE, ""), config.pop(SFT_DATA, "")
     return {
         **dict.fromkeys(_names(), ""),
-        **{box: str(config[name]) for name, box in boxes.items() if name in config},
+        **_typed(config, boxes),
         "dataset": str(row.dataset_id),
         "sft_data": str(sft_data),
         "method": row.method,
@@ -142,7 +157,6 @@ def _like(session: Session, row: TrainingJob) -> dict[str, str]:
         "base": "" if base is None else base.name,
         "reference": reference,
         "name": _free_name(session, row.name) if row.model_id is not None else row.name,
-        "further": "\n".join(f"{name} = {value}" for name, value in sorted(config.items()) if name not in boxes),
     }
 
 

@@ -17,6 +17,7 @@ def match_item(line: MatchListItem, now: datetime) -> dict[str, Any]:
         "id": match.id,
         "game": match.game,
         "source": match.source,
+        "study": line.study,
         "round": match.round_id,
         "index": match.index,
         "players": [{"role": player.role, "name": player.model or PERSON} for player in line.players],

@@ -63,14 +63,14 @@ def analysis_of(rows: Sequence[RoundRow]) -> dict[int, RoundAnalysis]:
     engine = db.engine
     # When it was made is part of the key: in a database that was restored, another round may have the number.
     keys = {row.id: (str(engine.url), "round", row.id, row.created_at, row.finished, row.status) for row in rows}
-    return {number: _cached(key, partial(in_worker_thread, engine, _one, number)) for number, key in keys.items()}
+    return {number: cached(key, partial(in_worker_thread, engine, _one, number)) for number, key in keys.items()}
 
 
 def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
     """The matrix of a cross-play whose rounds these are."""
     engine = db.engine
     key = (str(engine.url), "matrix", matrix_id, *((row.created_at, row.finished) for row in rows))
-    found: CrossPlay = _cached(key, partial(in_worker_thread, engine, cross_play, matrix_id))
+    found: CrossPlay = cached(key, partial(in_worker_thread, engine, cross_play, matrix_id))
     return found
 
 
@@ -89,7 +89,7 @@ def analyses_of(choice: MatchFilter) -> list[MatchAnalysis]:
             remedy=Phrase("`flask analyze` takes the same choice and any number"),
         )
     key = (str(engine.url), "matches", choice, over, last)
-    found: list[MatchAnalysis] = _cached(key, partial(in_worker_thread, engine, analyse_matches, choice))
+    found: list[MatchAnalysis] = cached(key, partial(in_worker_thread, engine, analyse_matches, choice))
     return found
 
 
@@ -105,7 +105,8 @@ def _one(session: Session, number: int) -> RoundAnalysis:
     return analyse(session, [number])[0]
 
 
-def _cached(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+def cached(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What `make` returns, made once for a key; those that were asked for least lately are forgotten."""
     with _one_at_a_time:
         if key not in _known:
             _known[key] = make()

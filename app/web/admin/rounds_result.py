@@ -74,7 +74,7 @@ def result_of(analysis: MatchAnalysis) -> RoundResult:
             analysis.players.index(part.player),
             part.matches,
             dict(part.columns),
-            None if axis is None else _drawn(part.columns[_SCORE], *axis),
+            None if axis is None else drawn_interval(part.columns[_SCORE], *axis),
         )
         for part in parts
     ]
@@ -83,7 +83,7 @@ def result_of(analysis: MatchAnalysis) -> RoundResult:
     widest, drawn = 1.0, None
     if versus is not None and (score := versus.columns[_SCORE]).value is not None:
         widest = float(math.ceil(2 * max(abs(each) for each in score[:3] if each is not None)) / 2) or 1.0
-        drawn = _drawn(score, -widest, widest)
+        drawn = drawn_interval(score, -widest, widest)
     aborted = sum(each.matches for each in analysis.metrics.outcomes if each.reason == ABORTED)
     return RoundResult(rows, axis, versus, drawn, widest, 0 < analysis.matches == aborted)
 
@@ -97,7 +97,8 @@ def _axis(figures: Sequence[Figure]) -> tuple[float, float] | None:
     return float(low), float(high if high > low else low + 1)
 
 
-def _drawn(figure: Figure, low: float, high: float) -> IntervalBar | None:
+def drawn_interval(figure: Figure, low: float, high: float) -> IntervalBar | None:
+    """A figure with its interval on an axis; None where there is nothing to draw."""
     if figure.value is None:
         return None
 

@@ -1,0 +1,76 @@
+"""The navigation of all admin pages: one line of sections, and below it the lists that belong to the one that is open.
+
+Lists of jobs come from the kinds: a kind that is added has a section of its own, unless its pages say below which
+other one they stand.
+"""
+
+from typing import Any, NamedTuple
+
+from flask import request, url_for
+from flask_babel import gettext
+
+from app.job_kinds import JOB_KINDS
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import pages_of
+
+_PAGE, _WITHIN = "page", "true"  # what aria-current says of the open page, and of one that it belongs to
+
+
+class NavigationEntry(NamedTuple):
+    """A list or a page of its own. `path` is where it is below all admin pages."""
+
+    path: str
+    title: Any  # text or lazy text
+
+    @property
+    def address(self) -> str:
+        return url_for("admin.home") + self.path
+
+    @property
+    def current(self) -> str:
+        """What aria-current says of it while this request is answered; empty where it is not open."""
+        if request.path == self.address:
+            return _PAGE
+        return _WITHIN if self.path and request.path.startswith(f"{self.address}/") else ""
+
+
+class NavigationSection(NamedTuple):
+    """An entry of the first line, with the lists of the second line while it is open: none, or itself and others."""
+
+    entry: NavigationEntry
+    lists: list[NavigationEntry]
+
+    @property
+    def current(self) -> str:
+        """What aria-current says of it: also that one of its lists is open."""
+        return self.entry.current or (_WITHIN if any(each.current for each in self.lists) else "")
+
+
+@blueprint.app_template_global()
+def admin_navigation() -> list[NavigationSection]:
+    """The sections in their order."""
+    overview = NavigationEntry("", gettext("Overview"))
+    matches = NavigationEntry("matches", gettext("Matches"))
+    datasets = NavigationEntry("datasets", gettext("Datasets"))
+    models = NavigationEntry("models", gettext("Models"))
+    studies = NavigationEntry("studies", gettext("Studies"))
+    rounds, *jobs = _lists_below("")
+    entries = (overview, matches, rounds, datasets, *jobs, models, studies)
+    return [NavigationSection(entry, _lists_of(entry)) for entry in entries]
+
+
+@blueprint.app_template_global()
+def open_lists() -> list[NavigationEntry]:
+    """The second line: the lists of the section that is open; none where it has but one."""
+    return next((section.lists for section in admin_navigation() if section.current), [])
+
+
+def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
+    below = _lists_below(section.path) if section.path else []
+    return [section, *below] if below else []
+
+
+def _lists_below(path: str) -> list[NavigationEntry]:
+    """The lists of jobs below the section of that path; without one, those that are sections themselves."""
+    found = [pages_of(kind) for kind in JOB_KINDS]
+    return [NavigationEntry(pages.path, pages.title) for pages in found if pages.below == path]
