@@ -165,12 +165,13 @@ def show(called: str, as_json: bool) -> None:
         if name not in ("figures", "spec") and value is not None:
             click.echo(f"{name.replace('_', ' '):<18}{value}")
     wanted = described["spec"]
-    if "imported" in wanted:
-        wanted = {f"imported {key}": value for key, value in wanted["imported"].items()}
+    for source in ("imported", "society"):
+        if source in wanted:
+            wanted = {f"{source} {key}": value for key, value in wanted[source].items()}
     conditions = {f"matches: {key}": value for key, value in wanted.get("matches", {}).items()}
     for name, value in {**{key: value for key, value in wanted.items() if key != "matches"}, **conditions}.items():
         text = ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
-        click.echo(f"{name:<18}{'any' if text in (None, '') else text}")
+        click.echo(f"{name:<17} {'any' if text in (None, '') else text}")
     if rewards := described["figures"].get("rewards"):
         click.echo(f"{'rewarded moves':<18}{rewards['moves']}")
         for game, role, moves, mean, weight in rewards["by_role"]:

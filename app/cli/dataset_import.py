@@ -35,7 +35,7 @@ def import_rows(file: str, row_format: str, name: str | None, skip_bad: bool, as
     called = row_import.default_name(file) if name is None else name
     check_name("--name", called)
     ensure_database()
-    found, wanted = _read(file, row_format, skip_bad)
+    found, wanted = read_file(file, row_format, skip_bad)
     before = found.dataset_id is not None
     if found.tally is not None and found.draft is None and not before:
         if as_json:
@@ -56,7 +56,8 @@ def import_rows(file: str, row_format: str, name: str | None, skip_bad: bool, as
         click.echo(f"Left out {found.tally.bad - _SHOWN} more; --json lists them.")
 
 
-def _read(file: str, row_format: str, skip_bad: bool) -> tuple[ReadImport, RowImport]:
+def read_file(file: str, row_format: str, skip_bad: bool) -> tuple[ReadImport, RowImport]:
+    """What a file holds, and how it was read. Raises Invalid for one that cannot be read."""
     try:
         with Path(file).open("rb") as content, reading() as session:
             wanted = RowImport(content, file, row_format, skip_bad)

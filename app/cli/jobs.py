@@ -1,6 +1,5 @@
 """`flask KIND list|show|cancel|resume` for every kind of jobs. What a kind runs by itself is in a file of its own."""
 
-import asyncio
 import json
 import signal
 import threading
@@ -17,11 +16,13 @@ from app.cli.base import CommandFailed, Group, Interrupted, ensure_database, pri
 from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.jobs import states
+from app.jobs.event_loop import running_loop
 from app.jobs.kind import LARGEST, JobKind, R
 from app.jobs.listing import job_facts, job_items, latest_jobs
 from app.matches.turns import WorkerContext
 
 PAGE = 50  # lines of a list
+_ENDED = (states.DONE, states.FAILED, states.CANCELLED)
 
 Described = dict[str, Any]
 Decorator = Callable[[Any], Any]
@@ -85,21 +86,26 @@ class JobCommands(Generic[R]):
 
     def run_here(self, number: int, as_json: bool) -> None:
         """Run a job in this process, and say what came of it. Raises CommandFailed and Interrupted."""
-        with stop_on_signals() as stop, running_loop() as loop:
-            owner = uuid.uuid4().hex
-            context = WorkerContext(db.engine, settings(), owner, stop, loop=loop, notify=lambda _match, _typing: None)
-            self.kind.load_runner()(context, number)
+        run_job_here(self.kind, number)
+        self.report(number, as_json)
+
+    def report(self, number: int, as_json: bool) -> None:
+        """Say what came of a job that was run here. Raises CommandFailed and Interrupted."""
         described = self.read(number)
-        status = described["status"]
-        if status not in (states.DONE, states.FAILED, states.CANCELLED):
-            raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
-        if as_json:
+        if as_json and described["status"] in _ENDED:
             print_json(described)
-        if status != states.DONE:
-            why = described["error"] or f"it is {status}"
-            raise CommandFailed(f"{self.kind.subject(number)} stopped: {why}; {self.goes_on(number)}")
+        self.refuse_unfinished(number)
         if not as_json:
             click.echo(f"{self.title(number)} is done.")
+
+    def refuse_unfinished(self, number: int) -> None:
+        """Raises CommandFailed for a job that stopped, and Interrupted for one that is not over."""
+        described = self.read(number)
+        if described["status"] not in _ENDED:
+            raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
+        if described["status"] != states.DONE:
+            why = described["error"] or f"it is {described['status']}"
+            raise CommandFailed(f"{self.kind.subject(number)} stopped: {why}; {self.goes_on(number)}")
 
     def resume(self, number: int, queue: bool, as_json: bool) -> None:
         """Resume a job, here or by the workers."""
@@ -231,18 +237,13 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-@contextmanager
-def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs in a thread of its own, as a worker has one to call models."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+def run_job_here(kind: JobKind[Any], number: int) -> bool:
+    """Run a job in this process as a worker would. True if Ctrl-C came."""
+    with stop_on_signals() as stop, running_loop() as loop:
+        owner = uuid.uuid4().hex
+        context = WorkerContext(db.engine, settings(), owner, stop, loop=loop, notify=lambda _match, _typing: None)
+        kind.load_runner()(context, number)
+    return stop.is_set()
 
 
 @contextmanager

@@ -63,6 +63,7 @@ def _dataset(row: Dataset) -> dict[str, Any]:
         "version": row.version,
         "rows": row.rows,
         "imported": row.spec.get("imported"),
+        "society": row.spec.get("society"),
         "unusable_since": row.unusable_at and row.unusable_at.isoformat(),
     }
 
@@ -126,6 +127,8 @@ def _lines_of_dataset(how: str, row: Dataset, sources: Sequence[DatasetSource]) 
         yield f"    unusable since {row.unusable_at:%Y-%m-%d}: it held what a person has taken back"
     if (file := row.spec.get("imported")) is not None:
         yield f"    imported from {file['file']} (format {file['format']}, sha256 {file['sha256']})"
+    if (society := row.spec.get("society")) is not None:
+        yield f"    cut from society {society['society_id']} ({society['name']})"
     for source in sources:
         where = f"round {source.round.id} ({source.round.name})" if source.round else "matches outside rounds"
         names = [model.name for model in source.models] + ["people"] * source.people

@@ -7,7 +7,8 @@ import click
 from app.cli.base import Group, ensure_database, print_json, settings
 from app.cli.lineage import lineage
 from app.cli.local_model import add_local
-from app.cli.model_calls import ask, test
+from app.cli.model_ask import ask
+from app.cli.model_calls import test
 from app.cli.model_changes import archive, clone, edit, remove, restore
 from app.cli.model_format import described, in_full, in_words, next_steps
 from app.cli.model_options import (
@@ -126,18 +127,25 @@ def add_api(
 
 @model.command("add-scripted")
 @click.argument("name")
-@click.option("--manner", required=True, metavar="MANNER", help="plain, casual or careless.")
+@click.option("--manner", metavar="MANNER", help="Of one that plays: plain, casual or careless.")
+@click.option("--chat", metavar="WHO", help="Of one that answers the chats of a society: agent or observer.")
+@click.option("--unreadable", metavar="SHARE", help="Of its ratings, which no program can read. [default: 0]")
 @label_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
-def add_scripted(name: str, manner: str, label: str | None, as_json: bool) -> None:
-    """Add a scripted player with a manner of its own.
+def add_scripted(
+    name: str, manner: str | None, chat: str | None, unreadable: str | None, label: str | None, as_json: bool
+) -> None:
+    """Add a scripted player with a manner of its own, or one that answers chats.
 
     casual types as people do, and chats between its clues; careless forgets what was agreed in a negotiation, which is
-    what a weak model can be trained on.
+    what a weak model can be trained on. An agent and an observer of societies answer by a short list of words.
     """
+    if (manner is None) == (chat is None) or (unreadable is not None and chat is None):
+        raise Invalid(None, expected="--manner, or --chat with or without --unreadable", got=Verbatim("something else"))
+    options = read_numbers(given_options({"manner": manner, "chat": chat, "unreadable": unreadable}), ("unreadable",))
     ensure_database()
     with writing() as session:
-        stored = described(add_scripted_model(session, name, label, {"manner": manner}), settings().home)
+        stored = described(add_scripted_model(session, name, label, options), settings().home)
     if as_json:
         print_json(stored)
     else:

@@ -42,6 +42,8 @@ def test_call(row: LanguageModel) -> str:
 def in_words(found: dict[str, Any]) -> dict[str, str]:
     """What a described model is used for, and its detail, for a list."""
     uses = [word for word, use in (("rounds", "usable_in_rounds"), ("people", "offered_to_people")) if found[use]]
+    if not found["games"] and not found["archived"]:
+        uses = ["societies"]
     words = {"for": " and ".join(uses) or ("nothing (archived)" if found["archived"] else "nothing"), "detail": ""}
     if found["kind"] == "api":
         key = f"key in {found['key_env']}" if found["key_env"] else "no key"
@@ -86,6 +88,8 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
 def next_steps(found: dict[str, Any]) -> str:
     """What can be done with a described model that was just added."""
     name = found["name"]
+    if not found["games"]:
+        return f'Try it: flask model ask {name} "How do I make bread?"\nSocieties can use it.'
     test = "" if found["test_call"] == "needs none" else f"flask model test {name}, then "
     return (
         f"Try it: flask play {found['games'][0]} --against {name}\n"

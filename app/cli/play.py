@@ -1,10 +1,8 @@
 """`flask play`: a match in the terminal, stored like any other."""
 
-import asyncio
 import contextlib
 import io
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -29,6 +27,7 @@ from app.cli.material import material_options, named_material
 from app.config import Settings
 from app.extensions import db, reading, writing
 from app.games import find_game
+from app.jobs.event_loop import running_loop
 from app.matches import live
 from app.matches.events import Aborted
 from app.matches.lobby import new_seed, person_seat, read_seed
@@ -194,22 +193,15 @@ def _partner(terminal_session: TerminalSession, opponent: StoredSeat) -> Iterato
     if _scripted(opponent):
         yield lambda: terminal_session.record
         return
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="models", daemon=True)
-    thread.start()
-    context = WorkerContext(
-        terminal_session.database,
-        terminal_session.settings,
-        f"terminal-{uuid.uuid4().hex}",
-        loop=loop,
-        notify=lambda _match, _typing: None,
-    )
-    try:
+    with running_loop() as loop:
+        context = WorkerContext(
+            terminal_session.database,
+            terminal_session.settings,
+            f"terminal-{uuid.uuid4().hex}",
+            loop=loop,
+            notify=lambda _match, _typing: None,
+        )
         yield lambda: _answered(terminal_session, context)
-    finally:
-        asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(2)  # connections that are open
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(2)
 
 
 def _answered(terminal_session: TerminalSession, context: WorkerContext) -> StoredMatch:

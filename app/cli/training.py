@@ -26,7 +26,7 @@ from app.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.backends import backend_names
-from app.finetuning.config import LOCAL
+from app.finetuning.config import LOCAL, preset_fields
 from app.finetuning.job import TRAINING
 from app.finetuning.listing import TrainingListItem
 from app.finetuning.runner import run_job
@@ -55,18 +55,20 @@ from training.methods import all_methods
 @click.option(
     "--backend", type=click.Choice(backend_names()), default=LOCAL, show_default=True, help="Where it is trained."
 )
+@click.option("--preset", metavar="NAME", help="Fields by name, of stable-alignment: published or code.")
 @click.option(
     "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A field of the training: epochs=3."
 )
 @click.option("--queue", is_flag=True, help="Hand the job to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @with_appcontext
-def train(method: str, config: tuple[str, ...], queue: bool, as_json: bool, **given: Any) -> None:
+def train(method: str, preset: str | None, config: tuple[str, ...], queue: bool, as_json: bool, **given: Any) -> None:
     """Train a model on a dataset, and register it.
 
     Exit code 0: the model is registered; 1: the training failed; 130: interrupted, and a line says how to resume.
     """
-    spec = jobs.TrainingSpec(method, config=read_pairs(config, "--config"), **given)
+    fields = {**preset_fields(method, preset), **read_pairs(config, "--config")}
+    spec = jobs.TrainingSpec(method, config=fields, **given)
     ensure_database()
     with writing() as session:
         job_id = jobs.create(session, spec, queued=queue, home=settings().home).id

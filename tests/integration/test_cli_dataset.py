@@ -90,7 +90,10 @@ def test_a_name_again_is_its_next_version(app: Flask, played: None) -> None:
         ),
         ("build --round 1 --game chess", "game: expected negotiation or taboo, got 'chess'"),
         ("build --round 1 --since soon", "since: expected a day such as 2026-01-31, got 'soon'"),
-        ("build --round 1 --model nobody", "model: expected one of scripted, got 'nobody'"),
+        (
+            "build --round 1 --model nobody",
+            "model: expected one of scripted, scripted-agent, scripted-observer, got 'nobody'",
+        ),
         ("build --round 1 --style sung", "prompt style of negotiation: expected"),
         ("build --round 1 --game taboo", "round 1: expected matches that are over, got none"),
         ("build --round 1 --reason checkmate", "reason checkmate: expected to keep at least one transcript, got none"),

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, select
 
 from app.extensions import reading
 from app.models import LanguageModel
+from app.registry import SCRIPTED_CHATS
 from tests.shell import Finished
 from tests.stub_openai import StubServer
 
@@ -88,7 +89,7 @@ def test_json_says_whether_the_key_is_there_and_never_what_it_is(run: Run, monke
     added = run(*ADD, "--key-env", "MY_API_KEY", "--json")
     assert json.loads(added.stdout)["key_set"] is True
     listed = run("list", "--json")
-    assert [row["name"] for row in json.loads(listed.stdout)] == ["scripted", "mine"]
+    assert [row["name"] for row in json.loads(listed.stdout)] == ["scripted", *SCRIPTED_CHATS, "mine"]
     assert "sk-very-secret" not in added.output + listed.output + run("list").output
 
 
@@ -186,6 +187,28 @@ def test_a_scripted_player_with_a_manner_is_added_and_an_unknown_manner_is_refus
     refused = run("add-scripted", "rude", "--manner", "rude")
     assert refused.exit_code == 2
     assert refused.stderr == "Error: manner: expected plain or casual or careless, got 'rude'\n"
+
+
+def test_scripted_members_of_societies_are_there_and_answer_chats_alone(run: Run) -> None:
+    shipped = {each["name"]: each for each in json.loads(run("list", "--json").stdout)}["scripted-agent"]
+    assert (shipped["uses"], shipped["games"], shipped["usable_in_rounds"]) == (["chat"], [], False)
+    asked = run("ask", "scripted-agent", "How do I make bread?")
+    assert asked.exit_code == 0
+    assert "bread" in asked.stdout
+    refused = [run("set", "scripted-agent", option, "on").stderr for option in ("--rounds", "--people")]
+    refused.append(run("test", "scripted-agent").stderr)
+    assert all("model: expected one that plays a game, got 'scripted-agent'" in each for each in refused)
+
+
+def test_a_scripted_observer_whose_ratings_cannot_be_read_is_added(run: Run) -> None:
+    added = run("add-scripted", "mute", "--chat", "observer", "--unreadable", "1")
+    assert "Societies can use it." in added.stdout
+    shown = json.loads(run("show", "mute", "--json").stdout)
+    assert (shown["options"], shown["uses"]) == ({"chat": "observer", "unreadable": 1}, ["chat"])
+    assert "Rating: " not in run("ask", "mute", "How well does this answer fit?").stdout
+    for wrong in (["--chat", "observer", "--manner", "plain"], ["--unreadable", "1"], []):
+        refused = run("add-scripted", "wrong", *wrong)
+        assert (refused.exit_code, refused.stderr.startswith("Error: expected --manner, or --chat")) == (2, True)
 
 
 def test_a_scripted_player_plays_rounds_in_its_manner(app: Flask, run: Run) -> None:
