@@ -38,6 +38,7 @@ class Settings(BaseSettings):
     HOST: str = Field("127.0.0.1", description="Address that the web process listens on.")
     PORT: int = Field(8000, ge=1, le=65535, description="Port that the web process listens on.")
     PUBLIC_URL: str = Field("", description="Where people reach Parlor, if not http://HOST:PORT.")
+    WEB_URL: str = Field("", description="Where workers reach the web process, if not at http://127.0.0.1:PORT.")
     SECRET_KEY: str = Field("", description="Signs cookies and tickets; empty: made once and kept in PARLOR_HOME.")
     TRUSTED_PROXIES: int = Field(0, ge=0, le=5, description="Reverse proxies in front whose headers are believed.")
     ADMIN_HOURS: float = Field(12, gt=0, description="How long an experimenter stays signed in, in hours.")
@@ -234,6 +235,11 @@ class Settings(BaseSettings):
     def public_url(self) -> str:
         host = "127.0.0.1" if self.HOST in ("0.0.0.0", "::", "") else self.HOST  # noqa: S104
         return self.PUBLIC_URL.rstrip("/") or f"http://{host}:{self.PORT}"
+
+    @property
+    def web_url(self) -> str:
+        """Where bots of a rehearsal come in."""
+        return self.WEB_URL.rstrip("/") or f"http://127.0.0.1:{self.PORT}"
 
     @cached_property
     def secret_key(self) -> str:

@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from app.alignments.job import ALIGNMENT
+from app.assessments.job import ASSESSMENT
 from app.benchmarks.job import BENCHMARK
 from app.campaigns.job import CAMPAIGN
 from app.finetuning.job import TRAINING
 from app.jobs.kind import JobKind
 from app.rounds.job import ROUND
+from app.society.job import SOCIETY
+from app.studies.bots.job import REHEARSAL
 
-JOB_KINDS: list[JobKind[Any]] = [ROUND, TRAINING, CAMPAIGN, BENCHMARK]
+JOB_KINDS: list[JobKind[Any]] = [ROUND, TRAINING, CAMPAIGN, BENCHMARK, SOCIETY, ASSESSMENT, ALIGNMENT, REHEARSAL]
 
 
 def find_kind(name: str) -> JobKind[Any]:

@@ -12,6 +12,7 @@ from app.games.base import JSON
 from app.jobs.kind import Progress
 from app.jobs.listing import job_figures, job_items, latest_jobs
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel
+from app.rounds.cost import cost_of
 from app.rounds.prices import prices_of_model
 
 PAGE = 25  # jobs on a page
@@ -107,7 +108,7 @@ def usage_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, TokenU
     for number, prompts, completions in session.execute(counted):
         prices = prices_of_model(models[number])
         tokens = (prompts or 0, completions or 0)
-        cost = None if prices is None else (prices[0] * tokens[0] + prices[1] * tokens[1]) / 1e6
+        cost = None if prices is None else cost_of(prices, tokens[0], tokens[1])
         found[number] = TokenUsage(*tokens, cost)
     return found
 

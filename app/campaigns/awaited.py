@@ -2,33 +2,17 @@
 
 from collections.abc import Collection
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.finetuning.job import TRAINING
 from app.jobs import states
+from app.jobs.chained import AwaitedJob
 from app.jobs.kind import JobKind
-from app.models import CampaignEvaluation, CampaignIteration, CampaignRound, RoundRow, TrainingJob
+from app.models import CampaignEvaluation, CampaignIteration, CampaignRound
 from app.rounds.job import ROUND
-
-
-class AwaitedJob(NamedTuple):
-    """A job that has to be over before a campaign goes on, by its number."""
-
-    kind: JobKind[Any]
-    number: int
-
-    def row(self, session: Session) -> RoundRow | TrainingJob:
-        """The job's row."""
-        found: RoundRow | TrainingJob = session.get_one(self.kind.table, self.number)
-        return found
-
-
-def awaited_job(session: Session, campaign_id: int) -> AwaitedJob | None:
-    """What a campaign has begun and waits for, whatever became of it."""
-    return awaited_jobs(session, [campaign_id]).get(campaign_id)
 
 
 def awaited_jobs(session: Session, campaign_ids: Collection[int]) -> dict[int, AwaitedJob]:

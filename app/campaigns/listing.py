@@ -11,13 +11,13 @@ from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.analysis.language import ENGLISH, Language
 from app.campaigns import lifecycle
-from app.campaigns.awaited import AwaitedJob
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import CampaignSpec, EvaluationSpec, spec_of
 from app.finetuning.job import TRAINING
 from app.games import partner_weight
 from app.games.base import JSON
 from app.jobs import states
+from app.jobs.chained import AwaitedJob
 from app.jobs.listing import latest_jobs
 from app.models import (
     Campaign,

@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, rounds
-from app.campaigns.awaited import AwaitedJob
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import ALL_ROUNDS, BASE, CampaignSpec, needs_rewards, spec_of
 from app.datasets import build, register, store
@@ -24,13 +23,12 @@ from app.finetuning import lifecycle as jobs
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
+from app.jobs.chained import AwaitedJob, is_done
 from app.jobs.context import JobContext
 from app.jobs.kind import LEASE, fail, finish, requester_of
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel, TrainingJob
 from app.rounds.job import ROUND
 from app.rounds.plan import match_seed
-
-_OVER = (states.FAILED, states.CANCELLED)
 
 
 class _Filter(NamedTuple):
@@ -133,12 +131,12 @@ def _in_iteration(
             return _cut(session, row, spec, done) if playing is None else _waiting(row, playing)
         if now.job_id is None:
             now.job_id = _job(session, row, spec, done, home)
-        if not _is_done(session, row, AwaitedJob(TRAINING, now.job_id)):
+        if not is_done(session, row, AwaitedJob(TRAINING, now.job_id)):
             return _waiting(row, AwaitedJob(TRAINING, now.job_id))
         now.model_id = session.get_one(TrainingJob, now.job_id).model_id
     if now.evaluation_id is None:
         now.evaluation_id = rounds.evaluate(session, row, spec, now.number, now.model_id, spec.as_played)
-    if not _is_done(session, row, AwaitedJob(ROUND, now.evaluation_id)):
+    if not is_done(session, row, AwaitedJob(ROUND, now.evaluation_id)):
         return _waiting(row, AwaitedJob(ROUND, now.evaluation_id))
     if now.figures is None:
         return _Analysis(now.number, None, now.evaluation_id, done[0].evaluation_id)
@@ -157,7 +155,7 @@ def _played(
             if taught
             else rounds.play(session, row, spec, now.number, before.model_id)
         )
-    if not _is_done(session, row, AwaitedJob(ROUND, now.round_id)):
+    if not is_done(session, row, AwaitedJob(ROUND, now.round_id)):
         return AwaitedJob(ROUND, now.round_id)
     for partner in () if taught else spec.matches_against:
         begun = session.get(CampaignRound, (row.id, now.number, partner))
@@ -165,7 +163,7 @@ def _played(
             number = rounds.play_with(session, row, spec, now.number, before.model_id, partner)
             begun = CampaignRound(campaign_id=row.id, iteration=now.number, partner=partner, round_id=number)
             session.add(begun)
-        if not _is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
+        if not is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
             return AwaitedJob(ROUND, begun.round_id)
     return None
 
@@ -203,7 +201,7 @@ def _further(
             number = rounds.evaluate(session, row, spec, now.number, now.model_id, each)
             begun = CampaignEvaluation(campaign_id=row.id, iteration=now.number, label=each.label, round_id=number)
             session.add(begun)
-        if not _is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
+        if not is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
             return _waiting(row, AwaitedJob(ROUND, begun.round_id))
         if begun.figures is None:
             base = session.get_one(CampaignEvaluation, (row.id, 0, each.label)).round_id
@@ -222,15 +220,6 @@ def _figures(session: Session, row: Campaign, now: CampaignIteration, round_id: 
 def _waiting(row: Campaign, part: AwaitedJob) -> AwaitedJob | None:
     """The part, unless it is what the campaign has failed of."""
     return part if row.status == states.RUNNING else None
-
-
-def _is_done(session: Session, row: Campaign, part: AwaitedJob) -> bool:
-    """Whether a part is over as it should be; if it is over otherwise, the campaign fails."""
-    found = part.row(session)
-    if found.status in _OVER:
-        why = found.error or f"it was {found.status}"
-        fail(row, f"{part.kind.name} {part.number}: {why}")
-    return found.status == states.DONE
 
 
 # ---- The steps -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from app.models import Dataset
 def rebuild(transact: Transact, database: Engine, home: Path, row: Dataset) -> int:
     """Build a dataset again and register it as the next version of its name. Its number.
 
-    Raises Conflict for one that was imported, and what `build.prepare` and `store.write` raise.
+    Raises Conflict for one that was imported or cut from a society, and what `build.prepare` and `store.write` raise.
     """
     return register.save(transact, draft(database, home, row), row.name)
 
@@ -30,6 +30,14 @@ def draft(
             "dataset",
             expected=Phrase("one that was cut from matches"),
             got=Phrase("one that was imported"),
+            subject=Phrase("dataset %(number)s", number=row.id),
+        )
+    if "society" in row.spec:
+        raise Conflict(
+            "dataset",
+            expected=Phrase("one that was cut from matches"),
+            got=Phrase("one that was cut from a society"),
+            remedy=Phrase("`flask society data %(number)s` makes it again", number=row.spec["society"]["society_id"]),
             subject=Phrase("dataset %(number)s", number=row.id),
         )
     with reading(database) as session:

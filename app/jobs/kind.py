@@ -1,7 +1,7 @@
 """A kind of jobs, and the one lifecycle that all kinds share: taken by lease, renewed, released, cancelled, resumed.
 
 `app/jobs/states.py` says how the states follow each other. A kind names what differs and overrides what is its own:
-`app/rounds/job.py` leases parts of a round, `app/campaigns/job.py` passes cancelling on. Nothing here commits.
+`app/rounds/job.py` leases parts of a round, `app/jobs/chained.py` passes cancelling on. Nothing here commits.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

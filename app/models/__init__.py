@@ -1,13 +1,17 @@
 """Tables, without behaviour: one file a subject. Importing this package knows them all, as migrations need."""
 
+from app.models.alignment import Alignment
+from app.models.assessment import AssessedAnswer, Assessment
 from app.models.benchmark import BenchmarkAnswer, BenchmarkJob, BenchmarkResult
 from app.models.campaign import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow
 from app.models.model_request import ModelRequest
-from app.models.operation import Lease
+from app.models.operation import Lease, Outage
+from app.models.rehearsal import Rehearsal, RehearsedBot
 from app.models.round import RoundMaterial, RoundRange, RoundRow
+from app.models.society import Society, SocietyAgent, SocietyInteraction
 from app.models.source import MatchSource
 from app.models.study import (
     Arm,
@@ -23,9 +27,11 @@ from app.models.user import LoginLink, User, UserSession
 from app.models.wave import Payment, PaymentBatch, StudyEvent, Submission, Wave
 
 __all__ = [
-    "Arm", "BenchmarkAnswer", "BenchmarkJob", "BenchmarkResult", "Campaign", "CampaignEvaluation",
-    "CampaignIteration", "CampaignRound", "Consent", "Dataset", "DatasetRow", "Enrolment", "EventRow",
-    "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource", "ModelRequest", "Participant",
-    "Payment", "PaymentBatch", "RecruitmentIdentity", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Study",
-    "StudyEvent", "StudyVersion", "Submission", "TrainingEvent", "TrainingJob", "User", "UserSession", "Wave",
+    "Alignment", "Arm", "AssessedAnswer", "Assessment", "BenchmarkAnswer", "BenchmarkJob", "BenchmarkResult",
+    "Campaign", "CampaignEvaluation", "CampaignIteration", "CampaignRound", "Consent", "Dataset", "DatasetRow",
+    "Enrolment", "EventRow", "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource",
+    "ModelRequest", "Outage", "Participant", "Payment", "PaymentBatch", "RecruitmentIdentity", "Rehearsal",
+    "RehearsedBot", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Society", "SocietyAgent",
+    "SocietyInteraction", "Study", "StudyEvent", "StudyVersion", "Submission", "TrainingEvent", "TrainingJob", "User",
+    "UserSession", "Wave",
 ]  # fmt: skip

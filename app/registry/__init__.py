@@ -21,8 +21,10 @@ from app.players.base import PlayerSpec
 from app.players.local import options as local_options
 from app.players.prompts import USUAL_STYLE, styles, templates
 from app.players.scripted import SCRIPTED
+from app.players.scripted.chat.player import CHAT
 
 BASELINE = "scripted"
+SCRIPTED_CHATS = {"scripted-agent": "agent", "scripted-observer": "observer"}  # name, and as whom it answers chats
 MODELS = ROOT / "data" / "models"
 SHIPPED = {"tiny": "House partner 2", "tiny-base": "House partner 3"}  # name and label; scripts/make_tiny.py
 _SHIPPED_STYLE = "compact"  # of prompts, in which they were trained
@@ -35,13 +37,19 @@ PERSON = "person"  # what a seat's player is called when no model sits there
 
 
 def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
-    """Register the scripted baseline and the small models that Parlor comes with, so that all can be played at once."""
+    """Register what Parlor comes with, so that all can be tried at once: the scripted baseline, the scripted members of
+    societies, and the small models.
+    """
     names = set(session.scalars(select(LanguageModel.name)))
     if BASELINE not in names:
         session.add(_row(BASELINE, "House partner", "scripted", list(SCRIPTED), {}, None, offered=True))
     else:
         baseline = get_model(session, BASELINE)
         baseline.games = list(dict.fromkeys([*baseline.games, *SCRIPTED]))  # a game may have come since
+    for name, speaker in SCRIPTED_CHATS.items():
+        if name not in names:
+            label = name.replace("-", " ").capitalize()
+            session.add(_row(name, label, "scripted", [], {CHAT: speaker}, None))
     for name, label in SHIPPED.items():
         folder = MODELS / name
         if small_models and name not in names and folder.is_dir():
@@ -104,7 +112,10 @@ def add_local_model(
 
 
 def add_scripted_model(session: Session, name: str, label: str | None, options: dict[str, Any]) -> LanguageModel:
-    """Register a scripted player with a manner of its own. Raises and names it as `add_api_model` does."""
+    """Register a scripted player with a manner of its own, or one that answers chats.
+
+    Raises and names it as `add_api_model` does.
+    """
     make_player(PlayerSpec("scripted", name, options))
     return _add(session, "scripted", name, label, list(SCRIPTED), options, None)
 
@@ -177,17 +188,19 @@ def set_usable_in_rounds(session: Session, name: str, on: bool) -> None:
     row = get_model(session, name)
     if on:
         check_not_archived(row)
+        _check_plays(row)
     row.usable_in_rounds = on
 
 
 def set_offered_to_people(session: Session, name: str, on: bool) -> None:
     """Offer a model to people, or not; matches in progress go on.
 
-    Raises NotFound, and Conflict for a model that cannot be offered before a test call has passed.
+    Raises NotFound, and Conflict for a model that plays no game or cannot be offered before a test call has passed.
     """
     row = get_model(session, name)
     if on:
         check_not_archived(row)
+        _check_plays(row)
     if on and not row.offered_to_people and not may_be_offered(row):
         failed = row.test_request is not None and row.test_request.status == states.FAILED
         came = (
@@ -215,6 +228,16 @@ def check_not_archived(row: LanguageModel) -> None:
         )
 
 
+def _check_plays(row: LanguageModel) -> None:
+    """Raises Conflict for a model that answers chats and plays no game."""
+    if not row.games:
+        raise Conflict(
+            "model",
+            expected=Phrase("one that plays a game"),
+            got=Phrase("%(name)s, which answers chats alone", name=shown(row.name)),
+        )
+
+
 def may_be_offered(row: LanguageModel) -> bool:
     """Whether nothing but the switch keeps a model from people: its latest test call has passed, or it needs none."""
     return row.archived_at is None and (not needs_test(row) or has_passed_test(row))
@@ -228,6 +251,8 @@ def needs_test(row: LanguageModel) -> bool:
 def is_shipped(row: LanguageModel) -> bool:
     """Whether Parlor came with the model."""
     path = Path(str(row.options.get("path", "")))
+    if row.name in SCRIPTED_CHATS and row.kind == "scripted":
+        return True
     return row.name == BASELINE or (row.name in SHIPPED and ROOT / path == MODELS / row.name)
 
 
@@ -305,7 +330,7 @@ def _add(
     prompt_style: str | None,
 ) -> LanguageModel:
     """Register a model, once its options are known to be sound."""
-    games = list(games) or list(GAMES)
+    games = [] if _answers_chats_alone(kind, options) else list(games) or list(GAMES)
     for game in games:
         find_game(game)
         if prompt_style is not None and prompt_style not in (known := templates(game)):
@@ -363,10 +388,20 @@ def _row(
         label=label,
         kind=kind,
         games=games,
-        uses=[GAMES_USE] if kind == "scripted" else [GAMES_USE, CHAT_USE],
+        uses=_uses(kind, options),
         options=options,
         prompt_style=style,
-        usable_in_rounds=True,
+        usable_in_rounds=bool(games),
         offered_to_people=offered,
         created_at=datetime.now(UTC),
     )
+
+
+def _uses(kind: str, options: dict[str, Any]) -> list[str]:
+    if kind != "scripted":
+        return [GAMES_USE, CHAT_USE]
+    return [CHAT_USE] if _answers_chats_alone(kind, options) else [GAMES_USE]
+
+
+def _answers_chats_alone(kind: str, options: dict[str, Any]) -> bool:
+    return kind == "scripted" and CHAT in options

@@ -9,12 +9,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, exists, select
+from sqlalchemy import delete, exists, or_, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Invalid, Phrase, Verbatim, check_name, shown
 from app.jobs import states
 from app.models import (
+    Alignment,
+    Assessment,
     BenchmarkJob,
     Campaign,
     CampaignIteration,
@@ -23,6 +25,8 @@ from app.models import (
     ModelRequest,
     RoundRow,
     SeatRow,
+    Society,
+    SocietyAgent,
     TrainingJob,
 )
 from app.registry import (
@@ -150,9 +154,10 @@ def remove_model(session: Session, name: str) -> None:
 
 
 def is_in_use(session: Session, row: LanguageModel) -> bool:
-    """Whether a match, a round, a training, a campaign, a benchmark or a clone refers to the model.
+    """Whether a match, a clone or a job of any kind refers to the model.
 
-    A campaign that is not done refers to partners and teachers by their names alone, until it begins their rounds.
+    A campaign that is not done refers to partners and teachers by their names alone, until it begins their rounds; so
+    does an alignment to the members of its societies and to its raters.
     """
     references = (
         SeatRow.language_model_id,
@@ -163,15 +168,33 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
         Campaign.base_id,
         CampaignIteration.model_id,
         BenchmarkJob.model_id,
+        SocietyAgent.model_id,
+        Assessment.model_id,
+        Assessment.base_id,
+        Alignment.base_id,
         LanguageModel.cloned_from_id,
     )
     going_on = session.scalars(select(Campaign.spec).where(Campaign.status != states.DONE))
     if any(row.name in _named(spec) for spec in going_on):
         return True
+    aligned = session.scalars(select(Alignment.spec).where(Alignment.status != states.DONE))
+    if any(row.name in _members(spec) for spec in aligned):
+        return True
+    rating = (each for column in (Society.observers, Assessment.raters) for each in session.scalars(select(column)))
+    if any(each["model_id"] == row.id for models in rating for each in models):
+        return True
+    embedding = exists().where(GenerationRow.society_id.is_not(None), GenerationRow.language_model_id == row.id)
+    if session.scalar(select(or_(embedding, exists().where(Society.embedder == f"model:{row.name}")))):
+        return True
     compared_with = exists().where(TrainingJob.config["reference"].as_string() == row.name)
     return session.scalar(select(compared_with)) or any(
         session.scalar(select(exists().where(column == row.id))) for column in references
     )
+
+
+def _members(spec: Mapping[str, Any]) -> set[str]:
+    """The further agents, the observers and the raters of an alignment's spec."""
+    return {*(name for name, _ in spec["agents"]), *spec["observers"], *spec["raters"]}
 
 
 def _named(spec: Mapping[str, Any]) -> set[str]:
