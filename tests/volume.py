@@ -3,6 +3,7 @@
 import contextlib
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,24 @@ class Volume:
                 pass
             while file.write(b"x"):
                 pass
+
+    @contextmanager
+    def kept_full(self) -> Iterator[None]:
+        """Fill it again and again meanwhile, so that nothing finds room that was freed a moment before."""
+        done = threading.Event()
+
+        def keep() -> None:
+            while not done.wait(0.005):
+                self.fill()
+
+        self.fill()
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        try:
+            yield
+        finally:
+            done.set()
+            keeper.join()
 
     def make_room(self) -> None:
         self._filler.unlink()

@@ -290,7 +290,7 @@ def test_the_lease_is_renewed_while_the_last_chats_come_to_their_end(
 @pytest.mark.parametrize(
     ("model", "spec", "line"),
     [
-        ("nobody", {}, "model: expected one of scripted, gone, api, got 'nobody'"),
+        ("nobody", {}, "model: expected one of scripted, scripted-agent, scripted-observer, gone, api, got 'nobody'"),
         ("scripted", {}, "model: expected a local model, or one behind an API, got scripted, which is scripted"),
         ("gone", {}, "none there; put it back"),
         ("gone", {"item_limit": "0"}, "item_limit: expected a whole number from 1 to 1000000, got '0'"),

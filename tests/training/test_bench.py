@@ -17,6 +17,7 @@ def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bench.SIZES, "small", (32, 48, 2, 4, 2))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("short_rows")
 @pytest.mark.parametrize("by_onednn", [False, True])
 def test_all_sides_of_the_benchmark_compute_one_loss(by_onednn: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ def in_two_processes(*trainings: tuple[Any, ...]) -> list[tuple[int, str]]:
     return [(each.returncode, text) for each, text in zip(started, printed, strict=True)]
 
 
+@pytest.mark.long
 def test_two_processes_make_the_model_of_one_and_fail_together(
     base: Path,
     data: Path,

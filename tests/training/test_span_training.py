@@ -216,7 +216,9 @@ def test_another_reference_is_another_training(
     assert steps(tmp_path / "second.jsonl")[0]["kl"] < -0.1
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", ["offline-po", *(pytest.param(each, marks=pytest.mark.long) for each in ("sft-kl", "stable-alignment"))]
+)
 def test_a_training_that_was_killed_ends_with_the_weights_of_an_undisturbed_one(
     method: str, data_of: dict[str, Path], killed_and_resumed: Callable[..., None], tmp_path: Path
 ) -> None:
