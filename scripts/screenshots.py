@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.config import ROOT
 from tests.another_web import another_web
+from tests.browser.admin_alignments import alignment_states, furnish_alignments
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import Furnished, empty_states, furnish, sign_in, signed_out_states, states
 from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
@@ -243,6 +244,14 @@ def campaigns(studio: Studio) -> None:
         studio.shoot(f"admin-{name}")
 
 
+def alignments(studio: Studio) -> None:
+    """For experimenters: assessments and alignments."""
+    page, parlor = studio.page, studio.parlor
+    sign_in(parlor, page)
+    for name in alignment_states(parlor, page, furnish_alignments(parlor)):
+        studio.shoot(f"admin-{name}")
+
+
 Scene = Callable[[Studio], None]
 SCENES: tuple[Scene, ...] = (
     plain_pages,
@@ -253,6 +262,7 @@ SCENES: tuple[Scene, ...] = (
     open_game,
     admin,
     campaigns,
+    alignments,
 )
 
 
@@ -298,7 +308,7 @@ def photograph(parlor: Stack, furnished: Furnished, browser: Browser, folder: Pa
     folder.mkdir(parents=True, exist_ok=True)
     for look, options in LOOKS.items():
         for scene in scenes:
-            if scene in (admin, campaigns) and "locale" in options:
+            if scene in (admin, campaigns, alignments) and "locale" in options:
                 continue  # they find their way by English names
             visitor = Visitor(browser, **options)
             scene(Studio(parlor, furnished, visitor, look, folder))

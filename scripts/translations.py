@@ -19,6 +19,7 @@ from app.campaigns.presets import PRESETS
 from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
 from app.games import GAMES
+from app.society.config import SocietyConfig
 from training.methods import all_methods
 
 # Where strings are, and by which function names they are known; static/js/words.js has t and tn.
@@ -51,6 +52,8 @@ def extracted() -> Catalog:
             found.add(text, None, [("app/finetuning/backends", 0)])
     for text in game_texts():
         found.add(text, None, [("app/games", 0)])
+    for text in society_texts():
+        found.add(text, None, [("app/society/config", 0)])
     for preset in PRESETS.values():
         for text in (preset.title, preset.summary):
             found.add(text, None, [("app/campaigns", 0)])
@@ -78,6 +81,12 @@ def training_texts() -> Iterator[str]:
         yield from (method.title, method.summary, *(field["title"] for field in method.fields.values()))
         for field in [each for backend in all_backends().values() for each in backend.fields(method.name).values()]:
             yield from (field[name] for name in ("title", "description", "unset") if name in field)
+
+
+def society_texts() -> Iterator[str]:
+    """What forms show of the settings of societies."""
+    for field in SocietyConfig.model_json_schema()["properties"].values():
+        yield from (field[name] for name in ("title", "description", "unset") if name in field)
 
 
 def unfinished(catalog: Catalog) -> Iterator[Message]:
