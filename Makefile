@@ -11,10 +11,10 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG NODE_OPTIONS NODE_PATH
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test lint coverage chaos bench tiny screenshots translations hashes chromium
+.PHONY: help install run test test-long lint coverage chaos bench tiny screenshots translations hashes chromium
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP)  ## Make the environment in .venv; costs nothing when it is there.
 
@@ -68,6 +68,8 @@ endef
 
 # Tests wait more than they compute, so six processes suit even two cores; tests/order.py says which takes what.
 PARALLEL = -n 6
+# Where nothing is compiled yet, one process does it first; else each of them would compile all of app and tests.
+COMPILE = [ -d tests/__pycache__ ] || $(BIN)/pytest --collect-only -qq > /dev/null 2>&1 || true
 
 # The other gates run beside pytest, which takes most of the time, and what they print comes before what it prints: until
 # they are through, its lines wait in the pipe. A pipe, rather than `&`, joins them, so that Ctrl-C ends all of them.
@@ -75,9 +77,12 @@ test: install chromium  ## Check style, types and imports, of scripts too, and r
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; mkfifo "$$folder/gates"; \
 	{ failed=; $(LINT) $(call gate,scripts,node --test --test-reporter=dot tests/js/*.test.js) \
 	  printf '%s' "$$failed" > "$$folder/failed"; } > "$$folder/gates" 2>&1 \
-	| { failed=; $(call gate,pytest,pytest $(PARALLEL)) printf '%s' "$$failed" > "$$folder/failed-tests"; } \
+	| { $(COMPILE); failed=; $(call gate,pytest,pytest $(PARALLEL)) printf '%s' "$$failed" > "$$folder/failed-tests"; } \
 	| cat "$$folder/gates" -; \
 	failed=$$(cat "$$folder/failed" "$$folder/failed-tests") || failed="$$failed (ended early)"; $(verdict)
+
+test-long: install chromium  ## Run all tests, those too that `make test` leaves out: long forms, both databases.
+	@$(BIN)/pytest $(PARALLEL) --long $(TESTS)
 
 lint: install  ## Check style, types and imports alone, of scripts too.
 	@failed=; $(LINT) $(verdict)
@@ -108,8 +113,8 @@ chromium:
 	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; browser tests do with what is there, or are skipped."; }; \
 	fi
 
-screenshots: install chromium  ## Photograph every page and state into screenshots/, light, dark and at phone width.
-	@$(BIN)/python -m scripts.screenshots
+screenshots: install chromium  ## Photograph every page and state into screenshots/, and the walk of docs/studies.md anew.
+	@$(BIN)/python -m scripts.screenshots && $(BIN)/python -m scripts.study_guide
 
 hashes: install  ## Write requirements/*.txt, the files that images install, each by its hash, from constraints.txt.
 	@$(BIN)/python -m scripts.hash_requirements

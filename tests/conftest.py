@@ -18,7 +18,7 @@ import pytest
 from redis import Redis
 
 from app.config import Settings, load_settings
-from tests import order
+from tests import order, selection
 from tests import stack as stacks
 from tests.services import emptied_redis, empty, new_database, redis_of
 from tests.shell import Shell
@@ -51,8 +51,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also what `make test` leaves out (tests/selection.py)")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, the files come in the order of tests/order.py."""
+    """Leave out what takes long; where several processes share the tests, the files come as tests/order.py says."""
+    if not config.getoption("--long") and not any("::" in each for each in config.args):
+        items[:], left = selection.shortened(items, postgres=bool(TEST_DATABASE_URL) or REQUIRE_SERVICES)
+        config.hook.pytest_deselected(items=left)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: order.place(item.nodeid))
 

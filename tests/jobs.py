@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, select
+from sqlalchemy import Engine, insert, select
 
 from app.config import Settings
 from app.extensions import reading, writing
@@ -17,6 +17,7 @@ from app.finetuning.runner import run_job
 from app.games.base import JSON
 from app.jobs.context import JobContext
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
+from app.registry import GAMES_USE
 from tests.datasets import cut
 from tests.rounds import make_round, play
 
@@ -118,6 +119,6 @@ def model_of(engine: Engine, name: str) -> LanguageModel | None:
 
 
 def models(engine: Engine) -> int:
-    """How many models are registered."""
+    """How many models that play are registered."""
     with reading(engine) as session:
-        return session.scalar(select(func.count()).select_from(LanguageModel)) or 0
+        return sum(GAMES_USE in uses for uses in session.scalars(select(LanguageModel.uses)))

@@ -190,7 +190,7 @@ def empty_states(parlor: Stack, page: Page) -> Iterator[str]:
     app.config["WTF_CSRF_ENABLED"] = False  # nothing is sent from these pages
     upgrade(app)
     client = signed_in(app)
-    for name in ("home", "matches", "models", "rounds", "datasets", "jobs"):
+    for name in ("home", "matches", "models", "rounds", "datasets", "jobs", "assessments", "alignments"):
         path = "/admin/" if name == "home" else f"/admin/{name}"
         address = parlor.url + path
         page.route(address, partial(_show, client.get(path).text))

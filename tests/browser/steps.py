@@ -1,8 +1,9 @@
 """What a person does on the pages, in any language, and what they see there."""
 
+import contextlib
 import re
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 RESULT = re.compile(r"/play/[\w-]+/result$")
 MATCH = re.compile(r"/play/[\w-]+$")
@@ -10,12 +11,19 @@ MATCH = re.compile(r"/play/[\w-]+$")
 
 def say(page: Page, text: str) -> None:
     """Write a message and send it."""
+    wait_for_script(page)
     page.locator("#message").fill(text)
     page.locator("#message").press("Enter")
 
 
+def wait_for_script(page: Page) -> None:
+    """Wait until the script of a match takes messages; what it shows first comes with the page."""
+    expect(page.locator("#composer:not([inert])")).to_be_attached()
+
+
 def offer(page: Page, book: int, hat: int, ball: int) -> None:
     """Make an offer and confirm it; on a phone it has to be unfolded first."""
+    wait_for_script(page)
     if page.locator("#offer details:not([open])").count():
         page.locator("#offer summary").click()
     for kind, count in (("book", book), ("hat", hat), ("ball", ball)):
@@ -32,8 +40,11 @@ def guess(page: Page, word: str) -> None:
 
 
 def see_result(page: Page) -> None:
-    """Follow the way to the result, which opens with the end of the match."""
-    page.locator("#over a").click()
+    """Follow the way to the result, which opens with the end of the match. Whoever moved last is taken there."""
+    way = page.locator("#over a")
+    expect(way.filter(visible=True).or_(page.locator("main.result"))).not_to_have_count(0)
+    with contextlib.suppress(Error):  # the page has gone there meanwhile
+        way.evaluate_all("links => links[0]?.click()")
     expect(page).to_have_url(RESULT)
 
 
@@ -76,9 +87,13 @@ COVERED = """() => {
     if (!there || !(el.contains(there) || there.contains(el))) faults.push(`${el.outerHTML.slice(0, 80)} is covered`);
     if (box.left < -1 || box.right > innerWidth + 1) faults.push(`${el.outerHTML.slice(0, 80)} sticks out`);
   }
-  for (const el of document.querySelectorAll('h1, h2, h3, p, label, .button, .counter, .word, .turn, .message')) {
+  const texts = 'h1, h2, h3, p, label, .button, .counter, .word, .turn, .message, .way li';
+  for (const el of document.querySelectorAll(texts)) {
     if (!seen(el) || el.closest('.visually-hidden') || getComputedStyle(el).overflowX === 'auto') continue;
     if (el.clientWidth && el.scrollWidth > el.clientWidth + 1) faults.push(`${el.outerHTML.slice(0, 80)} overflows`);
+  }
+  for (const el of document.querySelectorAll('.whole')) {
+    if (el.getClientRects().length > 1) faults.push(`${el.outerHTML.slice(0, 80)} breaks into lines`);
   }
   scrollTo(0, 0);
   return faults;

@@ -117,6 +117,18 @@ def rarer_states(parlor: Stack, visitor: Visitor) -> Iterator[tuple[str, Page]]:
     yield "result of a game that was left", page
 
 
+GAP = """() => {
+  const [box, button] = ['.choice', 'button'].map((part) => document.querySelector(`form.box-start > ${part}`));
+  return button.getBoundingClientRect().top - box.getBoundingClientRect().bottom;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_question_about_training_stands_apart_from_the_button(home_page: Page, width: int) -> None:
+    home_page.set_viewport_size({"width": width, "height": 800})
+    assert home_page.evaluate(GAP) >= 8
+
+
 @pytest.mark.parametrize("look", ["desktop", "phone", "zoom"])
 def test_nothing_overlaps_or_scrolls_sideways_and_axe_finds_nothing(
     parlor: Stack, visitors: Callable[..., Visitor], look: str

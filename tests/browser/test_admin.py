@@ -20,7 +20,7 @@ from tests.browser.admin_states import (
 )
 from tests.browser.axe import faults_in_each_look, inspector
 from tests.browser.conftest import LABELS
-from tests.browser.steps import RESULT, say, wait_for_answer, wait_for_turn
+from tests.browser.steps import RESULT, faults, say, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
 from tests.stub_openai import StubServer
@@ -33,6 +33,20 @@ def admin(parlor: Stack, visitor: Visitor) -> Page:
     page = visitor.context.new_page()
     sign_in(parlor, page)
     return page
+
+
+ROWS = "new Set([...document.querySelectorAll('.admin-nav li')].map((each) => each.offsetTop)).size"
+
+
+@pytest.mark.parametrize("language", ["English", "Deutsch"])
+def test_the_navigation_takes_one_row_of_a_small_desktop(parlor: Stack, admin: Page, language: str) -> None:
+    admin.set_viewport_size({"width": 1280, "height": 720})
+    admin.get_by_role("button", name=language).click()
+    for path in ("/admin/", "/admin/rehearsals"):
+        admin.goto(parlor.url + path)
+        expect(admin.locator("html")).to_have_attribute("lang", "de" if language == "Deutsch" else "en")
+        assert admin.evaluate(ROWS) == 1, path
+        assert faults(admin) == []
 
 
 @pytest.fixture

@@ -7,7 +7,16 @@ from playwright.sync_api import Page, expect
 
 from tests.another_web import another_web
 from tests.browser.conftest import LABELS
-from tests.browser.steps import faults, lines, say, see_result, texts, wait_for_answer, wait_for_turn
+from tests.browser.steps import (
+    faults,
+    lines,
+    say,
+    see_result,
+    texts,
+    wait_for_answer,
+    wait_for_script,
+    wait_for_turn,
+)
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
 from tests.tables import ASKED, moves_of, negotiation, taboo
@@ -140,6 +149,7 @@ def test_an_offer_in_the_message_box_is_led_to_the_offer(parlor: Stack, visitor:
 def test_the_reason_to_wait_goes_on_with_what_happens(parlor: Stack, visitor: Visitor) -> None:
     page = visitor.open(negotiation(parlor, opponent=LABELS["quartz-thinks"]).url)
     wait_for_turn(page)
+    wait_for_script(page)
     page.evaluate("document.querySelector('#message').value = 'Hello!'")
     page.evaluate(  # twice before any answer can come
         "for (const _ of [1, 2]) document.querySelector('#composer').requestSubmit()"

@@ -19,10 +19,12 @@ from app.extensions import db, writing
 from app.factory import create_app
 from app.finetuning.backends import local
 from app.jobs import process
+from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
 from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.web import form_writes
+from tests.enrolments import KnownWave, load_example, open_wave
 from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, TURNS_ALONE, Stack, new_home, running_parlor
 from tests.stub_openai import KEY, StubServer
@@ -134,6 +136,14 @@ def engine(app: Flask) -> Engine:
 
 
 @pytest.fixture
+def enqueued_jobs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The jobs, by kind and number, that workers were told of in place of being told."""
+    found: list[tuple[str, int]] = []
+    monkeypatch.setattr(JobKind, "enqueue", lambda kind, _url, number, **_queue: found.append((kind.name, number)))
+    return found
+
+
+@pytest.fixture
 def flask(shell: Shell, app: Flask) -> Callable[..., Finished]:
     """Runs a command with the settings of `app`, in a process of its own: `flask("export", "matches")`."""
     env = {name: str(value) for name, value in app.config["SETTINGS"]}
@@ -193,3 +203,11 @@ def desk(app: Flask, engine: Engine) -> Iterator[Callable[..., WorkerContext]]:
     yield make
     loop.call_soon_threadsafe(loop.stop)
     thread.join(PATIENCE)
+
+
+@pytest.fixture
+def known(app: Flask, tmp_path: Path) -> KnownWave:
+    """A wave of two-models at Prolific."""
+    with writing() as session:
+        version = load_example(session, tmp_path)
+        return KnownWave(open_wave(session, version).id, version.id)

@@ -232,8 +232,8 @@ def test_it_is_played_in_a_round_exported_and_learned(
     new = client.get("/admin/campaigns/new?game=chain&base=learner")
     assert (new.status_code, 'name="limit"' in new.text, "held out" in new.text) == (200, True, False)
     wanted = campaigns_form.defaults("chain", (), "learner")
-    wanted |= {"iterations": "1", "matches": "24", "evaluation": "24", "limit": "2", "partner": "none", "filter": "all"}
-    wanted |= {"evaluation_temperature": "none", "epochs": "1", "name": "loop", "seed": "1"}
+    wanted |= {"iterations": "1", "matches": "120", "evaluation": "24", "limit": "2", "partner": "none"}
+    wanted |= {"filter": "all", "evaluation_temperature": "none", "epochs": "1", "name": "loop", "seed": "1"}
     begun = client.post("/admin/campaigns/new", data=wanted)
     assert (begun.status_code, begun.location) == (303, "/admin/campaigns/1"), begun.text
     while (part := take_steps(JobContext(engine, settings, "a worker"), 1)) is not None:

@@ -12,12 +12,14 @@ from sqlalchemy import Engine, update
 
 from app.csv_tables import to_csv
 from app.extensions import reading, writing
+from app.job_kinds import JOB_KINDS
 from app.matches import export, live
 from app.matches.failures import LATELY, MOST
 from app.matches.overview import QUIET
 from app.matches.stored import StoredMatch, StoredSeat
 from app.models import GenerationRow, LanguageModel, Lease, MatchRow
 from app.registry import PERSON, add_api_model, find_model, partners
+from app.web.admin.job_pages import job_address
 from tests.experimenter import signed_in
 from tests.model_requests import keep_result
 
@@ -43,6 +45,40 @@ def begin(engine: Engine, text: str | None = None) -> StoredMatch:
 def part(page: str, heading: str) -> str:
     """The section of a page under a heading."""
     return page.partition(f'aria-labelledby="{heading}"')[2].partition("</section>")[0]
+
+
+def marked(page: str, line: str) -> list[tuple[str, str]]:
+    """What the links of a line of the navigation say of themselves: address, and what aria-current says or nothing."""
+    found = page.partition(f'<nav class="{line}"')[2].partition("</nav>")[0]
+    return re.findall(r'<a href="([^"]+)"(?: aria-current="(\w+)")?>', found)
+
+
+def test_every_list_of_jobs_is_in_the_navigation_or_below_one_of_its_sections(app: Flask, client: FlaskClient) -> None:
+    sections = [address for address, _ in marked(client.get("/admin/").text, "admin-nav")]
+    lists = {address for section in sections for address, _ in marked(client.get(section).text, "section-nav")}
+    with app.test_request_context():
+        wanted = [job_address(kind) for kind in JOB_KINDS]
+    assert [address for address in wanted if address not in {*sections, *lists}] == []
+    assert len(sections) < len({*sections, *lists})
+
+
+@pytest.mark.parametrize(
+    ("path", "section", "below"),
+    [
+        ("/admin/", ("/admin/", "page"), None),
+        ("/admin/matches", ("/admin/matches", "page"), None),
+        ("/admin/studies", ("/admin/studies", "page"), ("/admin/studies", "page")),
+        ("/admin/studies/new", ("/admin/studies", "true"), ("/admin/studies", "true")),
+        ("/admin/rehearsals", ("/admin/studies", "true"), ("/admin/rehearsals", "page")),
+        ("/admin/benchmarks/new", ("/admin/models", "true"), ("/admin/benchmarks", "true")),
+    ],
+)
+def test_the_navigation_marks_where_one_is(
+    client: FlaskClient, path: str, section: tuple[str, str], below: tuple[str, str] | None
+) -> None:
+    page = client.get(path).text
+    assert [each for each in marked(page, "admin-nav") if each[1]] == [section]
+    assert [each for each in marked(page, "section-nav") if each[1]] == ([below] if below else [])
 
 
 @pytest.mark.parametrize("path", ["/admin/", *DOWNLOADS, "/admin/export/users.csv", "/admin/no/such/page"])

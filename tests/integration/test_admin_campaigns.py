@@ -18,7 +18,6 @@ from sqlalchemy import Engine, func, select, update
 
 from app.accounts import FIRST_USER, create_user, remove_user
 from app.campaigns import listing, steps
-from app.campaigns.awaited import AwaitedJob
 from app.campaigns.job import CAMPAIGN, CampaignKind
 from app.campaigns.presets import PRESETS, with_preset
 from app.campaigns.spec import read_spec, spec_of
@@ -26,6 +25,7 @@ from app.config import Settings
 from app.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
+from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.jobs.kind import fail
 from app.models import Campaign, CampaignEvaluation, CampaignRound, LanguageModel, RoundRow, TrainingJob

@@ -1,5 +1,6 @@
 """The admin pages of training jobs: started from a dataset, followed, cancelled and resumed. No test trains here."""
 
+import html
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -249,3 +250,18 @@ def test_what_a_training_prints_cannot_break_out_of_the_page(
     page = client.get(f"/admin/jobs/{job_id}").text
     assert "<script>alert" not in page
     assert page.count("&lt;script&gt;alert(1)") >= 3
+
+
+def test_published_settings_of_a_method_fill_the_form_in(app: Flask) -> None:
+    client = signed_in(app)
+    page = client.get("/admin/jobs/new").text
+    assert "method=stable-alignment&amp;preset=published" in page
+    filled = client.get("/admin/jobs/new?method=stable-alignment&preset=code").text
+    assert re.search(r'value="stable-alignment"[^>]* checked', filled)
+    assert re.search(
+        r"margin = 1\s+max_flow = false\s+max_length = 512\s+num_comp = 3\s+rating_scale = 7\s+ratio = 0.5", filled
+    )
+    assert not re.search(r'name="epochs"[^>]* value="\d', filled)  # as the method has it
+    refused = client.get("/admin/jobs/new?method=sft&preset=code")
+    assert refused.status_code == 400
+    assert "none with sft, which has none" in html.unescape(refused.text)

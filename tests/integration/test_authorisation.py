@@ -36,9 +36,11 @@ from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, Us
 from app.registry import add_api_model
 from app.rounds import lifecycle, matrix
 from app.schema import upgrade
+from app.studies.bots import job as rehearsals
 from app.studies.entry import preview_token
 from app.web import tickets, watch
 from app.web.extensions import socketio
+from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local, campaign_of
 from tests.datasets import cut
@@ -47,6 +49,7 @@ from tests.experimenter import signed_in
 from tests.jobs import make_job
 from tests.participant import JSON, NAMESPACE, Participant, Refused, Table
 from tests.rounds import make_round, play
+from tests.societies import make_society
 from tests.stack import PATIENCE, Stack, new_home
 from tests.tables import database, negotiation, settings_of, taboo
 from tests.waves import arrive, loaded_study, new_wave, store_study
@@ -178,12 +181,49 @@ ROUTES: dict[str, Row] = {
     "GET /admin/campaigns/<int:campaign_id>/figure.json": experimenters("404"),  # nothing has been evaluated
     "GET /admin/campaigns/<int:campaign_id>/benchmarks.json": experimenters("404"),
     "POST /admin/campaigns/<int:campaign_id>/benchmarks": experimenters("400", form={"tasks": "none at all!"}),
+    "GET /admin/rehearsals": experimenters("200"),
+    "GET /admin/studies/<int:study_id>/bots": experimenters("200"),
+    "POST /admin/studies/<int:study_id>/bots": experimenters("400", form={"bots": "none at all"}),
+    "GET /admin/rehearsals/<int:rehearsal_id>": experimenters("200"),
+    "POST /admin/rehearsals/<int:rehearsal_id>": experimenters(
+        "303 /admin/rehearsals/{rehearsal_id}", form={"action": "cancel"}
+    ),
     "GET /admin/benchmarks": experimenters("200"),
     "GET /admin/benchmarks/new": experimenters("200"),
     "POST /admin/benchmarks/new": experimenters("404", form={"model": "none that there is"}),
     "GET /admin/benchmarks/<int:benchmark_id>": experimenters("200"),
     "POST /admin/benchmarks/<int:benchmark_id>": experimenters(
         "303 /admin/benchmarks/{benchmark_id}", form={"action": "cancel"}
+    ),
+    "GET /admin/societies": experimenters("200"),
+    "GET /admin/societies/new": experimenters("200"),
+    "POST /admin/societies/new": experimenters("400", form={"size": "none at all"}),
+    "GET /admin/societies/<int:society_id>": experimenters("200"),
+    "POST /admin/societies/<int:society_id>": experimenters(
+        "303 /admin/societies/{society_id}", form={"action": "cancel"}
+    ),
+    "GET /admin/societies/<int:society_id>/grid.json": experimenters("200"),
+    "GET /admin/societies/<int:society_id>/charts/<name>.json": experimenters("404"),  # nothing has been rated
+    "GET /admin/societies/<int:society_id>/records.zip": experimenters("200"),
+    "GET /admin/societies/<int:society_id>/data": experimenters("200"),
+    "POST /admin/societies/<int:society_id>/data": experimenters("400", form={"mixing": "none that there is"}),
+    "GET /admin/societies/<int:society_id>/agents/<int:agent>": experimenters("200"),
+    "GET /admin/societies/<int:society_id>/agents/<int:agent>/<int:iteration>": experimenters("200"),
+    "GET /admin/assessments": experimenters("200"),
+    "GET /admin/assessments/new": experimenters("200"),
+    "POST /admin/assessments/new": experimenters("400", form={"questions": "none that there are"}),
+    "GET /admin/assessments/<int:assessment_id>": experimenters("200"),
+    "POST /admin/assessments/<int:assessment_id>": experimenters(
+        "303 /admin/assessments/{assessment_id}", form={"action": "cancel"}
+    ),
+    "GET /admin/assessments/<int:assessment_id>/figures.csv": experimenters("200"),
+    "GET /admin/assessments/<int:assessment_id>/answers": experimenters("200"),
+    "GET /admin/alignments": experimenters("200"),
+    "GET /admin/alignments/new": experimenters("200"),
+    "POST /admin/alignments/new": experimenters("404", form={"base": "none that there is"}),
+    "GET /admin/alignments/<int:alignment_id>": experimenters("200"),
+    "POST /admin/alignments/<int:alignment_id>": experimenters(
+        "303 /admin/alignments/{alignment_id}", form={"action": "cancel"}
     ),
     "GET /admin/models": experimenters("200"),
     "GET /admin/models/new": experimenters("200"),
@@ -200,7 +240,10 @@ ROUTES: dict[str, Row] = {
     "POST /admin/studies": experimenters("400", form={"example": "none that ships"}),
     "GET /admin/studies/new": experimenters("200"),
     "POST /admin/studies/new": experimenters("400", form={}),
+    "GET /admin/studies/editor": experimenters("404"),  # no example is named
+    "POST /admin/studies/editor": experimenters("400", form={"action": "none that there is"}),
     "GET /admin/studies/<int:study_id>": experimenters("200"),
+    "GET /admin/studies/<int:study_id>/edit": experimenters("200"),
     "GET /admin/studies/<int:study_id>/texts": experimenters("200"),
     "GET /admin/studies/<int:study_id>/files.zip": experimenters("200"),
     "GET /admin/studies/<int:study_id>/waves/new": experimenters("200"),
@@ -233,6 +276,12 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "job_id": lambda house: house.job,
     "campaign_id": lambda house: house.campaign,
     "benchmark_id": lambda house: house.benchmark,
+    "society_id": lambda house: house.society,
+    "alignment_id": lambda house: house.alignment,
+    "assessment_id": lambda house: house.assessment,
+    "agent": lambda house: 0,
+    "iteration": lambda house: 1,
+    "rehearsal_id": lambda house: house.rehearsal,
     "study_id": lambda house: house.study,
     "wave_id": lambda house: house.wave,
     "enrolment_id": lambda house: house.enrolment,
@@ -296,11 +345,15 @@ class House:
             add_local(db.engine, "local")
             self.campaign = campaign_of(db.engine, "local")
             self.benchmark = make_benchmark(db.engine, "local")
+            self.assessment = make_assessment(db.engine, "scripted-agent", "scripted-observer", "scripted-observer")
+            self.alignment = make_alignment(db.engine, "local", "chain")
+            self.society = make_society(db.engine, "scripted-agent", observers=["scripted-observer"])
         with app.app_context(), writing() as session:
             version = load_example(session, settings.home / "study")
             wave = open_wave(session, version, "link", "second")
             person = enrol(session, wave, "P1", version, arm=None)
             self.study, self.wave, self.enrolment = version.study_id, wave.id, person.enrolment.id
+            self.rehearsal = rehearsals.create(session, "two-models", 1, 1, live=False).id
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
         with app.app_context(), reading() as session:
             [began] = session.scalars(select(UserSession))

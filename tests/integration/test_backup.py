@@ -72,6 +72,7 @@ def services(request: pytest.FixtureRequest) -> dict[str, str]:
     return services_of(request)
 
 
+@pytest.mark.either_database
 def test_the_drill(
     services: dict[str, str], stack: Callable[..., Stack], shell: Shell, home: Path, tmp_path: Path
 ) -> None:

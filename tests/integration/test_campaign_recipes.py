@@ -13,7 +13,7 @@ from flask import Flask
 from sqlalchemy import Engine, func, select
 
 from app.campaigns import lifecycle, listing, steps
-from app.campaigns.awaited import AwaitedJob, awaited_job
+from app.campaigns.awaited import awaited_jobs
 from app.campaigns.job import CAMPAIGN, CampaignKind
 from app.campaigns.listing import IterationResult
 from app.campaigns.material import is_held_out, parted
@@ -24,6 +24,7 @@ from app.config import Settings
 from app.errors import AppError
 from app.extensions import reading, writing
 from app.games.taboo.words import TargetWords
+from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.matches.filter import MatchFilter, conditions
 from app.models import Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
@@ -69,7 +70,7 @@ def carry_on(engine: Engine, settings: Settings, number: int) -> list[str]:
         with reading(engine) as session:  # what its page shows, and what is cancelled and resumed with it
             now = listing.now_of(session, CAMPAIGN.get(session, number))
             assert now is not None
-            assert now.part == awaited_job(session, number) == part
+            assert now.part == awaited_jobs(session, [number]).get(number) == part
         waited.append(part.kind.name)
         done(engine, settings, part)
     with reading(engine) as session:

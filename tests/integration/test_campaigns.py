@@ -21,7 +21,7 @@ from sqlalchemy import Engine, create_engine, func, select
 from app.analysis.bootstrap import Figure
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, listing, steps
-from app.campaigns.awaited import AwaitedJob, awaited_job
+from app.campaigns.awaited import awaited_jobs
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import is_held_out, parted
 from app.campaigns.spec import CampaignSpec, read_spec
@@ -31,8 +31,10 @@ from app.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.games.negotiation.material import Contexts
 from app.jobs import leases, states
+from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial, RoundRow, TrainingJob
+from app.registry import SCRIPTED_CHATS
 from app.registry.changes import archive_model
 from app.rounds import lifecycle as rounds
 from app.rounds.job import ROUND
@@ -88,6 +90,7 @@ def counted(engine: Engine) -> tuple[int, ...]:
 # ---- A whole campaign --------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_campaign_that_is_killed_at_random_does_every_step_once(home: Path) -> None:
     command = (
         "campaign", "run", "--game", "negotiation", "--base", BASE, "--rounds", "1", "--matches", "14",
@@ -146,7 +149,7 @@ def _reached(engine: Engine, wanted: tuple[int, ...]) -> bool:
 def _anybody(engine: Engine) -> bool:
     """Whether a dead process is still thought to be at the campaign, or at what it waits for."""
     with reading(engine) as session:
-        part = awaited_job(session, 1)
+        part = awaited_jobs(session, [1]).get(1)
         if part is None or leases.is_held(CAMPAIGN.get(session, 1)):
             return part is not None
         if part.kind is TRAINING:
@@ -368,11 +371,11 @@ def test_the_small_models_are_there_from_the_beginning_unless_they_are_not_wante
     monkeypatch.setenv("SMALL_MODELS", "false")
     app = make_app()
     with app.app_context(), reading() as session:
-        assert session.scalars(select(LanguageModel.name)).all() == ["scripted"]
+        assert session.scalars(select(LanguageModel.name)).all() == ["scripted", *SCRIPTED_CHATS]
     monkeypatch.setenv("SMALL_MODELS", "true")
     upgrade(make_app())
     with app.app_context(), reading() as session:
-        assert session.scalars(select(LanguageModel.name)).all() == ["scripted", "tiny", "tiny-base"]
+        assert session.scalars(select(LanguageModel.name)).all() == ["scripted", *SCRIPTED_CHATS, "tiny", "tiny-base"]
 
 
 def test_what_is_held_out_is_never_played_and_always_the_same() -> None:

@@ -5,6 +5,8 @@ The seed is printed at the end of the run; in the environment as CHAOS_SEED it r
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.chaos.storm import VICTIMS, Report, storm
 from tests.conftest import CHAOS_SEED
 from tests.stack import TURNS_ALONE, Stack
@@ -22,6 +24,7 @@ def check(report: Report, victims: tuple[str, ...]) -> None:
     assert set(report.blows) == set(victims)
 
 
+@pytest.mark.long
 def test_fifty_matches_outlive_what_is_killed_at_random(stack: Callable[..., Stack]) -> None:
     parlor = lambda env: stack({**env, **TURNS_ALONE})  # noqa: E731
     check(storm(parlor, SECONDS, CHAOS_SEED, moves=MOVES, turn_clock=TURN_CLOCK), (*VICTIMS, "broker"))

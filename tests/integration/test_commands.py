@@ -24,7 +24,7 @@ PRODUCT = [
 ]
 OPTION = re.compile(r"--[a-z][\w-]*")
 A_KIND = re.compile(r"KIND|tally|%\(kind\)s|\{self\.kind\.name\}")  # stands for every kind of jobs
-NAMES = [*_COMMANDS, "db"]  # and that of Flask-Migrate
+NAMES = [*dict.fromkeys((*_COMMANDS, *(kind.name for kind in JOB_KINDS))), "db"]  # and that of Flask-Migrate
 Words = tuple[str, ...]
 
 
@@ -82,7 +82,7 @@ def test_every_command_of_flask_that_is_written_down_exists_with_its_options(hel
             known = OPTION.findall(helps[path])
             options = [option for word in words for option in OPTION.findall(word)]
             wrong += [f"{where}: flask {' '.join(path)} {option}" for option in options if option not in known]
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
 
 
 def test_a_group_has_the_same_commands_alone_as_beside_all_others(shell: Shell, helps: dict[Words, str]) -> None:
@@ -106,7 +106,7 @@ def test_every_module_that_is_to_be_run_exists_with_its_options() -> None:
             continue
         known = OPTION.findall(Path(spec.origin).read_text())
         wrong += [f"{where}: python -m {module} {word}" for word in words if OPTION.match(word) and word not in known]
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
 
 
 def test_everything_that_is_to_be_made_has_a_rule() -> None:
@@ -116,4 +116,4 @@ def test_everything_that_is_to_be_made_has_a_rule() -> None:
         for where, words in commands("make", paths=DOCUMENTS)
         if not re.search(rf"^{re.escape(words[0])}:", makefile, re.MULTILINE)
     ]
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)

@@ -75,6 +75,7 @@ def ask(compose: dict[str, Any], environment: dict[str, str], names: Iterable[st
     return codes
 
 
+@pytest.mark.long
 def test_its_processes_play_a_round_together_and_say_how_they_are(
     started: dict[str, Any], compose: dict[str, Any], environment: dict[str, str]
 ) -> None:

@@ -46,13 +46,13 @@ def health(parlor: Stack) -> str:
 
 def until_refused(person: Participant, volume: Volume) -> tuple[str, str, int]:
     """Fill the disk and move, until a move is not taken. Gives that move's text, id and ply."""
-    for number in range(50):
-        volume.fill()
-        move = f"[message] Line {number}.", f"line-{number}", person.view["ply"]
-        answer: JSON = person.move(move[0], move[1])
-        if not answer["ok"]:
-            return move
-        person.wait_for_turn()
+    with volume.kept_full():
+        for number in range(10):  # far fewer than the partner takes for its offer, after which nobody may talk
+            move = f"[message] Line {number}.", f"line-{number}", person.view["ply"]
+            answer: JSON = person.move(move[0], move[1])
+            if not answer["ok"]:
+                return move
+            person.wait_for_turn()
     raise AssertionError("expected a full disk to refuse a move")
 
 

@@ -306,6 +306,7 @@ def test_the_codebook_explains_every_column_of_every_table() -> None:
     assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)
 
 
+@pytest.mark.either_database
 def test_memory_does_not_grow_with_the_number_of_matches(engine: Engine) -> None:
     few, few_bytes = _peak(engine, 600)
     many, many_bytes = _peak(engine, 7_000)

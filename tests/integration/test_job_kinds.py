@@ -23,13 +23,17 @@ from app.extensions import Model, reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import JobKind, fail
+from app.studies.bots import job as rehearsals
 from app.web.watched import watched_kinds
+from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
 from tests.jobs import make_dataset, make_job, tell
 from tests.rounds import make_round
+from tests.societies import make_society
 from tests.stack import PATIENCE, wait_until
+from tests.waves import loaded_study, store_study
 from workers.upkeep import look_after
 
 BLOCK = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "adding-a-job.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -226,6 +230,8 @@ def statements(engine: Engine) -> Iterator[list[str]]:
 def test_lists_of_all_kinds_have_pages_and_ask_as_often_for_ten_jobs_as_for_two(app: Flask, engine: Engine) -> None:
     dataset = make_dataset(engine, app.config["SETTINGS"])  # and a round
     add_local(engine, "base")
+    with writing(engine) as session:
+        store_study(session, loaded_study())
 
     def some(count: int) -> None:
         for _ in range(count):
@@ -238,6 +244,11 @@ def test_lists_of_all_kinds_have_pages_and_ask_as_often_for_ten_jobs_as_for_two(
             tell(engine, number, 20, 40)
             campaign_of(engine, "base", name=f"loop-{uuid.uuid4().hex[:6]}")
             score(engine, make_benchmark(engine, "base", "a,b"), {"a": 0.25, "b": 0.36})
+            make_society(engine, "scripted-agent", observers=["scripted-observer"])
+            make_assessment(engine, "scripted-agent", "scripted-observer", "scripted-observer")
+            make_alignment(engine, "base", f"chain-{uuid.uuid4().hex[:6]}")
+            with writing(engine) as session:
+                rehearsals.create(session, "two-models", 1, 1, live=False)
 
     def asked(*line: str) -> tuple[int, str]:
         with statements(engine) as seen:

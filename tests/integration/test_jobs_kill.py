@@ -77,6 +77,7 @@ def test_a_job_outlives_its_training_and_its_workers(running: Stack) -> None:
     assert not alive(training_of(running.home, job_id))
 
 
+@pytest.mark.long
 def test_a_worker_that_slept_while_another_took_its_training_writes_nothing(running: Stack) -> None:
     with database(running) as engine, another_worker(running, "train") as second:
         put_to_sleep(engine, second.pid)  # so that it is the other one who begins
@@ -97,6 +98,7 @@ def test_a_worker_that_slept_while_another_took_its_training_writes_nothing(runn
         assert all(later <= earlier + 1 for earlier, later in pairwise(steps))  # from a checkpoint on, if it was ended
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_a_job_that_can_be_resumed_and_its_model_can_be_trained_on(home: Path, shell: Shell) -> None:
     environment = {"PARLOR_HOME": str(home), **ENV}
     flask = lambda *line: shell.flask(line, env=environment)  # noqa: E731

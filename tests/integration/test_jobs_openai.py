@@ -532,7 +532,7 @@ def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
         ({"method": "sft-kl"}, "method: expected sft, which is all that OpenAI trains with, got 'sft-kl'"),
         ({"method": "tiny", "base": None}, "method: expected sft, which is all that OpenAI trains with, got 'tiny'"),
         ({"base": None}, "base: expected the API model that sft goes on from, got none"),
-        ({"base": "nobody"}, "model: expected one of scripted, mini, open, small, got 'nobody'"),
+        ({"base": "nobody"}, "model: expected one of scripted, scripted-agent, "),
         ({"base": "small"}, "base: expected an API model, which OpenAI can go on from, got small, which is local"),
         ({"base": "open"}, "base: expected an API model with a key, as OpenAI's have, got open, whose server"),
         ({"config": {"epochs": 3}}, "epochs: expected a field of openai (n_epochs, learning_rate_multiplier, batch_si"),

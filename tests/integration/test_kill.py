@@ -139,6 +139,7 @@ def test_a_worker_that_slept_beyond_its_lease_writes_nothing(embedded: Stack, st
     check_log(embedded, table.match, expected)
 
 
+@pytest.mark.long
 def test_matches_on_postgresql_and_redis_outlive_web_and_worker(
     stack: Callable[..., Stack], stub: StubServer, service_database: str, service_redis: str
 ) -> None:

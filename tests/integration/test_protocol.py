@@ -560,7 +560,7 @@ def test_moves_that_come_too_fast_are_refused_and_can_be_sent_again(parlor: Stac
     ):
         answers = [person.move(" ", move_id=f"m{number}") for number in range(2)]
         assert [answer["error"]["code"] for answer in answers] == ["illegal_move", "too_fast"]
-        person.wait(lambda: person.move("Hello there.", move_id="m1")["ok"], "the same move, taken after a while")
+        person.wait(lambda: person.insist("Hello there.", "m1", 0)["ok"], "the same move, taken after a while")
 
 
 def test_a_body_nested_too_deeply_is_refused(parlor: Stack) -> None:

@@ -66,6 +66,7 @@ def test_scripted_rounds_are_the_same_by_one_worker_and_by_three(engine: Engine,
     assert check(engine, first, 60) == check(engine, second, 60)
 
 
+@pytest.mark.either_database
 def test_a_round_of_a_model_is_the_same_with_1_7_or_64_calls_in_flight(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
@@ -104,6 +105,7 @@ def test_swapped_seats_let_either_model_play_either_side(engine: Engine, setting
 # ---- Stopped and gone on with ------------------------------------------------------
 
 
+@pytest.mark.either_database
 def test_a_cancelled_round_waits_for_no_answer_and_can_be_resumed(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:

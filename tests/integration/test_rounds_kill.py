@@ -42,7 +42,7 @@ def stub() -> Iterator[StubServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["embedded", "services"])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("services", marks=pytest.mark.long)])
 def running(request: pytest.FixtureRequest, stub: StubServer) -> Iterator[Stack]:
     """Parlor on SQLite and its own broker, and on PostgreSQL and a Redis server."""
     env = dict(ENV)

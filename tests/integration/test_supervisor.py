@@ -61,8 +61,8 @@ def test_a_start_prints_where_to_go_and_keeps_its_folders_private(parlor: Stack)
     ("number", "env", "children"),
     [
         (signal.SIGINT, {}, CHILDREN),
-        (signal.SIGTERM, TURNS_ALONE, LIVE_PLAY),
-        (signal.SIGHUP, TURNS_ALONE, LIVE_PLAY),
+        pytest.param(signal.SIGTERM, TURNS_ALONE, LIVE_PLAY, marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, TURNS_ALONE, LIVE_PLAY, marks=pytest.mark.long),
     ],
 )
 def test_a_request_to_stop_ends_everything_that_was_started(

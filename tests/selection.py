@@ -1,0 +1,57 @@
+"""Which tests `make test` leaves to `make test-long`: long forms, and one of two databases where either tells as much.
+
+Where people or workers write at the same time, or where SQL is written for each database, tests meet both. Each of the
+others takes one of the two, by its name, so that every page, command and service still meets both in some test; where
+no PostgreSQL is named, all take SQLite. A test that is named by hand always runs as it is.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+import pytest
+
+LONG = "long"  # the marker of long forms: more kills, larger exports, a second campaign
+ON_EITHER = "either_database"  # the marker of single tests in one of these files that take one database all the same
+_ON_BOTH = (
+    "test_backup.py",
+    "test_clocks.py",
+    "test_consent.py",
+    "test_export.py",
+    "test_idle.py",
+    "test_jobs.py",
+    "test_live.py",
+    "test_locked.py",
+    "test_migrations.py",
+    "test_payment_races.py",
+    "test_races.py",
+    "test_rooms.py",
+    "test_rounds.py",
+    "test_societies.py",
+    "test_study_races.py",
+    "test_turns.py",
+    "test_upgrade_of_version_0_1.py",
+)
+_DATABASES = ("sqlite", "postgresql")
+
+
+def shortened(items: Sequence[pytest.Item], *, postgres: bool) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Those that `make test` runs, and those that it leaves out. `postgres`: whether there is one to test with."""
+    chosen: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        is_long = item.get_closest_marker(LONG) is not None
+        (left if is_long or _is_second(item, postgres=postgres) else chosen).append(item)
+    return chosen, left
+
+
+def _is_second(item: pytest.Item, *, postgres: bool) -> bool:
+    """Whether the test is one of two that differ in their database alone, and the other one was chosen."""
+    if item.path.name in _ON_BOTH and item.get_closest_marker(ON_EITHER) is None:
+        return False
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return False
+    database = next((value for value in item.callspec.params.values() if value in _DATABASES), None)
+    if database is None:
+        return False
+    name = f"{item.path.name} {item.originalname}"
+    return database != _DATABASES[zlib.crc32(name.encode()) % 2 if postgres else 0]
