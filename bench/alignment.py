@@ -13,9 +13,7 @@ what its loss says, and nothing of values. docs/results.md has the figures.
 import argparse
 import json
 import random
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,6 @@ from app.cli.jobs import run_job_here
 from app.datasets import register, row_import
 from app.datasets.row_import import RowImport
 from app.extensions import db, reading, transact, writing
-from app.factory import create_app
 from app.finetuning import lifecycle as trainings
 from app.finetuning.config import preset_fields
 from app.finetuning.job import TRAINING
@@ -40,7 +37,6 @@ from app.finetuning.lifecycle import TrainingSpec
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.players.base import ChatSampling
-from app.schema import upgrade
 from app.society import dataset as society_data
 from app.society import lifecycle as societies
 from app.society.embedders import TFIDF
@@ -48,6 +44,7 @@ from app.society.job import SOCIETY
 from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
 from app.society.priors import read_priors
 from app.society.store import read_interactions
+from bench.in_process import fresh_parlor
 from bench.society import QUESTIONS
 
 AGENT, OBSERVER = "scripted-agent", "scripted-observer"
@@ -183,16 +180,10 @@ def measure(seeds: int, preset: str, threads: int) -> dict[str, Any]:
     """Means over all questions of all seeds; intervals resample seeds, as each has a training of its own."""
     by_seed: list[dict[str, list[float]]] = []
     for seed in range(1, seeds + 1):
-        home = Path(tempfile.mkdtemp(prefix="parlor-bench-"))
-        try:
-            app = create_app({"PARLOR_HOME": home, "DATABASE_URL": "", "REDIS_URL": "", "SMALL_MODELS": False})
-            upgrade(app)
-            with app.app_context():
-                by_seed.append(Laboratory(home, threads).measure(seed, preset))
-            difference = np.mean(by_seed[-1][f"{ALIGNED} - {PLACEBO}, {ASPECTS[0]}"])
-            print(f"seed {seed}: {ALIGNED} - {PLACEBO} {difference:+.2f}", file=sys.stderr, flush=True)
-        finally:
-            shutil.rmtree(home)
+        with fresh_parlor(SMALL_MODELS=False) as settings:
+            by_seed.append(Laboratory(settings.PARLOR_HOME, threads).measure(seed, preset))
+        difference = np.mean(by_seed[-1][f"{ALIGNED} - {PLACEBO}, {ASPECTS[0]}"])
+        print(f"seed {seed}: {ALIGNED} - {PLACEBO} {difference:+.2f}", file=sys.stderr, flush=True)
     names = list(by_seed[0])
     units = np.repeat(np.arange(seeds), HELD_OUT)
     pooled = {name: mean_figure(np.array([value for each in by_seed for value in each[name]]), units) for name in names}

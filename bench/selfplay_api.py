@@ -10,24 +10,17 @@ move; a match has eight. docs/results.md has the figures.
 """
 
 import argparse
-import asyncio
-import cProfile
 import json
-import pstats
-import shutil
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import openai
 from sqlalchemy import func, select
 
 from app.extensions import db, reading, writing
-from app.factory import create_app
 from app.jobs.context import JobContext
 from app.matches import engine
 from app.models import EventRow, GenerationRow, MatchRow
@@ -35,7 +28,7 @@ from app.players import prompts
 from app.registry import add_api_model
 from app.rounds import lifecycle
 from app.rounds.runner import play_round
-from app.schema import upgrade
+from bench.in_process import fresh_parlor, timed
 from bench.processes import yardstick_ms
 from bench.stub import CALLS_A_MATCH, running
 
@@ -60,14 +53,8 @@ def baseline(url: str, matches: int) -> float:
 
 def parlor(url: str, in_flight: int, matches: int, profile: bool) -> dict[str, Any]:
     """Matches a second of a round, and what of it is in the database."""
-    home = Path(tempfile.mkdtemp(prefix="parlor-bench-"))
-    try:
-        app = create_app({"PARLOR_HOME": home, "DATABASE_URL": "", "REDIS_URL": ""})
-        upgrade(app)
-        with app.app_context():
-            return _round(app.config["SETTINGS"], url, in_flight, matches, profile)
-    finally:
-        shutil.rmtree(home)
+    with fresh_parlor() as settings:
+        return _round(settings, url, in_flight, matches, profile)
 
 
 def _round(settings: Any, url: str, in_flight: int, matches: int, profile: bool) -> dict[str, Any]:
@@ -81,15 +68,7 @@ def _round(settings: Any, url: str, in_flight: int, matches: int, profile: bool)
     async def work() -> None:
         await play_round(JobContext(db.engine, settings, uuid.uuid4().hex), round_id)
 
-    profiler = cProfile.Profile()
-    cpu, began = time.process_time(), time.perf_counter()
-    if profile:
-        profiler.runcall(asyncio.run, work())
-    else:
-        asyncio.run(work())
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    if profile:
-        pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(45)
+    seconds, cpu = timed(work(), profile=profile)
     return {**_stored(), "matches_per_second": matches / seconds, "cpu_ms_a_call": 1000 * cpu / matches / CALLS_A_MATCH}
 
 

@@ -9,24 +9,19 @@ is played as a worker plays it: every event is committed to SQLite in a fresh fo
 """
 
 import argparse
-import asyncio
 import hashlib
 import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
 
 from app.config import Settings
 from app.extensions import db, reading, writing
-from app.factory import create_app
 from app.games import GAMES
 from app.games.base import JSON, Event
 from app.jobs.context import JobContext
@@ -37,7 +32,7 @@ from app.models import EventRow, RoundRow
 from app.players.scripted.player import ScriptedPlayer
 from app.rounds import lifecycle
 from app.rounds.runner import freeze_garbage_collector, play_round
-from app.schema import upgrade
+from bench.in_process import fresh_parlor, timed
 from bench.processes import usage, yardstick_ms
 
 Play = Callable[[str, int], list[LogEvent]]  # game and seed → the log of the match
@@ -111,14 +106,8 @@ def measure(game: str, matches: int) -> dict[str, Any]:
 
 def committed(game: str, matches: int) -> dict[str, Any]:
     """A round, as a worker plays it: matches a second of CPU time, whether all is there, and MiB of memory (RSS)."""
-    home = Path(tempfile.mkdtemp(prefix="parlor-bench-"))
-    try:
-        app = create_app({"PARLOR_HOME": home, "DATABASE_URL": "", "REDIS_URL": ""})
-        upgrade(app)
-        with app.app_context():
-            return _round(app.config["SETTINGS"], game, matches)
-    finally:
-        shutil.rmtree(home)
+    with fresh_parlor() as settings:
+        return _round(settings, game, matches)
 
 
 def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
@@ -141,9 +130,7 @@ def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
     async def work() -> None:
         await play_round(JobContext(db.engine, settings, "bench"), round_id, look)
 
-    cpu, began = time.process_time(), time.perf_counter()
-    asyncio.run(work())
-    cpu, seconds = time.process_time() - cpu, time.perf_counter() - began
+    seconds, cpu = timed(work())
     with reading() as session:
         ended = session.scalar(select(func.count()).where(EventRow.kind == "ended"))
         moves = session.scalar(select(func.count()).where(EventRow.kind.not_in(RESERVED)))

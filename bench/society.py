@@ -8,33 +8,25 @@ is calls x latency / calls in flight. docs/results.md has the figures.
 """
 
 import argparse
-import asyncio
-import cProfile
 import json
-import pstats
-import shutil
 import sys
-import tempfile
-import time
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
 
 from app.extensions import db, reading, writing
-from app.factory import create_app
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.models import GenerationRow, SocietyInteraction
 from app.registry import CHAT_USE, add_api_model
-from app.schema import upgrade
 from app.society import lifecycle, store
 from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
 from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
 from app.society.runner import run_society
+from bench.in_process import fresh_parlor, timed
 from bench.processes import yardstick_ms
 from bench.stub import running
 
@@ -56,17 +48,11 @@ def measured(agents: str, observer: str, size: int, iterations: int, *, url: str
 
     `url` is where the model MODEL is, with so many calls in flight; empty: it is not registered.
     """
-    home = Path(tempfile.mkdtemp(prefix="parlor-bench-"))
-    try:
-        app = create_app({"PARLOR_HOME": home, "DATABASE_URL": "", "REDIS_URL": ""})
-        upgrade(app)
-        with app.app_context():
-            if url:
-                _register(url, in_flight)
-            number = _create(agents, observer, size, iterations)
-            return _run(app.config["SETTINGS"], number, profile)
-    finally:
-        shutil.rmtree(home)
+    with fresh_parlor() as settings:
+        if url:
+            _register(url, in_flight)
+        number = _create(agents, observer, size, iterations)
+        return _run(settings, number, profile)
 
 
 def _register(url: str, in_flight: int) -> None:
@@ -93,15 +79,7 @@ def _run(settings: Any, number: int, profile: bool) -> dict[str, Any]:
     async def work() -> None:
         await run_society(JobContext(db.engine, settings, uuid.uuid4().hex), number)
 
-    profiler = cProfile.Profile()
-    cpu, began = time.process_time(), time.perf_counter()
-    if profile:
-        profiler.runcall(asyncio.run, work())
-    else:
-        asyncio.run(work())
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    if profile:
-        pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(45)
+    seconds, cpu = timed(work(), profile=profile)
     with reading() as session:
         row = SOCIETY.get(session, number)
         done = session.scalar(select(func.count()).where(SocietyInteraction.status == store.DONE)) or 0
