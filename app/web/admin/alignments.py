@@ -12,13 +12,13 @@ from app.alignments import listing
 from app.alignments.comparison import SocietyDifference
 from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
-from app.errors import AppError, Invalid
+from app.errors import AppError
 from app.extensions import db, reading
 from app.jobs import states
 from app.models import Alignment, LanguageModel, Society
 from app.web.admin.assessments import AssessedAspect, aspects_of, figures_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
 from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_scores import in_worker_thread
 
@@ -26,21 +26,12 @@ from app.web.admin.rounds_scores import in_worker_thread
 @blueprint.get("/alignments")
 def alignments() -> ResponseReturnValue:
     """A page of all alignments, the latest first."""
-    try:
-        before, refused = read_before(), None
-    except Invalid as error:
-        before, refused = 1, error
-    with reading() as session:
+
+    def choose(session: Session, before: int | None) -> JobListPage:
         found, older = listing.chosen_alignments(session, before)
-        page = render_template(
-            "admin/alignments.html",
-            alignments=found,
-            older=older,
-            first=before is None,
-            live=any(each.item.row.status in states.LIVE for each in found),
-            refused=refused,
-        )
-    return page, 400 if refused else 200
+        return JobListPage([each.item.row for each in found], older, {"alignments": found})
+
+    return list_page("admin/alignments.html", choose)
 
 
 @blueprint.get("/alignments/<int:alignment_id>")

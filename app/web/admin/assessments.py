@@ -15,14 +15,13 @@ from app.assessments import listing
 from app.assessments.figures import ASPECTS, COLUMNS, AssessmentFigures
 from app.assessments.job import ASSESSMENT
 from app.csv_tables import to_csv
-from app.errors import AppError, Invalid
+from app.errors import AppError
 from app.extensions import db, reading
-from app.jobs import states
 from app.jobs.kind import LARGEST
 from app.models import Alignment, Assessment
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
 from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
 from app.web.admin.rounds_scores import in_worker_thread
@@ -53,21 +52,12 @@ class AssessedAspect(NamedTuple):
 @blueprint.get("/assessments")
 def assessments() -> ResponseReturnValue:
     """A page of all assessments, the latest first."""
-    try:
-        before, refused = read_before(), None
-    except Invalid as error:
-        before, refused = 1, error
-    with reading() as session:
+
+    def choose(session: Session, before: int | None) -> JobListPage:
         found, older = listing.chosen_assessments(session, before)
-        page = render_template(
-            "admin/assessments.html",
-            assessments=found,
-            older=older,
-            first=before is None,
-            live=any(each.item.row.status in states.LIVE for each in found),
-            refused=refused,
-        )
-    return page, 400 if refused else 200
+        return JobListPage([each.item.row for each in found], older, {"assessments": found})
+
+    return list_page("admin/assessments.html", choose)
 
 
 # ---- One assessment ------------------------------------------------------------------

@@ -10,12 +10,11 @@ from sqlalchemy.orm import Session
 from app.benchmarks import lifecycle, listing, tasks
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.scores import is_share
-from app.errors import AppError, Invalid
+from app.errors import AppError
 from app.extensions import reading
-from app.jobs import states
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages, requester
+from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages, requester
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
@@ -27,20 +26,12 @@ _FIELDS = ("model", "tasks", "item_limit", "shots", "batch")
 @blueprint.get("/benchmarks")
 def benchmarks() -> ResponseReturnValue:
     """A page of all benchmarks, the latest first."""
-    try:
-        before = read_before()
-    except Invalid as error:
-        return render_template("admin/benchmarks.html", benchmarks=[], older=None, first=True, refused=error), 400
-    with reading() as session:
+
+    def choose(session: Session, before: int | None) -> JobListPage:
         found, older = listing.chosen_benchmarks(session, before)
-        return render_template(
-            "admin/benchmarks.html",
-            benchmarks=found,
-            older=older,
-            first=before is None,
-            live=any(each.row.status in states.LIVE for each in found),
-            refused=None,
-        )
+        return JobListPage([each.row for each in found], older, {"benchmarks": found})
+
+    return list_page("admin/benchmarks.html", choose)
 
 
 @blueprint.get("/benchmarks/<int:benchmark_id>")

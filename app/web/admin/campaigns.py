@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from flask import jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
+from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
 from app.analysis.themes import LIGHT
@@ -13,14 +14,13 @@ from app.campaigns import listing
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import CampaignListItem, IterationResult
 from app.campaigns.spec import spec_of
-from app.errors import AppError, Invalid, NotFound, Phrase
+from app.errors import AppError, NotFound, Phrase
 from app.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import RATIO, Use
-from app.jobs import states
 from app.web.admin.benchmarks_of_campaign import benchmarks_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
 from app.web.admin.rounds_analysis import TitledFigure, labels_of, notes_of
 from app.web.chart_language import page_language
 from app.web.translations import game_titles
@@ -29,22 +29,14 @@ from app.web.translations import game_titles
 @blueprint.get("/campaigns")
 def campaigns() -> ResponseReturnValue:
     """A page of all campaigns, the latest first."""
-    try:
-        before = read_before()
-    except Invalid as error:
-        return render_template("admin/campaigns.html", campaigns=[], refused=error), 400
-    with reading() as session:
+
+    def choose(session: Session, before: int | None) -> JobListPage:
         found, older = listing.chosen_campaigns(session, before)
-        return render_template(
-            "admin/campaigns.html",
-            campaigns=found,
-            older=older,
-            live=any(line.row.status in states.LIVE for line in found),
-            first=before is None,
-            refused=None,
-            titles=game_titles(),
-            latest={line.row.id: _latest(line) for line in found},
-        )
+        latest = {line.row.id: _latest(line) for line in found}
+        fields = {"campaigns": found, "titles": game_titles(), "latest": latest}
+        return JobListPage([line.row for line in found], older, fields)
+
+    return list_page("admin/campaigns.html", choose)
 
 
 def _latest(line: CampaignListItem) -> TitledFigure | None:

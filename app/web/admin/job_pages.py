@@ -3,9 +3,9 @@
 A kind that has pages of its own registers them here; the pages of all others are made of what its JobKind says.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -18,7 +18,7 @@ from app.extensions import reading
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import LARGEST, JobKind, R, Requester
-from app.jobs.listing import JobListItem, job_figures, job_items, latest_jobs
+from app.jobs.listing import job_figures, job_items, latest_jobs
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
@@ -109,6 +109,36 @@ def read_before() -> int | None:
     return whole_number(text, "before", 1, LARGEST) if text else None
 
 
+class JobListPage(NamedTuple):
+    """A page of a list of jobs: their rows, where the next page begins, and what else its template is given."""
+
+    rows: Sequence[Any]
+    older: int | None
+    fields: Mapping[str, Any]
+
+
+def list_page(template: str, choose: Callable[[Session, int | None], JobListPage]) -> ResponseReturnValue:
+    """The list of a kind's jobs, from the one on that the address names; `choose` reads those before that number.
+
+    An address that names none that can be says so in place of the list.
+    """
+    try:
+        before, refused = read_before(), None
+    except Invalid as error:
+        before, refused = 1, error
+    with reading() as session:
+        chosen = choose(session, before)
+        page = render_template(
+            template,
+            **chosen.fields,
+            older=chosen.older,
+            first=before is None,
+            live=any(row.status in states.LIVE for row in chosen.rows),
+            refused=refused,
+        )
+    return page, 400 if refused else 200
+
+
 def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
     """Do what the pressed button says: cancel or resume a job of any kind."""
     action = request.form.get("action")
@@ -132,27 +162,13 @@ def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
 def job_list(jobs: str) -> ResponseReturnValue:
     """A page of all jobs of a kind, the latest first."""
     kind = _find(jobs)
-    items: list[JobListItem] = []
-    older = refused = None
-    try:
-        before = read_before()
-    except Invalid as error:
-        before, refused = 1, error
-    else:
-        with reading() as session:
-            rows, more = latest_jobs(session, kind, PAGE, before=before)
-            items, older = job_items(session, kind, rows), rows[-1].id if more else None
-    page = render_template(
-        "admin/any-jobs.html",
-        kind=kind,
-        title=pages_of(kind).title,
-        items=items,
-        older=older,
-        first=before is None,
-        live=any(item.row.status in states.LIVE for item in items),
-        refused=refused,
-    )
-    return page, 400 if refused else 200
+
+    def choose(session: Session, before: int | None) -> JobListPage:
+        rows, more = latest_jobs(session, kind, PAGE, before=before)
+        fields = {"kind": kind, "title": pages_of(kind).title, "items": job_items(session, kind, rows)}
+        return JobListPage(rows, rows[-1].id if more else None, fields)
+
+    return list_page("admin/any-jobs.html", choose)
 
 
 @blueprint.get("/other-jobs/<jobs>/<int:job>")

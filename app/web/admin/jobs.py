@@ -6,20 +6,21 @@ from typing import Any
 from flask import abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
+from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
 from app.analysis.training_figures import method_curves
 from app.campaigns.listing import place_of
-from app.errors import AppError, Invalid
+from app.errors import AppError
 from app.extensions import reading
 from app.finetuning import listing
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
 from app.web.chart_language import page_language
 from app.web.seats import settings
 from training.methods import all_methods
@@ -28,13 +29,12 @@ from training.methods import all_methods
 @blueprint.get("/jobs")
 def jobs() -> ResponseReturnValue:
     """A page of all jobs, the latest first."""
-    try:
-        before = read_before()
-    except Invalid as error:
-        return render_template("admin/jobs.html", jobs=[], older=None, first=True, refused=error), 400
-    with reading() as session:
+
+    def choose(session: Session, before: int | None) -> JobListPage:
         found, older = listing.chosen_jobs(session, before)
-        return render_template("admin/jobs.html", jobs=found, older=older, first=before is None, refused=None)
+        return JobListPage([each.row for each in found], older, {"jobs": found})
+
+    return list_page("admin/jobs.html", choose)
 
 
 @blueprint.get("/jobs/<int:job_id>")

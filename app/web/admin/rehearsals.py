@@ -5,15 +5,14 @@ from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid
+from app.errors import AppError
 from app.extensions import reading
-from app.jobs import states
 from app.jobs.listing import job_items, latest_jobs
 from app.models import Study, StudyVersion
 from app.studies.bots import job
 from app.studies.bots.job import REHEARSAL
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import PAGE, JobPages, job_actions, read_before, register_pages, requester
+from app.web.admin.job_pages import PAGE, JobListPage, JobPages, job_actions, list_page, register_pages, requester
 from app.web.admin.study_versions import find_version
 from app.web.form_writes import write
 from app.web.forms import RefusedField
@@ -24,22 +23,14 @@ from app.web.watched import rehearsal_figures
 @blueprint.get("/rehearsals")
 def rehearsals() -> ResponseReturnValue:
     """A page of all rehearsals, the latest first."""
-    try:
-        before, refused = read_before(), None
-    except Invalid as error:
-        before, refused = 1, error
-    with reading() as session:
+
+    def choose(session: Session, before: int | None) -> JobListPage:
         rows, more = latest_jobs(session, REHEARSAL, PAGE, before=before)
-        page = render_template(
-            "admin/rehearsals.html",
-            items=job_items(session, REHEARSAL, rows),
-            versions={row.id: _reference(session, row.study_version_id) for row in rows},
-            older=rows[-1].id if more else None,
-            first=before is None,
-            live=any(row.status in states.LIVE for row in rows),
-            refused=refused,
-        )
-    return page, 400 if refused else 200
+        versions = {row.id: _reference(session, row.study_version_id) for row in rows}
+        fields = {"items": job_items(session, REHEARSAL, rows), "versions": versions}
+        return JobListPage(rows, rows[-1].id if more else None, fields)
+
+    return list_page("admin/rehearsals.html", choose)
 
 
 def _reference(session: Session, version_id: int) -> str:

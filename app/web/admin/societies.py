@@ -14,10 +14,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.analysis.themes import LIGHT
-from app.errors import AppError, Invalid, NotFound, Phrase, Verbatim
+from app.errors import AppError, NotFound, Phrase, Verbatim
 from app.extensions import db, reading
 from app.games.base import JSON
-from app.jobs import states
 from app.jobs.kind import LARGEST
 from app.models import Society
 from app.society import folders, listing
@@ -28,7 +27,7 @@ from app.society.job import SOCIETY
 from app.society.store import agents_of
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
 from app.web.admin.rounds_scores import in_thread
 from app.web.admin.societies_figures import charts_of, check_size, grid_of
 from app.web.admin.societies_words import SHOWS, cell_of, setting_words
@@ -42,21 +41,12 @@ _PIECE = 1 << 16  # bytes
 @blueprint.get("/societies")
 def societies() -> ResponseReturnValue:
     """A page of all societies, the latest first."""
-    try:
-        before = read_before()
-    except Invalid as error:
-        return render_template("admin/societies.html", societies=[], older=None, first=True, refused=error), 400
-    with reading() as session:
+
+    def choose(session: Session, before: int | None) -> JobListPage:
         found, older = listing.chosen_societies(session, before)
-        return render_template(
-            "admin/societies.html",
-            societies=found,
-            older=older,
-            first=before is None,
-            live=any(each.row.status in states.LIVE for each in found),
-            setting_words=setting_words,
-            refused=None,
-        )
+        return JobListPage([each.row for each in found], older, {"societies": found, "setting_words": setting_words})
+
+    return list_page("admin/societies.html", choose)
 
 
 # ---- One society ---------------------------------------------------------------------
