@@ -1,12 +1,13 @@
 """A disk without room: everything stays up, nothing that was promised is lost, and all goes on once there is room."""
 
+import contextlib
 import shutil
 import urllib.error
 from collections.abc import Iterator
 
 import pytest
 from flask import Flask
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine
 
 from app.config import load_settings
 from app.extensions import writing
@@ -44,8 +45,16 @@ def health(parlor: Stack) -> str:
         return f"{error.code} {error.read().decode()}"
 
 
-def until_refused(person: Participant, volume: Volume) -> tuple[str, str, int]:
+def spare_room_is_given_back(engine: Engine) -> bool:
+    """Whether SQLite's log of writes is as long as what stands in it, so that the next one needs room on the disk."""
+    with contextlib.closing(engine.raw_connection()) as connection:
+        busy, *_ = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return busy == 0
+
+
+def until_refused(person: Participant, volume: Volume, engine: Engine) -> tuple[str, str, int]:
     """Fill the disk and move, until a move is not taken. Gives that move's text, id and ply."""
+    wait_until(lambda: spare_room_is_given_back(engine), "a log of writes without spare room")
     with volume.kept_full():
         for number in range(10):  # far fewer than the partner takes for its offer, after which nobody may talk
             move = f"[message] Line {number}.", f"line-{number}", person.view["ply"]
@@ -76,7 +85,7 @@ def _survives(parlor: Stack, volume: Volume, stub: StubServer) -> None:
         ROUND.enqueue(settings_of(parlor).broker_url, round_id, 2)
         wait_until(lambda: row_of(engine, round_id).finished > 3, "a round on its way")
         with Participant(negotiation(parlor)) as person:
-            text, move_id, ply = until_refused(person, volume)
+            text, move_id, ply = until_refused(person, volume, engine)
             stored = moves_of(parlor, person.view["match"])
             assert health(parlor).startswith("503 disk full: 0 MB free, expected 2; make room")
             for name in CHILDREN:

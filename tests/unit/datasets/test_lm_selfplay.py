@@ -14,6 +14,7 @@ from app.errors import Invalid
 from app.matches import engine
 from app.matches.events import Aborted, Event, Violated, from_json, to_json
 from tests.golden.record import scripted_log
+from tests.unit.conftest import SLOW
 from tests.unit.datasets import published
 from tests.unit.datasets.published import game
 
@@ -178,7 +179,7 @@ def games(draw):
 
 
 @given(st.lists(games(), min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, *SLOW])
 def test_any_folder_comes_back_as_it_was(tmp_path_factory, some):
     tmp = tmp_path_factory.mktemp("any")
     for one in some:  # the text logs are UTF-8, where half a surrogate pair has no place

@@ -15,6 +15,7 @@ from app.games.taboo.episodes import judge_episodes
 from app.matches import engine
 from app.matches.events import Ended, Event, from_json, to_json
 from tests.golden.record import scripted_log
+from tests.unit.conftest import SLOW
 
 
 def episode(*texts, target="cat", max_turns=5, **more):
@@ -109,7 +110,7 @@ ANY = st.fixed_dictionaries(
 
 
 @given(st.lists(ANY, max_size=4), st.sampled_from(["strict", "released"]))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, *SLOW])
 @example([], "strict")
 def test_any_file_comes_back_as_it_was(tmp_path_factory, some, rule):
     tmp = tmp_path_factory.mktemp("any")
