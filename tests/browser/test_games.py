@@ -16,6 +16,7 @@ from tests.browser.steps import (
     see_result,
     texts,
     wait_for_answer,
+    wait_for_script,
     wait_for_turn,
 )
 from tests.browser.visitor import Visitor
@@ -283,7 +284,7 @@ def test_an_offer_that_was_left_unanswered_is_shown_at_the_end(parlor: Stack, vi
 
 def test_the_rules_open_beside_the_match(parlor: Stack, visitor: Visitor) -> None:
     page = visitor.open(negotiation(parlor).url)
-    wait_for_turn(page)  # before the page has come alive, the link leads to the rules as a page of their own
+    wait_for_script(page)  # without it, the link leads to the rules as a page of their own
     page.get_by_role("link", name="Rules").click()
     expect(page.get_by_role("dialog")).to_contain_text("How to play Deal or No Deal")
     page.keyboard.press("Escape")
