@@ -5,6 +5,7 @@
 
 import atexit
 import faulthandler
+import gc
 import os
 import secrets
 import shutil
@@ -62,6 +63,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: order.place(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """Take what all tests share, the libraries above all, out of the garbage collector's rounds."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
