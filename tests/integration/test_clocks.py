@@ -294,6 +294,7 @@ def test_a_match_was_not_left_open_while_the_server_was_away(app: Flask, engine:
     assert row_of(engine, record).reason == "abandoned"
 
 
+@pytest.mark.long
 def test_who_is_to_move_has_time_again_after_an_outage_and_runs_out_of_it_by_being_silent(
     stack: Callable[..., Stack],
 ) -> None:

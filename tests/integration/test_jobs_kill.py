@@ -47,6 +47,7 @@ def wait_for_step(engine: Engine, job_id: int, more: int, life: int) -> None:
     wait_until(there, f"{more} steps of life {life}")
 
 
+@pytest.mark.long
 def test_a_job_outlives_its_training_and_its_workers(running: Stack) -> None:
     with database(running) as engine:
         dataset = make_dataset(engine, settings_of(running))

@@ -161,6 +161,7 @@ def test_rounds_whose_models_are_away_keep_no_worker_from_a_healthy_one(running:
                 ROUND.cancel(session, number)
 
 
+@pytest.mark.long
 def test_a_command_that_was_killed_is_resumed_by_another(home: Path, stub: StubServer, shell: Shell) -> None:
     api = ("--model", SLOW, "--base-url", stub.url, "--key-env", "", "--option", "in_flight=3")
     add = ("model", "add-api", SLOW, *api)

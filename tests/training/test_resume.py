@@ -86,10 +86,15 @@ def test_a_training_that_is_told_to_stop_saves_and_goes_on_when_it_is_started_ag
 @pytest.mark.parametrize(
     "steps",
     [
-        {"max_steps": 3, "batch": 4},
         {"max_steps": 3, "batch": 4, "eval_share": 0.1},
-        {"epochs": 2},
-        {"epochs": 300, "learning_rate": 0.1, "schedule": "constant", "eval_share": 0.1, "patience": 2},
+        *(
+            pytest.param(steps, marks=pytest.mark.long)
+            for steps in (
+                {"max_steps": 3, "batch": 4},
+                {"epochs": 2},
+                {"epochs": 300, "learning_rate": 0.1, "schedule": "constant", "eval_share": 0.1, "patience": 2},
+            )
+        ),
     ],
 )
 def test_a_training_that_was_killed_after_its_last_step_only_writes_its_output(
@@ -135,7 +140,7 @@ def test_evaluations_without_gain_are_counted_on_after_a_resume(
     assert one.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.parametrize("change", [{"learning_rate": 1e-3}, {"seed": 4}])
+@pytest.mark.parametrize("change", [{"learning_rate": 1e-3}, pytest.param({"seed": 4}, marks=pytest.mark.long)])
 def test_another_training_is_not_gone_on_with_unless_it_begins_anew(
     change: dict[str, float],
     config_file: Callable[..., Path],
