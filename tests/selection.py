@@ -15,7 +15,10 @@ ON_EITHER = "either_database"  # the marker of single tests in one of these file
 _ON_BOTH = (
     "test_backup.py",
     "test_clocks.py",
+    "test_consent.py",
     "test_export.py",
+    "test_idle.py",
+    "test_jobs.py",
     "test_live.py",
     "test_locked.py",
     "test_migrations.py",
@@ -23,6 +26,7 @@ _ON_BOTH = (
     "test_races.py",
     "test_rooms.py",
     "test_rounds.py",
+    "test_societies.py",
     "test_study_races.py",
     "test_turns.py",
     "test_upgrade_of_version_0_1.py",
