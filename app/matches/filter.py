@@ -29,9 +29,11 @@ from app.registry import PERSON
 from app.validation import whole_number
 
 STATUSES = ("waiting", "playing", "over")
-SOURCES = ("live", "terminal", "selfplay", "import")
+REHEARSAL = "rehearsal"  # bots and previews of studies; what nobody asked for by its name is without them
+SOURCES = ("live", "terminal", "selfplay", "import", REHEARSAL)
 GIVEN, MISSING = "given", "missing"  # the agreement of all people in it that models learn from it
 CONSENTS = (GIVEN, MISSING)
+REHEARSAL_SUFFIX = f"-{REHEARSAL}"  # of the name of a study's copy that bots go through
 PEOPLES = ("live", "terminal")  # the sources in which people play
 _LONGEST = 100  # characters of a value
 
@@ -42,7 +44,8 @@ class MatchFilter:
 
     `player` is a model's name or person, `role` the role of that player, or one that there is in the match at all;
     `campaign` takes its rounds and its evaluations, `study` and `arm` are names, `consent` says whether every person in
-    the match agreed that models learn from it; days are whole, in UTC.
+    the match agreed that models learn from it; days are whole, in UTC. Matches of rehearsals are chosen only
+    by source, by id, or by the name of a study's copy that bots go through.
     """
 
     game: str | None = None
@@ -138,7 +141,7 @@ def in_words(choice: MatchFilter) -> str:
 
 def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     """The choice for a WHERE over MatchRow."""
-    found: list[ColumnElement[bool]] = []
+    found: list[ColumnElement[bool]] = [] if asks_for_rehearsals(choice) else [MatchRow.source != REHEARSAL]
     columns = {
         "match": MatchRow.id, "game": MatchRow.game, "reason": MatchRow.reason, "status": MatchRow.status,
         "source": MatchRow.source, "round": MatchRow.round_id,
@@ -160,6 +163,12 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     if choice.until is not None:
         found.append(MatchRow.started_at < _midnight(choice.until) + timedelta(days=1))
     return found
+
+
+def asks_for_rehearsals(choice: MatchFilter) -> bool:
+    """Whether matches of bots and previews may be among those that a choice is about."""
+    of_copy = choice.study is not None and choice.study.endswith(REHEARSAL_SUFFIX)
+    return choice.match is not None or choice.source is not None or of_copy
 
 
 def _played_by(player: str | None, role: str | None, *, consented: bool = True) -> ColumnElement[bool]:

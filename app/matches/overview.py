@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.matches.filter import PEOPLES, MatchFilter, conditions
+from app.matches.filter import PEOPLES, REHEARSAL, MatchFilter, asks_for_rehearsals, conditions
 from app.matches.sweep import UPKEEP, held_until
 from app.models import LanguageModel, MatchRow, Participant, SeatRow, Study
 
@@ -98,6 +98,12 @@ def chosen_matches(
     matches = session.scalars(ordered).all()
     last = matches[PAGE - 1] if len(matches) > PAGE else None
     return _lines(session, matches[:PAGE]), None if last is None else PageCursor(last.started_at, last.id)
+
+
+def leaves_out_rehearsals(session: Session, choice: MatchFilter) -> bool:
+    """Whether there are matches of bots or previews, and the choice is not about them."""
+    some = select(MatchRow.id).where(MatchRow.source == REHEARSAL).limit(1)
+    return not asks_for_rehearsals(choice) and session.scalar(some) is not None
 
 
 def reasons(session: Session) -> list[str]:

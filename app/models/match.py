@@ -28,7 +28,7 @@ class MatchRow(Model):
 
     id: Mapped[str] = mapped_column(MATCH_ID, primary_key=True)
     game: Mapped[str] = mapped_column(String(40), index=True)
-    source: Mapped[str] = mapped_column(String(20))  # live | terminal | selfplay | import
+    source: Mapped[str] = mapped_column(String(20))  # live | terminal | selfplay | import | rehearsal
     round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"))
     index: Mapped[int | None]  # the place in the round, from 0
     arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # of the study that it belongs to

@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import ForeignKey, String, UniqueConstraint
+from sqlalchemy import ForeignKey, String, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
@@ -23,6 +23,7 @@ class Wave(Model):
     name: Mapped[str] = mapped_column(String(40))
     settings: Mapped[dict[str, Any]] = mapped_column(Json)  # of its file: recruiter, places, codes, the spend cap
     status: Mapped[str] = mapped_column(String(10))  # open | paused | closed
+    rehearsal: Mapped[bool] = mapped_column(default=False, server_default=false())  # for bots, not for people
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     closed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     frozen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # from then on nothing of it changes; unblinded

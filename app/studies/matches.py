@@ -16,11 +16,12 @@ from app.games import find_game
 from app.matches.clocks import TURN, Clocks
 from app.matches.engine import ABANDONED, ABORTED, RESIGNED, TIMEOUT
 from app.matches.events import TimedOut
+from app.matches.filter import REHEARSAL
 from app.matches.lobby import LIVE
 from app.matches.options import MatchOptions, ReplyTarget
 from app.matches.store import NewMatch, SeatPerson, insert_matches
 from app.matches.stored import StoredMatch, StoredSeat, load, load_log, opened
-from app.models import Consent, LanguageModel, MatchRow, SeatRow
+from app.models import Consent, Enrolment, LanguageModel, MatchRow, SeatRow, Wave
 from app.registry import PERSON
 from app.studies import payments, progress
 from app.studies.arms import level_of, matches_a_person
@@ -124,7 +125,7 @@ def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) 
     )
     new = NewMatch(
         record,
-        LIVE,
+        _source(session, enrolment),
         start_key=key,
         arm_id=enrolment.arm_id,
         position=step.number if step.kind == MATCH else None,
@@ -134,6 +135,12 @@ def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) 
     noted = {"match": record.id, "step": step.key}
     progress.note(session, way, "match", noted if replaces is None else {**noted, "replaces": replaces})
     return record
+
+
+def _source(session: Session, enrolment: Enrolment) -> str:
+    """Bots and previews, which are in no wave, play as people do and are none."""
+    wave = None if enrolment.wave_id is None else session.get_one(Wave, enrolment.wave_id)
+    return REHEARSAL if wave is None or wave.rehearsal else LIVE
 
 
 def _planned(way: Way, step: Step) -> Mapping[str, Any]:

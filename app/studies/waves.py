@@ -22,8 +22,8 @@ OPEN, PAUSED, CLOSED = "open", "paused", "closed"
 _AFTER_CLOSE = "close"  # the last word of a time that counts from there
 
 
-def open_wave(session: Session, file: WaveFile) -> Wave:
-    """Open a wave for people. Raises Invalid for what cannot be, NotFound and Conflict."""
+def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False) -> Wave:
+    """Open a wave, for people or for bots. Raises Invalid for what cannot be, NotFound and Conflict."""
     version = _version(session, file)
     design = store.design_of(version)
     if _wave_of(session, version.study_id, file.wave) is not None:
@@ -44,6 +44,7 @@ def open_wave(session: Session, file: WaveFile) -> Wave:
         name=file.wave,
         settings=file.model_dump(mode="json", exclude_unset=True),
         status=OPEN,
+        rehearsal=rehearsal,
         created_at=datetime.now(UTC),
     )
     session.add(wave)

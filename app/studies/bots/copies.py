@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from sqlalchemy.orm import Session
 
+from app.matches.filter import REHEARSAL_SUFFIX
 from app.models import Study, StudyVersion, Wave
 from app.studies import store, waves
 from app.studies.checks import MODEL
@@ -18,7 +19,6 @@ from app.studies.endings import EndingName
 from app.studies.loaded_design import LoadedDesign
 from app.studies.wave_file import WaveFile
 
-SUFFIX = "-rehearsal"
 ID_PARAMETER = "bot"
 # Of each ending another one, so that a bot knows by its code how it ended.
 CODES = {name: f"BOT-{name.replace('_', '-').upper()}" for name in get_args(EndingName)}
@@ -40,7 +40,7 @@ def open_rehearsal(session: Session, reference: str, count: int, *, live: bool) 
         "codes": CODES,
         "most_spent": str(most),
     }
-    return waves.open_wave(session, WaveFile.model_validate(file))
+    return waves.open_wave(session, WaveFile.model_validate(file), rehearsal=True)
 
 
 def link_of(session: Session, wave: Wave) -> str:
@@ -52,7 +52,7 @@ def link_of(session: Session, wave: Wave) -> str:
 def _copy(original: StudyVersion, *, live: bool) -> LoadedDesign:
     """A version under another name; with scripted partners and without pauses unless it is to be live."""
     written: dict[str, Any] = store.written_design(original)
-    written["study"] = f"{written['study'][: 40 - len(SUFFIX)]}{SUFFIX}"
+    written["study"] = f"{written['study'][: 40 - len(REHEARSAL_SUFFIX)]}{REHEARSAL_SUFFIX}"
     if not live:
         levels = written["conditions"].get(MODEL)
         labels = list(levels) if levels is not None else []

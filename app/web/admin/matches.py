@@ -17,7 +17,7 @@ from app.games import GAMES
 from app.games.base import JSON, Event
 from app.matches.events import Violated
 from app.matches.filter import CONSENTS, EVERYTHING, NAMES, SOURCES, STATUSES, MatchFilter, check_known, read_choice
-from app.matches.overview import PageCursor, chosen_matches, reasons
+from app.matches.overview import PageCursor, chosen_matches, leaves_out_rehearsals, reasons
 from app.matches.stored import StoredMatch, load
 from app.matches.timeline import TimelineStep, steps, views_after
 from app.models import MatchRow, RoundRow
@@ -58,6 +58,7 @@ def _list(
             matches=[match_item(line, now) for line in lines],
             given=given,
             filtered=choice != EVERYTHING,
+            without_rehearsals=choice is not None and leaves_out_rehearsals(session, choice),
             refused=refused,
             first=before is None,
             older=None if after is None else f"{after.started_at.isoformat()}~{after.id}",
