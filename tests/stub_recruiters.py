@@ -1,4 +1,4 @@
-"""Prolific, Mechanical Turk and Connect for tests, over HTTP: what they send people with, take back, and hand out.
+"""Prolific and Connect for tests, over HTTP: what they send people with, take back, and hand out.
 
 Written after what docs/studies.md names. Who is at the browser of a site, `at` says, as a vendor knows it from its own
 sign-in. What people and researchers do there otherwise are methods.
@@ -17,21 +17,13 @@ from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import NamedTuple, Self
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
-PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 PROLIFIC_COLUMNS = (
     "Submission id", "Participant id", "Status", "Custom study tncs accepted at", "Started at", "Completed at",
     "Reviewed at", "Archived at", "Time taken", "Completion code", "Total approvals",
 )  # fmt: skip
-MTURK_COLUMNS = (
-    "HITId", "HITTypeId", "Title", "Description", "Keywords", "Reward", "CreationTime", "MaxAssignments",
-    "RequesterAnnotation", "AssignmentDurationInSeconds", "AutoApprovalDelayInSeconds", "Expiration",
-    "NumberOfSimilarHITs", "LifetimeInSeconds", "AssignmentId", "WorkerId", "AssignmentStatus", "AcceptTime",
-    "SubmitTime", "AutoApprovalTime", "ApprovalTime", "RejectionTime", "RequesterFeedback", "WorkTimeInSeconds",
-    "LifetimeApprovalRate", "Last30DaysApprovalRate", "Last7DaysApprovalRate",
-)  # fmt: skip
-_WORKER, _ENTITY, _AMOUNT = re.compile(r"A[A-Z0-9]+"), re.compile(r"[A-Z0-9]{1,64}"), re.compile(r"\d+(\.\d{1,2})?")
+_AMOUNT = re.compile(r"\d+(\.\d{1,2})?")
 _MOST_BONUSES = 200  # people in one bulk payment at Prolific
 
 
@@ -52,7 +44,7 @@ class Visit:
 
 
 class VendorSite:
-    """What the three have in common: visits by their ids, what was paid, and who is at the browser."""
+    """What both have in common: visits by their ids, what was paid, and who is at the browser."""
 
     def __init__(self) -> None:
         self.at = ""
@@ -139,68 +131,6 @@ class Prolific(VendorSite):
         return VendorAnswer(200, f"Thank you, {self.at}: {code}")
 
 
-class MTurk(VendorSite):
-    """A HIT with an external page. `host` is where `turkSubmitTo` says that forms go."""
-
-    host = "https://workersandbox.mturk.com"
-
-    def hit(self, number: str, link: str) -> None:
-        """Set the HIT up with the researcher's link."""
-        self.number, self.link = number, link
-        self.tokens: set[str] = set()
-
-    def page(self, method: str, path: str, form: Mapping[str, str]) -> VendorAnswer | None:
-        """Where the form of the external page goes."""
-        if path != "/mturk/externalSubmit":
-            return None
-        visit, others = self.visits.get(form.get("assignmentId", "")), set(form) - {"assignmentId"}
-        if method != "POST" or visit is None or not others or visit.status != "Accepted":
-            return VendorAnswer(400, "There was a problem submitting your results for this HIT.")
-        visit.status, visit.fields = "Submitted", form
-        return VendorAnswer(200, f"The HIT has been submitted by {visit.person}.")
-
-    def preview(self) -> str:
-        """The link before anybody has accepted the HIT."""
-        return self._appended({"assignmentId": PREVIEW, "hitId": self.number})
-
-    def accept(self, worker: str) -> str:
-        """The link of a worker who has accepted the HIT."""
-        assert _WORKER.fullmatch(worker), worker
-        visit = self._begin(f"3ASSIGNMENT{len(self.visits) + 1}", worker, "Accepted")
-        return self._appended({"assignmentId": visit.number, "hitId": self.number, "workerId": worker})
-
-    def results(self) -> str:
-        """The table of results: of those who have submitted."""
-        rows = [
-            {
-                "HITId": self.number, "Title": "Sharing things", "Reward": "$5.00", "AssignmentId": each.number,
-                "WorkerId": each.person, "AssignmentStatus": each.status, "LifetimeApprovalRate": "100% (1/1)",
-            }
-            for each in self.visits.values()
-            if each.status in ("Submitted", "Approved", "Rejected")
-        ]  # fmt: skip
-        return self._table(MTURK_COLUMNS, rows)
-
-    def send_bonuses(self, table: str) -> int:
-        """Send the bonuses of a table, a call a line, and say how many; a token that was used before sends nothing."""
-        before = len(self.paid)
-        for row in csv.DictReader(io.StringIO(table)):
-            assert _WORKER.fullmatch(row["WorkerId"]), row
-            assert _ENTITY.fullmatch(row["AssignmentId"]), row
-            assert _AMOUNT.fullmatch(row["BonusAmount"]), row
-            assert row["Reason"], row
-            assert 0 < len(row["UniqueRequestToken"]) <= 64, row
-            assert self.visits[row["AssignmentId"]].person == row["WorkerId"]
-            if row["UniqueRequestToken"] not in self.tokens:
-                self.tokens.add(row["UniqueRequestToken"])
-                self.paid.append((row["WorkerId"], Decimal(row["BonusAmount"])))
-        return len(self.paid) - before
-
-    def _appended(self, parameters: Mapping[str, str]) -> str:
-        mark = "&" if "?" in self.link else "?"
-        return f"{self.link}{mark}{urlencode({**parameters, 'turkSubmitTo': self.host})}"
-
-
 class Connect(VendorSite):
     """A project at Connect, whose redirect says no more than that somebody completed it."""
 
@@ -234,14 +164,14 @@ class Connect(VendorSite):
 
 
 class StubRecruiters:
-    """The three sites, each at an address of its own while the block lasts. `url` says where."""
+    """Both sites, each at an address of its own while the block lasts. `url` says where."""
 
     def __init__(self) -> None:
-        self.prolific, self.mturk, self.connect = Prolific(), MTurk(), Connect()
+        self.prolific, self.connect = Prolific(), Connect()
         self._servers: dict[VendorSite, ThreadingHTTPServer] = {}
 
     def __enter__(self) -> Self:
-        for site in (self.prolific, self.mturk, self.connect):
+        for site in (self.prolific, self.connect):
             self._servers[site] = server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(site.page))
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return self

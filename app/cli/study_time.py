@@ -7,7 +7,7 @@ import click
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_json, settings
-from app.errors import Invalid, Verbatim
+from app.errors import Conflict, Invalid, Verbatim
 from app.extensions import writing
 from app.models import Study
 from app.studies import extra_time, waves
@@ -53,6 +53,8 @@ def _link(session: Session, reference: str, external_id: str | None, factor: Dec
     wave = waves.find_wave(session, reference)
     waves.check_not_frozen(wave)
     file = waves.settings_of(wave)
+    if file.provider.is_gone:
+        raise Conflict("wave", expected="one whose recruiter sends people", got=Verbatim(file.provider.name))
     if file.provider.has_ids != (external_id is not None):
         expected = "the recruiter's id of the person" if file.provider.has_ids else "none, as people have no ids"
         raise Invalid("--id", expected=expected, got=Verbatim("none") if external_id is None else external_id)

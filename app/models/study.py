@@ -109,6 +109,6 @@ class RecruitmentIdentity(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
-    recruiter: Mapped[str] = mapped_column(String(20))  # prolific | mturk | connect | link
+    recruiter: Mapped[str] = mapped_column(String(20))  # prolific | connect | link; mturk: before it closed
     external_id: Mapped[str] = mapped_column(String(200))
     remove_on: Mapped[date | None]  # the day on which the row goes

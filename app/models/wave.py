@@ -38,7 +38,7 @@ class Submission(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     wave_id: Mapped[int] = mapped_column(ForeignKey("wave.id"))
     enrolment_id: Mapped[int] = mapped_column(ForeignKey("enrolment.id"), index=True)
-    recruiter: Mapped[str] = mapped_column(String(20))  # prolific | mturk | connect | link
+    recruiter: Mapped[str] = mapped_column(String(20))  # prolific | connect | link; mturk: before it closed
     external_id: Mapped[str | None] = mapped_column(String(200))
     status: Mapped[str] = mapped_column(String(12))  # as app/studies/submissions.py names them
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -67,7 +67,7 @@ class PaymentBatch(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     wave_id: Mapped[int] = mapped_column(ForeignKey("wave.id"))
     number: Mapped[int]  # from 1
-    format: Mapped[str] = mapped_column(String(12))  # prolific | mturk | csv
+    format: Mapped[str] = mapped_column(String(12))  # prolific | csv; mturk: before it closed
     status: Mapped[str] = mapped_column(String(10))  # drafted | uploaded | confirmed
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_by: Mapped[str | None] = mapped_column(String(80))

@@ -14,7 +14,8 @@ from app.studies.quantities import rounded
 
 NOTHING = Decimal("0.00")
 LONGEST_BREAK = timedelta(minutes=10)  # of a longer time without a sign of life no more is paid by time
-APPROVING = ("prolific", "mturk", "connect")  # recruiters that pay the base of a submission that is approved
+# Recruiters that pay the base of a submission that is approved; mturk did so in waves of before it closed.
+APPROVING = ("prolific", "connect", "mturk")
 _NOT_APPROVED = ("returned", "timed_out", "rejected")
 _DIGITS = 9  # after the point of a utility; what λ makes of binary fractions beyond these is no point
 

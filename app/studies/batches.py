@@ -9,7 +9,6 @@ out or rejected, and that of a wave without a recruiter.
 """
 
 import csv
-import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -43,10 +42,9 @@ from app.studies.wave_file import PLAIN_ID
 
 DRAFTED, UPLOADED, CONFIRMED = "drafted", "uploaded", "confirmed"
 _BEFORE: Mapping[str, str] = {UPLOADED: DRAFTED, CONFIRMED: UPLOADED}
-PROLIFIC, MTURK, PLAIN = "prolific", "mturk", "csv"
+PROLIFIC, PLAIN = "prolific", "csv"
 _PEOPLE: Mapping[str, int] = {PROLIFIC: 200}  # that a recruiter takes in one file
 _EVENT = "payment batch"
-_MTURK_HEADER = ("WorkerId", "AssignmentId", "BonusAmount", "Reason", "UniqueRequestToken")
 _PLAIN_HEADER = ("participant", "external_id", "amount", "currency")
 
 
@@ -97,7 +95,7 @@ def draft(session: Session, wave: Wave, by: str | None = None) -> list[PaymentBa
             "wave", expected=Phrase("payments that are in no batch yet"), got=Phrase("none"),
             remedy=Phrase("people are paid when they have ended"),
         )  # fmt: skip
-    file_format = recruiter if (recruiter := recruiter_of(wave)) in (PROLIFIC, MTURK) else PLAIN
+    file_format = PROLIFIC if recruiter_of(wave) == PROLIFIC else PLAIN
     most = _PEOPLE.get(file_format, len(people))
     return [
         _drafted(session, wave, file_format, people[first : first + most], by) for first in range(0, len(people), most)
@@ -214,21 +212,16 @@ def batch_file(session: Session, batch: PaymentBatch) -> BatchFile:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if batch.format != PROLIFIC:
-        writer.writerow(_MTURK_HEADER if batch.format == MTURK else _PLAIN_HEADER)
+        writer.writerow(_PLAIN_HEADER)
     for _, group in groupby(rows, key=lambda row: row.enrolment_id):
         payments = list(group)
         first = payments[0]
         amount = sum((row.amount for row in payments), NOTHING)
         external_id = _checked_id(ids.get(first.participant_id), first.code, recruiter)
-        match batch.format:
-            case "prolific":
-                writer.writerow((external_id, amount))
-            case "mturk":
-                assignment = _checked_id(_assignment(session, batch, first.enrolment_id), first.code, recruiter)
-                token = _token(study, wave, first.code, [row.key for row in payments])
-                writer.writerow((external_id, assignment, amount, f"Bonus for {study.name}", token))
-            case _:
-                writer.writerow((first.code, external_id, amount, first.currency))
+        if batch.format == PROLIFIC:
+            writer.writerow((external_id, amount))
+        else:
+            writer.writerow((first.code, external_id, amount, first.currency))
     return BatchFile(name, out.getvalue().encode())
 
 
@@ -285,16 +278,6 @@ def _ids(session: Session, batch: PaymentBatch, recruiter: str) -> Mapping[int, 
     return {row.participant_id: row.external_id for row in found}
 
 
-def _assignment(session: Session, batch: PaymentBatch, enrolment_id: int) -> str | None:
-    """The last visit before the batch was drafted: a later one does not change its file."""
-    return session.scalar(
-        select(Submission.external_id)
-        .where(Submission.enrolment_id == enrolment_id, Submission.created_at <= batch.created_at)
-        .order_by(Submission.created_at.desc(), Submission.id.desc())
-        .limit(1)
-    )
-
-
 def _checked_id(found: str | None, code: str, recruiter: str) -> str:
     """An id that may stand in a file. Where no recruiter pays it may be missing or any text, as the file names the
     participant; one that a spreadsheet would take for a formula has an apostrophe before it.
@@ -309,11 +292,6 @@ def _checked_id(found: str | None, code: str, recruiter: str) -> str:
         expected = Phrase("letters, digits and - _ . @ : in the id of %(code)s", code=Verbatim(code))
         raise Invalid("external_id", expected=expected, got=found, remedy=remedy)
     return found
-
-
-def _token(study: Study, wave: Wave, code: str, keys: Sequence[str]) -> str:
-    """The same for the same payments, so that the recruiter pays them once whatever is sent twice."""
-    return hashlib.sha256("\n".join((study.name, wave.name, code, *sorted(keys))).encode()).hexdigest()[:32]
 
 
 def _note(session: Session, batch: PaymentBatch, status: str, by: str | None) -> None:

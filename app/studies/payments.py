@@ -136,7 +136,7 @@ def find_way_by_code(session: Session, wave: Wave, code: str) -> Way:
 
 
 def recruiter_of(wave: Wave) -> str:
-    """Who recruits the people of a wave: prolific, mturk, connect or link."""
+    """Who recruits the people of a wave: prolific, connect or link, or mturk in waves of before it closed."""
     return str(next(iter(wave.settings["provider"])))
 
 

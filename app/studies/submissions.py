@@ -35,10 +35,9 @@ class _Columns(NamedTuple):
     code: str = "code"
 
 
-# Of Prolific, of Mechanical Turk, and of any other table.
+# Of Prolific, and of any other table.
 _COLUMNS = (
     _Columns("Submission id", "Status", "Participant id", "Completion code"),
-    _Columns("AssignmentId", "AssignmentStatus", "WorkerId"),
     _Columns("submission", "status", "participant"),
 )
 _STATUSES: Mapping[str, str] = {
@@ -128,7 +127,7 @@ def set_status(session: Session, submission: Submission, status: str) -> bool:
 
 
 def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> None:
-    """A row for the visit of each person whose link did not name one, as that of an MTurk task may not."""
+    """A row for the visit of each person whose link did not name one."""
     having = select(Submission.enrolment_id).where(Submission.wave_id == wave.id)
     people = session.execute(
         select(RecruitmentIdentity.external_id, RecruitmentIdentity.recruiter, Enrolment.id, Enrolment.enrolled_at)

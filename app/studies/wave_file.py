@@ -3,6 +3,7 @@
 Every key is written out in docs/studies.md.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -31,13 +32,14 @@ from app.studies.endings import (
 from app.studies.quantities import Money, Rate
 from app.studies.warnings import Warned
 
-Recruiter = Literal["prolific", "mturk", "connect", "link"]
+Recruiter = Literal["prolific", "connect", "link", "mturk"]
 LINK: Recruiter = "link"
-RECRUITERS: tuple[Recruiter, ...] = ("prolific", "mturk", "connect", LINK)
+RECRUITERS: tuple[Recruiter, ...] = ("prolific", "connect", LINK)
+GONE: Recruiter = "mturk"  # Amazon Mechanical Turk closed on 30 September 2026; waves of before it stay readable
+_STORED = "stored"  # in the context of a check: the file is that of a wave which was opened before
 # By recruiter: the parameters of its links for the person, the visit, and the recruiter's own study.
 PARAMETERS: Mapping[str, tuple[str, str, str]] = {
     "prolific": ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID"),
-    "mturk": ("workerId", "assignmentId", "hitId"),
     "connect": ("participantId", "assignmentId", "projectId"),
 }
 # What an id of a recruiter's looks like: it may stand in any file, and no spreadsheet takes it for a formula.
@@ -90,7 +92,7 @@ class ProlificTerms(RecruiterTerms):
 
 
 class MTurkTerms(RecruiterTerms):
-    """A task at Amazon Mechanical Turk. `sandbox` is its place to try things out."""
+    """A task at Amazon Mechanical Turk, in waves that were opened while there was one."""
 
     hit_id: _RecruiterId | None = None
     sandbox: bool = False
@@ -112,20 +114,29 @@ class Provider(Part):
     """Who recruits: one of them."""
 
     prolific: ProlificTerms | None = None
-    mturk: MTurkTerms | None = None
     connect: ConnectTerms | None = None
     link: LinkTerms | None = None
+    mturk: MTurkTerms | None = None
 
     @model_validator(mode="after")
-    def _is_one(self) -> Self:
+    def _is_one(self, checked: ValidationInfo) -> Self:
+        if self.is_gone and _STORED not in (checked.context or ()):
+            raise PydanticCustomError(
+                "provider", "one of prolific, connect, link, as Amazon Mechanical Turk closed on 30 September 2026"
+            )
         if len(self.model_fields_set) != 1:
-            raise PydanticCustomError("provider", "one of prolific, mturk, connect, link")
+            raise PydanticCustomError("provider", "one of prolific, connect, link")
         return self
 
     @property
     def name(self) -> Recruiter:
         """Which of them it is."""
-        return next(name for name in RECRUITERS if name in self.model_fields_set)
+        return next(name for name in (*RECRUITERS, GONE) if name in self.model_fields_set)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is a recruiter that sends nobody any more."""
+        return GONE in self.model_fields_set
 
     @property
     def has_ids(self) -> bool:
@@ -134,11 +145,9 @@ class Provider(Part):
 
     @property
     def study(self) -> str | None:
-        """The recruiter's id of its own study, HIT or project; None where it is not stated."""
+        """The recruiter's id of its own study or project; None where it is not stated."""
         if self.prolific is not None:
             return self.prolific.study_id
-        if self.mturk is not None:
-            return self.mturk.hit_id
         return None if self.connect is None else self.connect.project_id
 
     @property
@@ -184,6 +193,11 @@ class WaveFile(Part):
     def fee(self) -> Decimal:
         """The recruiter's share on top of what is paid."""
         return self.provider.terms.fee
+
+
+def stored_wave_file(settings: Mapping[str, Any]) -> WaveFile:
+    """The file of a wave that was opened, which may name a recruiter that is no more."""
+    return WaveFile.model_validate_json(json.dumps(settings), context={_STORED: True})
 
 
 def link_path(study: str, wave: WaveFile) -> str:

@@ -4,7 +4,6 @@ A paused wave lets nobody new in for now, a closed one nobody new any more. Whoe
 is paid. A frozen wave never changes.
 """
 
-import json
 from datetime import UTC, date, datetime, timedelta
 
 from sqlalchemy import select
@@ -16,7 +15,7 @@ from app.studies import store
 from app.studies.design import Privacy
 from app.studies.progress import lock_wave
 from app.studies.untrained import check_untrained
-from app.studies.wave_file import WaveFile, most_with_fee
+from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
 OPEN, PAUSED, CLOSED = "open", "paused", "closed"
 _AFTER_CLOSE = "close"  # the last word of a time that counts from there
@@ -55,7 +54,7 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False) -> W
 
 def settings_of(wave: Wave) -> WaveFile:
     """What the file of a wave says."""
-    return WaveFile.model_validate_json(json.dumps(wave.settings))
+    return stored_wave_file(wave.settings)
 
 
 def find_wave(session: Session, reference: str) -> Wave:

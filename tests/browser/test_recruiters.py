@@ -1,4 +1,4 @@
-"""The way back to the recruiter from the last page, in a browser: a button to Prolific and Connect, a form to MTurk."""
+"""The way back to the recruiter from the last page, in a browser: a button to Prolific and Connect."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -22,7 +22,6 @@ from tests.waves import changed, loaded_study, new_wave, store_study
 STUDY = "recruited"
 PROVIDERS = {
     "prolific": {"study_id": "66f0c1"},
-    "mturk": {"hit_id": "3HIT", "sandbox": True},
     "connect": {"project_id": "7DE64B7FBE"},
 }
 
@@ -80,22 +79,6 @@ def test_people_take_their_code_to_prolific(
     expect(page.locator("body")).to_have_text("Thank you, ann: CDONE")
     assert page.url == "https://app.prolific.com/submissions/complete?cc=CDONE"
     assert (prolific.visit_of("ann").status, prolific.visit_of("ann").code) == ("AWAITING REVIEW", "CDONE")
-
-
-def test_workers_hand_their_task_in_at_mturk(
-    parlor: Stack, visitor: Visitor, recruiters: StubRecruiters, links: dict[str, str]
-) -> None:
-    mturk = recruiters.mturk
-    mturk.hit("3HIT", links["mturk"])
-    to_the_stub(visitor, recruiters, mturk, mturk.host)
-    page = visitor.open(mturk.preview())
-    expect(page.get_by_text("This is a preview.")).to_be_visible()
-    page.goto(mturk.accept("A1ANN"))
-    complete(parlor, page)
-    page.get_by_role("button", name="Submit to MTurk").click()
-    expect(page.locator("body")).to_have_text("The HIT has been submitted by A1ANN.")
-    assert page.url == f"{mturk.host}/mturk/externalSubmit"
-    assert mturk.visit_of("A1ANN").status == "Submitted"
 
 
 def test_people_return_to_connect(

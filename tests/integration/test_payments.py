@@ -229,27 +229,6 @@ def test_prolific_takes_two_hundred_people_in_a_file(engine: Engine, known: Know
         assert len({line for each in lines for line in each}) == 201
 
 
-def test_mturk_gets_a_token_that_is_the_same_for_the_same_payments(engine: Engine, app: Flask, tmp_path: Path) -> None:
-    with writing(engine) as session:
-        version = load_example(session, tmp_path)
-        wave = open_wave(session, version, "mturk")
-        way = enrol(session, wave, "P1", version)
-        play(session, way, 0)
-        finish(session, way)
-        (batch,) = batches.draft(session, wave)
-        (row,) = rows_of(session, batch)
-        assert list(row) == ["WorkerId", "AssignmentId", "BonusAmount", "Reason", "UniqueRequestToken"]
-        assert (row["WorkerId"], row["AssignmentId"], row["Reason"]) == ("p1id", "visitp1", "Bonus for two-models")
-        assert Decimal(row["BonusAmount"]) == amounts(session, way)["bonus"]
-        batches.discard(session, batch)
-        (again,) = batches.draft(session, wave)
-        assert rows_of(session, again) == [row]
-        batches.mark(session, again, "uploaded")
-        payments.adjust(session, way, Decimal("0.10"), "more")
-        (more,) = batches.draft(session, wave)
-        assert rows_of(session, more)[0]["UniqueRequestToken"] != row["UniqueRequestToken"]
-
-
 def test_without_a_recruiter_all_is_paid_by_a_plain_file(engine: Engine, app: Flask, tmp_path: Path) -> None:
     with writing(engine) as session:
         version = load_example(session, tmp_path)

@@ -16,7 +16,6 @@ from app.extensions import reading, writing
 from app.models import Enrolment, Participant, Submission
 from app.studies.answers import finish
 from app.studies.endings import EndingName
-from app.studies.pay_doubts import pay_doubts
 from app.studies.progress import find_way_by_token
 from app.studies.wave_file import link_path
 from app.studies.waves import close, find_wave, settings_of
@@ -60,13 +59,6 @@ class House:
         button = re.search(r'<a class="button button-main" href="([^"]+)"', walker.page.text)
         assert button is not None, walker.heading
         return HttpAgent("").get(self.recruiters.url(site, html.unescape(button[1]))).text
-
-    def hand_in(self, walker: Walker) -> str:
-        """Send the form of the last page to MTurk; what is on the page there."""
-        form = re.search(r'<form [^>]*action="([^"]+/externalSubmit)".*?</form>', walker.page.text, re.DOTALL)
-        assert form is not None, walker.heading
-        fields = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form[0]))
-        return HttpAgent("").post(self.recruiters.url(self.recruiters.mturk, form[1]), data=fields).text
 
     def command(self, *arguments: str) -> str:
         """The output of `flask study …`, which does not refuse."""
@@ -159,45 +151,6 @@ def test_people_from_prolific(house: House) -> None:
     prolific.set_status("ben", "APPROVED")
     house.take(prolific.export())
     assert "the base is in a batch as well, 1.00." in house.command("pay", WAVE)
-
-
-def test_workers_of_mturk(house: House) -> None:
-    mturk = house.recruiters.mturk
-    link = house.open(provider={"mturk": {"hit_id": "3HIT", "sandbox": True}}, codes={})
-    mturk.hit("3HIT", link)
-    agent = HttpAgent(house.server)
-    for answer in (agent.get(mturk.preview()), agent.post(mturk.preview())):
-        assert "This is a preview." in answer.text
-    assert count(Participant) == 0
-    taken = mturk.accept("A1ANN")
-    ann = house.come(taken)
-    assert house.come(taken).address == ann.address
-    house.end(ann, "completed")
-    assert "The HIT has been submitted by A1ANN." in house.hand_in(ann)
-    assert mturk.visit_of("A1ANN").fields.keys() == {"assignmentId", "person"}
-    assert "There was a problem" in house.hand_in(house.come(taken))  # a finished link opened again
-    ben = house.come(re.sub("assignmentId=[^&]*&", "", mturk.accept("A2BEN")))  # the link of a HIT that names no visit
-    ben.send(part="yes")
-    ben.client.post(f"{ben.address}/leave", data={"act": "stop"})
-    assert "externalSubmit" not in ben.look()
-    mturk.visit_of("A2BEN").status = "Submitted"  # by MTurk's own page
-    assert house.come(mturk.accept("A3CEM").replace("3HIT", "3OTHER")).address == ""
-    assert count(Participant) == 2
-
-    told = house.take(mturk.results())
-    assert told == f"{WAVE}: 2 submitted; 2 changed, 0 not of this wave.\n"
-    with writing() as session:
-        wave = find_wave(session, WAVE)
-        assert pay_doubts(session, wave) == []
-        assert session.query(Submission).count() == 2
-        codes = session.scalars(select(Participant.code).order_by(Participant.id)).all()
-    for code, amount in zip(codes, ("0.75", "0.50"), strict=True):
-        house.command("pay", WAVE, "adjust", code, "--amount", amount, "--reason", "a bonus of the games")
-    house.command("pay", WAVE, "draft")
-    table = house.batch(1)
-    assert mturk.send_bonuses(table) == 2
-    assert mturk.send_bonuses(table) == 0  # what is sent twice is paid once
-    assert ("A1ANN", Decimal("0.75")) in mturk.paid
 
 
 def test_people_from_connect(house: House) -> None:

@@ -197,34 +197,6 @@ def test_a_device_that_does_not_fit_is_told_before_anything_is_recorded(app: Fla
     assert client.post(door).status_code == 303
 
 
-def test_a_preview_of_mturk_creates_nobody(app: Flask) -> None:
-    with writing() as session:
-        store_study(session, loaded_study())
-        new_wave(session, provider={"mturk": {"sandbox": True}}, codes={})
-    door = "/s/two-models/main?assignmentId={}&hitId=H&workerId=W1&turkSubmitTo=https://workersandbox.mturk.com"
-    client = app.test_client()
-    looked = client.get(door.format("ASSIGNMENT_ID_NOT_AVAILABLE"))
-    assert "This is a preview." in text_of(looked)
-    assert client.post(door.format("ASSIGNMENT_ID_NOT_AVAILABLE")).status_code == 200
-    assert count(Participant) == 0
-    walker = Walker(client, door.format("A1"))
-    walker.send(answer="no")
-    assert 'action="https://workersandbox.mturk.com/mturk/externalSubmit"' in walker.page.text
-    assert 'name="assignmentId" value="A1"' in walker.page.text
-
-
-def test_where_mturk_does_not_live_nothing_is_sent(app: Flask) -> None:
-    with writing() as session:
-        store_study(session, loaded_study())
-        new_wave(session, provider={"mturk": {}}, codes={})
-    walker = Walker(
-        app.test_client(), "/s/two-models/main?assignmentId=A1&hitId=H&workerId=W1&turkSubmitTo=https://evil.example"
-    )
-    walker.send(answer="no")
-    assert "evil.example" not in walker.page.text
-    assert 'action="https://www.mturk.com/mturk/externalSubmit"' in walker.page.text
-
-
 def test_who_comes_back_through_the_door_is_where_they_were(app: Flask, client: FlaskClient) -> None:
     ann = come(app)
     ann.send(part="yes")

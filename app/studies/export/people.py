@@ -133,7 +133,7 @@ def _enrolments(scope: ExportScope) -> Select[Any]:
 _SUBMISSIONS = (
     PARTICIPANT,
     WAVE,
-    text_column("recruiter", "Who sent the person.", "prolific | mturk | connect | link"),
+    text_column("recruiter", "Who sent the person.", "prolific | connect | link; mturk: before it closed"),
     text_column("status", "What the recruiter makes of the visit.",
           "active | submitted | approved | partial | screened_out | rejected | returned | timed_out"),
     time_column("created_at", "When the visit began."),
@@ -153,7 +153,9 @@ def _submissions(scope: ExportScope) -> Select[Any]:
 _IDS = (
     PARTICIPANT,
     WAVE,
-    text_column("recruiter", "Who sent the person.", "prolific | mturk | connect | link"),
+    text_column(
+        "recruiter", "Who sent the person.", "prolific | connect | link, or mturk in waves of before it closed"
+    ),
     text_column("external_id", "How the recruiter names the person.", "empty once it was removed"),
     text_column(
         "submission_id", "How the recruiter names the visit.", "empty once it was removed, and without a visit"

@@ -26,7 +26,7 @@ from app.web.forms import RefusedField
 _PLACES = 100
 # What a recruiter calls the id of a study, and its usual share on top.
 IDS: Mapping[str, str | None] = {
-    "prolific": "study_id", "mturk": "hit_id", "connect": "project_id", "link": "id_parameter",
+    "prolific": "study_id", "connect": "project_id", "link": "id_parameter",
 }  # fmt: skip
 # The endings that people may take a code for to the recruiter.
 CODES: tuple[EndingName, ...] = (
@@ -34,7 +34,7 @@ CODES: tuple[EndingName, ...] = (
     "partner_left",
 )  # fmt: skip
 _FIELDS = (
-    "wave", "recruiter", "recruiter_id", "sandbox", "fee", "minimum_per_hour", "places", "pause_after",
+    "wave", "recruiter", "recruiter_id", "fee", "minimum_per_hour", "places", "pause_after",
     "not_if_took_part_in", "most_spent", *(f"code_{name}" for name in CODES),
 )  # fmt: skip
 
@@ -76,8 +76,6 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
     terms: dict[str, Any] = {name: _amount(form, name) for name in ("fee", "minimum_per_hour") if form[name]}
     if form["recruiter_id"] and IDS.get(recruiter):
         terms[str(IDS[recruiter])] = form["recruiter_id"]
-    if recruiter == "mturk" and form["sandbox"]:
-        terms["sandbox"] = True
     written: dict[str, Any] = {
         "wave": form["wave"],
         "of": of,

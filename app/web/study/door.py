@@ -25,8 +25,6 @@ from app.web.language import use_language
 from app.web.seats import settings
 from app.web.study.blueprint import blueprint, way_url
 
-MTURK_PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-MTURK_HOSTS = ("https://www.mturk.com", "https://workersandbox.mturk.com")
 _LONGEST = 200  # characters of an id of a recruiter
 
 
@@ -67,7 +65,6 @@ def come_in(study: str, wave: str) -> AnyResponse | str:
         token = write(enter)
     except NotAllowed:  # paused, closed or frozen, for somebody new: nothing was recorded, and the page says why
         return _door(study, wave)
-    _keep_submit_host()
     return redirect(way_url(token), 303)
 
 
@@ -105,7 +102,7 @@ def _door(study: str, wave: str) -> str:
         known=bool(_link_ids(file).person) or _is_open_link(file),
         other_study=_is_of_another_study(file),
         recruiter=file.provider.name,
-        mturk_preview=request.args.get("assignmentId") == MTURK_PREVIEW,
+        gone=file.provider.is_gone,
         address=settings().public_url + request.full_path.rstrip("?"),
     )
 
@@ -120,7 +117,7 @@ def _visitor(file: WaveFile, device: str) -> Visitor | None:
     if _is_open_link(file):
         person = session.setdefault("link_id", secrets.token_urlsafe(16))
         session.permanent = True
-    if not person or MTURK_PREVIEW in (person, visit):
+    if not person:
         return None
     return Visitor(file.provider.name, person, device, visit or None)
 
@@ -176,9 +173,3 @@ def _device() -> str:
     if found == DESKTOP and request.form.get("touch") == "yes":
         return TABLET
     return found
-
-
-def _keep_submit_host() -> None:
-    """MTurk says in the link to which of its hosts its form is to be sent in the end; no other one is."""
-    if (host := request.args.get("turkSubmitTo", "").rstrip("/")) in MTURK_HOSTS:
-        session["mturk_host"] = host

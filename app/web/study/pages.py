@@ -5,11 +5,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from flask import session as cookie
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Consent, Participant, StudyVersion, Submission, Wave
+from app.models import Consent, Participant, StudyVersion, Wave
 from app.studies import answers, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
@@ -36,7 +35,6 @@ from app.studies.wave_file import WaveFile
 from app.studies.waves import settings_of
 from app.web.seats import settings
 from app.web.study.blueprint import way_url
-from app.web.study.door import MTURK_HOSTS
 from app.web.study.page_texts import (
     consent_text,
     deadline_words,
@@ -228,7 +226,6 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
         "code": code,
         "recruiter": "" if file is None else file.provider.name,
         "return_to": _return_address(file, code, ending),
-        "mturk": _mturk(session, way, file),
         "payments": [row for row in payments.payments_of(session, way.enrolment.id) if row.amount or row.key == "base"],
         "games": [game for game in games if game.number is not None],
         "shows_points": way.design.same_for_all.feedback != "none" and ending == COMPLETED,
@@ -252,19 +249,6 @@ def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str
     if connect is not None and connect.project_id is not None and ending == COMPLETED:
         return CONNECT_RETURN.format(project=quote(connect.project_id, safe=""))
     return None
-
-
-def _mturk(session: Session, way: Way, file: WaveFile | None) -> dict[str, str] | None:
-    """The form that tells MTurk that the task is done: where it goes, and the assignment."""
-    if file is None or file.provider.mturk is None:
-        return None
-    latest = select(Submission.external_id).where(Submission.enrolment_id == way.enrolment.id)
-    assignment = session.scalar(latest.order_by(Submission.id.desc()).limit(1))
-    if not assignment:
-        return None
-    named = cookie.get("mturk_host")
-    host = named if named in MTURK_HOSTS else MTURK_HOSTS[file.provider.mturk.sandbox]
-    return {"address": f"{host}/mturk/externalSubmit", "assignment": assignment}
 
 
 def _file(session: Session, way: Way) -> WaveFile | None:

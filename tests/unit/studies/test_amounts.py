@@ -131,7 +131,7 @@ def test_approval_pays_the_full_base_alone(two_models):
 
     assert [paid(name) for name in ("completed", "technical", "partner_left")] == [True] * 3
     assert [paid(name) for name in ("quiz_failed", "withdrawn", "closed", "declined")] == [False] * 4
-    assert [paid("completed", each) for each in ("prolific", "mturk", "connect", "link")] == [True, True, True, False]
+    assert [paid("completed", each) for each in ("prolific", "connect", "link", "mturk")] == [True, True, False, True]
     assert [paid("completed", status=each) for each in ("active", "approved", None)] == [True] * 3
     assert [paid("completed", status=each) for each in ("returned", "timed_out", "rejected")] == [False] * 3
 

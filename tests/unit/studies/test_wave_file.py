@@ -61,8 +61,13 @@ def test_a_file_says_who_recruits_how_many_and_for_how_much(path: Path) -> None:
             "main.yaml:6: codes: expected codes with one for completed, as prolific asks for it",
         ),
         ("then: pause", "then: stop", "main.yaml:5: start.then: expected 'pause', got 'stop'"),
+        (
+            'prolific: {study_id: "66f0c1", ',
+            "mturk: {",
+            "main.yaml:3: provider: expected one of prolific, connect, link, as Amazon Mechanical Turk closed on",
+        ),
         ("prolific:", "prolifik:", "main.yaml:3: provider.prolifik: expected prolific, got prolifik"),
-        ("8.00}}", "8.00}, link: {}}", "main.yaml:3: provider: expected one of prolific, mturk, connect, link"),
+        ("8.00}}", "8.00}, link: {}}", "main.yaml:3: provider: expected one of prolific, connect, link"),
         ("2200.00", "a lot", "main.yaml:8: most_spent: expected an amount of money such as 8.50, got 'a lot'"),
         ("most_spent: 2200.00\n", "", "main.yaml:1: most_spent: expected a value, got none"),
         ("places: 96", "places: 0", "main.yaml:4: places: expected "),
@@ -101,7 +106,7 @@ def test_endings_without_a_code_are_warned_where_a_recruiter_asks_for_one() -> N
     assert unpaid.path == others.path == ("codes",)
     assert unpaid.text.startswith("technical without a code: nobody can submit it")
     assert others.text.startswith("declined, inactive, full, closed, quiz_failed, ineligible without a code")
-    assert list(wave_warnings(design, wave_file(provider={"mturk": {}}, codes={}))) == []
+    assert list(wave_warnings(design, wave_file(provider={"link": {}}, codes={}))) == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +116,6 @@ def test_endings_without_a_code_are_warned_where_a_recruiter_asks_for_one() -> N
             {"prolific": {"study_id": "1"}},
             "?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}",
         ),
-        ({"mturk": {}}, ""),
         (
             {"connect": {}},
             "?participantId={{participantId}}&assignmentId={{assignmentId}}&projectId={{projectId}}",
