@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Self
 
+_MOST_CHOICES = 40  # in a message
+
 
 class Verbatim(str):
     """Text that is shown as it is: a name, a figure, what another program wrote."""
@@ -50,8 +52,10 @@ def render(value: object, translate: Callable[[str], str] = str, label: Callable
 
 
 def either(choices: Iterable[str]) -> Phrase | Verbatim:
-    """The choices with "or" between them."""
+    """The choices with "or" between them; of very many the first, as nobody reads the rest."""
     first, *others = map(Verbatim, choices)
+    if len(others) > _MOST_CHOICES:
+        others[_MOST_CHOICES:] = [Verbatim("…")]
     found: Phrase | Verbatim = first
     for other in others:
         found = Phrase("%(choices)s or %(last)s", choices=found, last=other)

@@ -1,5 +1,6 @@
 """Reads numbers that may have come as text, and the value of a field by its JSON Schema. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ _MOST = 10**9  # of a whole number without a bound
 _LARGEST = 1e300  # of a number without a bound
 
 Schema = Mapping[str, Any]
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
+
 KeyPath = tuple[str | int, ...]  # where a value stands in nested ones: names and places
 
 
@@ -71,6 +74,11 @@ def _span(least: float, above: float | None, most: float, below: float | None) -
     if below is None:
         return Phrase("a number above %(low)s to %(high)s", low=low, high=high)
     return Phrase("a number above %(low)s to below %(high)s", low=low, high=high)
+
+
+def is_storable(text: str) -> bool:
+    """Whether every database takes a text: it has no NUL and no half of a surrogate pair."""
+    return _UNSTORABLE.search(text) is None
 
 
 # ---- Numbers ---------------------------------------------------------------------

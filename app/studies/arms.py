@@ -12,6 +12,7 @@ from typing import NamedTuple
 from app.studies.design import AS_WRITTEN, COUNTERBALANCED, LATIN_SQUARE, RANDOM, Level, StudyDesign
 
 MOST_ARMS = 240
+MOST_MATCHES = 200  # a person
 _ALL_ORDERS = 3  # of so many blocks all orders are played; of more, those of a Latin square
 
 Condition = Mapping[str, str]  # factor → label of its level

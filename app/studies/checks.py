@@ -10,6 +10,7 @@ from app.games import find_game
 from app.games.base import Game
 from app.studies.arms import (
     MOST_ARMS,
+    MOST_MATCHES,
     Condition,
     arm_count,
     arms,
@@ -211,6 +212,9 @@ def _plan(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
 
 
 def _arms(design: StudyDesign) -> Iterator[Fault]:
+    if (matches := matches_a_person(design)) > MOST_MATCHES:
+        yield _refused(("plan",), f"at most {MOST_MATCHES} matches a person", matches)
+        return
     if (count := arm_count(design)) > MOST_ARMS:
         yield _refused(
             ("plan",), f"at most {MOST_ARMS} arms", count, "leave orders to chance (random) or take fewer levels"
@@ -275,7 +279,8 @@ def _right(design: StudyDesign, question: AskedOnce, where: KeyPath) -> Iterator
 
 def _survey(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     survey = design.survey
-    earlier: dict[str, SurveyQuestion] = {}
+    earlier: dict[str, Words | Numbers | None] = {}
+    taken = measures(design)
     parts = (
         ("start", survey.start),
         ("after each match", survey.after_each_match),
@@ -285,12 +290,11 @@ def _survey(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     for name, questions in parts:
         for at, question in enumerate(questions):
             path: KeyPath = ("survey", name, at)
-            if question.id in earlier or question.id in measures(design):
+            if question.id in earlier or question.id in taken:
                 yield _refused((*path, "id"), "an id of its own", question.id)
             if question.show_if is not None:
-                possible = {name: answers(each) for name, each in earlier.items()}
-                yield from _rule(question.show_if, (*path, "show_if"), possible, "the id of an earlier question")
-            earlier[question.id] = question
+                yield from _rule(question.show_if, (*path, "show_if"), earlier, "the id of an earlier question")
+            earlier[question.id] = answers(question)
 
 
 def _rule(
@@ -322,5 +326,6 @@ def _analysis(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
     if design.analysis.outcome not in ("utility", *metrics):
         yield _refused(("analysis", "outcome"), str(either(["utility", *metrics])), design.analysis.outcome)
     possible = {**measures(design), **{question.id: answers(question) for question in design.survey.all}}
+    known = either(possible)
     for at, text in enumerate(design.analysis.exclude):
-        yield from _rule(text, ("analysis", "exclude", at), possible, either(possible))
+        yield from _rule(text, ("analysis", "exclude", at), possible, known)

@@ -57,6 +57,13 @@ RANDOM: Literal["random"] = "random"
 AS_WRITTEN: Literal["as written"] = "as written"
 
 Level = str | int | float
+_MOST_FACTORS, _MOST_LEVELS = 20, 240
+_Levels = (
+    Annotated[dict[str, Level], Field(max_length=_MOST_LEVELS)]
+    | Annotated[list[Level], Field(max_length=_MOST_LEVELS)]
+)  # fmt: skip
+_MOST_QUESTIONS = 500  # of a part of the survey
+_MOST_RULES = 200  # that exclude people
 
 
 class Part(BaseModel):
@@ -100,7 +107,7 @@ class Privacy(Part):
     data_protection: ShortText | None = None
     delete_my_data_until: Deadline
     vendor_ids_deleted: Deadline
-    recipients: tuple[ShortText, ...] = ()
+    recipients: tuple[ShortText, ...] = Field(default=(), max_length=100)
 
 
 class ConsentTexts(Part):
@@ -179,8 +186,8 @@ class Plan(Part):
     Each factor is `within` (a person plays all of its levels) or `between` (one of them).
     """
 
-    within: tuple[Identifier, ...] = ()
-    between: tuple[Identifier, ...] = ()
+    within: tuple[Identifier, ...] = Field(default=(), max_length=_MOST_FACTORS)
+    between: tuple[Identifier, ...] = Field(default=(), max_length=_MOST_FACTORS)
     matches: int = Field(default=1, ge=1, le=50)
     blocks: Blocks | None = None
     inside_block: Literal["latin square", "random", "as written"] = LATIN_SQUARE
@@ -345,7 +352,7 @@ class SurveyQuestion(Part):
             raise PydanticCustomError("attention", "an attention that is one of the answers of a scale or a choice")
 
 
-Questions = tuple[SurveyQuestion, ...]
+Questions = Annotated[tuple[SurveyQuestion, ...], Field(max_length=_MOST_QUESTIONS)]
 
 
 class Survey(Part):
@@ -394,7 +401,7 @@ class Analysis(Part):
     """The outcome of interest, and the rules that mark a person in `excluded_by`; no row is ever left out."""
 
     outcome: Identifier = "utility"
-    exclude: tuple[ShortText, ...] = ()
+    exclude: tuple[ShortText, ...] = Field(default=(), max_length=_MOST_RULES)
 
 
 class StudyDesign(Part):
@@ -413,7 +420,7 @@ class StudyDesign(Part):
     partner_told: Literal["computer", "person", "either", "hidden"]
     deception: ShortText | None = None
     game: ShortText
-    conditions: dict[Identifier, dict[str, Level] | list[Level]]
+    conditions: dict[Identifier, _Levels] = Field(max_length=_MOST_FACTORS)
     same_for_all: SameForAll = SameForAll()
     plan: Plan
     material: StudyMaterial | None = None

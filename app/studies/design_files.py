@@ -21,7 +21,7 @@ from app.studies.design import StudyDesign, expected_form
 from app.studies.loaded_design import LoadedDesign
 from app.studies.warnings import warnings
 from app.studies.yaml_reader import Document, dotted, read_yaml
-from app.validation import KeyPath
+from app.validation import KeyPath, is_storable
 
 EXTENDS = "extends"
 # What a consent text tells, each under a heading of its own, by the study's language. The last is who gets the data,
@@ -35,6 +35,7 @@ PLACEHOLDERS = ("goal", "matches", "minutes", "base", "most", "currency")
 _HEADING = re.compile(r"^(#{1,6})[^\S\n]+(.+?)[^\S\n]*#*[^\S\n]*$", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _MOST_BYTES = 1 << 20
+_MOST_BASES = 10
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -75,6 +76,8 @@ def _extended(document: Document, path: Path, seen: tuple[Path, ...]) -> Documen
     place = Verbatim(document.place((EXTENDS,)))
     if not isinstance(name, str) or "/" in name:
         raise Invalid(None, expected="the name of a study beside this one", got=name, subject=place)
+    if len(seen) == _MOST_BASES:
+        raise Invalid(None, expected=f"at most {_MOST_BASES} studies that extend each other", got=name, subject=place)
     base_path = path.parent / f"{name}.yaml"
     if base_path in (*seen, path):
         raise Invalid(None, expected="a study that does not extend this one", got=name, subject=place)
@@ -100,10 +103,11 @@ def _fault(errors: list[ErrorDetails], kind: type[BaseModel], document: Document
     ]
     paths = [_path(each, document.value) for each in whole]
     # Where something within a value is wrong, that it is no member of a union's other kinds says nothing.
+    around = {path[:depth] for path in paths for depth in range(len(path))}
     found = [
         (path, each)
         for path, each in zip(paths, whole, strict=True)
-        if not each["type"].endswith("_type") or all(other[: len(path)] != path or other == path for other in paths)
+        if not each["type"].endswith("_type") or path not in around
     ]
 
     def order(fault: tuple[KeyPath, ErrorDetails]) -> tuple[bool, bool, int]:
@@ -198,14 +202,23 @@ def _named(design: StudyDesign) -> list[tuple[KeyPath, str]]:
 def _text(path: Path, document: Document, key: KeyPath) -> str:
     place = Verbatim(document.place(key))
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim(path.name), subject=place)
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Invalid(
             None, expected=f"a text file {path.name} beside the study", got=Verbatim(str(why).lower()), subject=place
         ) from None
+    if not is_storable(text):
+        raise Invalid(
+            None,
+            expected=f"a text file {path.name} beside the study",
+            got=Verbatim("one with a character that is no text"),
+            subject=place,
+        )
     if not text.strip():
         raise Invalid(
             None, expected="a file with text in it", got=Verbatim(f"{path.name}, which is empty"), subject=place

@@ -13,6 +13,7 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h|days?)")
 _SHORTEST = {"days": 86_400, "h": 3600, "min": 60}
 CENT = Decimal("0.01")
 _MOST = Decimal(1_000_000)
+_LONGEST = timedelta(days=3660)  # what is added to a date stays one
 
 
 def _time(raw: Any) -> timedelta:
@@ -21,7 +22,7 @@ def _time(raw: Any) -> timedelta:
         time = timedelta(**{_UNITS[found[2]]: float(found[1])}) if found else timedelta(0)
     except OverflowError:
         time = timedelta(0)
-    if not time:
+    if not timedelta(0) < time <= _LONGEST:
         raise PydanticCustomError("time", "a time such as 90 s, 10 min, 2 h or 30 days")
     return time
 

@@ -173,7 +173,7 @@ class WaveFile(Part):
     places: int = Field(ge=1, le=100_000)
     start: WaveStart | None = None
     codes: dict[EndingName, _Code] = Field(default_factory=dict, validate_default=True)
-    not_if_took_part_in: tuple[_TookPartIn, ...] = ()
+    not_if_took_part_in: tuple[_TookPartIn, ...] = Field(default=(), max_length=1000)
     most_spent: Money
     preset: Literal["prolific"] = "prolific"
 

@@ -12,10 +12,13 @@ import yaml
 from yaml.composer import ComposerError
 
 from app.errors import Invalid, Verbatim, shown
-from app.validation import KeyPath
+from app.validation import KeyPath, is_storable
 
 _MOST_BYTES = 1 << 20
 _MOST_DEPTH = 20
+_MOST_VALUES = 20_000  # keys, and values of keys and lists: some forty times as many as a large study has
+_LONGEST_NUMBER = 100  # characters; what reads hours in base 60 takes long for longer ones
+_LARGEST_WHOLE = 2**63 - 1
 _LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
 _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool")}
 
@@ -57,9 +60,11 @@ def dotted(path: KeyPath) -> str:
 def read_yaml(path: Path) -> Document:
     """The mapping in a file. Raises Invalid, with the line, for what is no strict YAML, and for a file not there."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim("a larger one"), subject=path.name)
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Invalid(None, expected="a text file that can be read", got=Verbatim(str(why)), subject=path) from None
@@ -88,9 +93,10 @@ def parse_yaml(text: str, source: str) -> Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses aliases, so that a design says each thing where it belongs, and what is nested too deeply to be one."""
+    """Refuses aliases, so that a design says each thing where it belongs, and what is too deep or too long for one."""
 
     depth = 0
+    values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # not in the stubs of PyYAML
@@ -99,6 +105,9 @@ class _Loader(yaml.SafeLoader):
             raise ComposerError(None, None, problem, event.start_mark)
         if self.depth == _MOST_DEPTH:
             raise ComposerError(None, None, f"more than {_MOST_DEPTH} levels of keys and lists", event.start_mark)
+        self.values += 1
+        if self.values > _MOST_VALUES:
+            raise ComposerError(None, None, f"more than {_MOST_VALUES} keys and values", event.start_mark)
         self.depth += 1
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
@@ -106,12 +115,15 @@ class _Loader(yaml.SafeLoader):
 
 
 def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
-    """Text, a number or a truth value. Raises Invalid for what only looks like a number."""
+    """Text, a number or a truth value. Raises Invalid for what only looks like one, or cannot be stored."""
+    is_text = node.tag == "tag:yaml.org,2002:str"
     try:
-        value = loader.construct_object(node)
-    except ValueError:  # 0x_, or more digits than Python reads
+        value = loader.construct_object(node) if is_text or len(node.value) <= _LONGEST_NUMBER else math.nan
+    except ValueError:  # 0x_
         value = math.nan
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, str) and not is_storable(value):
+        raise Invalid(None, expected="text", got=Verbatim("a character that is none"), subject=place)
+    if isinstance(value, float | int) and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
         raise Invalid(None, expected="a number, or text in quotes", got=Verbatim(shown(node.value)), subject=place)
     return value
 

@@ -214,7 +214,7 @@ def line_of(text: str, path: KeyPath | Sequence[str]) -> int | None:
     for number, line in enumerate(text.splitlines(), 1):
         if depth and not line[:1].isspace() and line.strip():
             break
-        if depth < len(path) and re.match(rf"(?:\s+|- )*['\"]?{re.escape(str(path[depth]))}['\"]?\s*:", line):
+        if depth < len(path) and re.match(rf"\s*(?:-\s+)*['\"]?{re.escape(str(path[depth]))}['\"]?\s*:", line):
             if depth == 0 and line[:1].isspace():
                 continue
             found, depth = number, depth + 1
