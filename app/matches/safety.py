@@ -13,12 +13,13 @@ from app.config import ROOT
 WORDS: Final = ROOT / "data" / "safety" / "words.txt"
 CONTACT, LINK, OFFENSIVE = "contact data", "a link", "offensive words"
 
-_MAIL = re.compile(r"[\w.+-]+\s?(?:@|\(at\)|\[at\])\s?[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+# Each looks for the least that gives something away, so that no text is looked through twice.
+_MAIL = re.compile(r"[\w.+-]\s?(?:@|\(at\)|\[at\])\s?[\w-]+\.[\w-]", re.IGNORECASE)
 _HANDLE = re.compile(r"(?<!\w)@\w{3,}")
 _YEARS = r"\d{4}\s?-\s?\d{4}\b"
-_PHONE = re.compile(rf"(?<!\d)(?!{_YEARS})\+?\(?\d(?:[\s().-]{{0,2}}\d){{6,}}")
+_PHONE = re.compile(rf"(?<!\d)(?!{_YEARS})\+?\(?\d(?:[\s().-]{{0,2}}\d){{6}}")
 _ADDRESS = re.compile(
-    r"(?:https?://|www\.)\S|\b[a-z0-9-]{2,}\.(?:com|org|net|edu|gov|info|io|me|app|co\.uk|de)\b", re.IGNORECASE
+    r"(?:https?://|www\.)\S|(?<=[a-z0-9-]{2})\.(?:com|org|net|edu|gov|info|io|me|app|co\.uk|de)\b", re.IGNORECASE
 )
 
 

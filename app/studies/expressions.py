@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app.errors import Invalid, Verbatim, either
 
-_FORM = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(<=|>=|!=|<|>|=)\s*(.+?)\s*")
+_FORM = re.compile(r"([a-z][a-z0-9_]*)\s*(<=|>=|!=|<|>|=)\s*(\S.*)")
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -78,7 +78,7 @@ def check_rule(rule: ComparisonRule, possible: Words | Numbers) -> None:
 
 def read_comparison(text: str) -> ComparisonRule:
     """Raises Invalid for what is no comparison."""
-    found = _FORM.fullmatch(text)
+    found = _FORM.fullmatch(text.strip())
     if found is None:
         raise Invalid(None, expected="a comparison such as attention < 2", got=text)
     rule = ComparisonRule(*found.groups())

@@ -4,6 +4,7 @@ import pytest
 
 from app.games.taboo.words import target_words
 from app.matches.safety import CONTACT, LINK, OFFENSIVE, unsafe
+from tests.effort import growth
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,8 @@ def test_what_nobody_should_read_has_its_reason(text: str, reason: str) -> None:
 
 def test_no_target_word_of_taboo_is_unsafe() -> None:
     assert [word for word in target_words() if unsafe(word)] == []
+
+
+@pytest.mark.parametrize("piece", ["a", "a.", "a-", "1", "1.1", "word", "@", "a@", "(at)", "kill ", " ", "1234-1234 "])
+def test_a_long_text_is_looked_through_once(piece: str) -> None:
+    assert growth(lambda size: unsafe(piece * size), 2000, 8000) <= 6.25
