@@ -162,12 +162,31 @@ def test_a_person_is_a_row_with_outcomes_by_condition(engine: Engine, tmp_path: 
 
 
 @pytest.mark.usefixtures("people")
+def test_nobody_is_excluded_for_what_was_not_asked(engine: Engine, wave_id: int, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        passed, failed = person(session, wave_id, "P6"), person(session, wave_id, "P7")
+        for way, given in ((passed, 2), (failed, 5)):  # the first of three checks, of which two are to be passed
+            play(session, way, 0)
+            answer(way, "survey after block 1", {"trust": 4, "read_it": given})
+        twice = person(session, wave_id, "P8")
+        for block in (1, 2):
+            answer(twice, f"survey after block {block}", {"trust": 4, "read_it": 5})
+    found = export(engine, tmp_path).by_person("analysis")
+    asked = {code: (row["attention"], row["quiz_attempts"], row["excluded_by"]) for code, row in found.items()}
+    for code in ("P3", "P4", "P5"):  # who left after a match, failed the quiz, has just come
+        assert asked[code] == ("", "", ""), code
+    assert asked["P6"] == ("1", "", "")
+    assert asked["P7"] == ("0", "", "")  # two more checks might still be passed
+    assert asked["P8"] == ("0", "", "attention < 2")
+
+
+@pytest.mark.usefixtures("people")
 def test_every_table_agrees_with_what_happened(engine: Engine, tmp_path: Path) -> None:
     archive = export(engine, tmp_path)
     assert not {"ids.csv"} & set(archive.files)
     everything = b"".join(archive.files.values())
     assert b"p1id" not in everything
-    assert b"preview" not in everything.replace(b"Previews", b"")
+    assert b"preview" not in everything.replace(b"Previews", b"").replace(b"bots or of a preview", b"")
     matches = archive.rows("matches")
     assert [row["participant"] for row in matches].count("P1") == 5
     practice = [row for row in matches if row["practice"] == "true"]

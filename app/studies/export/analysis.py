@@ -23,11 +23,11 @@ from app.studies.arms import conditions
 from app.studies.design import StudyDesign
 from app.studies.export.columns import DATA_VALUES, PARTICIPANT, WAVE, data_of, of_people, streamed
 from app.studies.export.scope import ExportScope
-from app.studies.export.surveys import PersonAnswers, answered, questions_of, quiz_attempts
+from app.studies.export.surveys import LOST, NOT_ASKED, PersonAnswers, answered, questions_of, quiz_attempts
 from app.studies.expressions import read_comparison
 from app.studies.steps import SURVEY, steps
 
-UTILITY = "utility"
+UTILITY, ATTENTION = "utility", "attention"
 _WITHDRAWN = "withdrawn"
 
 
@@ -56,6 +56,14 @@ class MoveTimes(NamedTuple):
             self.written + pasted + timing.get("typed", 0) + timing.get("dictated", 0) + timing.get("replaced", 0),
             self.pasted + pasted,
         )
+
+
+class AttentionChecks(NamedTuple):
+    """How many attention checks a person passed, was asked, and was not asked."""
+
+    passed: int
+    asked: int
+    unasked: int
 
 
 class AnalysedPerson(NamedTuple):
@@ -87,12 +95,12 @@ def _outcome(name: str) -> Callable[[Any], Any]:
 
 _UNKNOWN = "empty where nothing is known, and for who withdrew all data"
 _MEASURES = (
-    ("attention", "integer", "How many attention checks were passed.", "from 0"),
+    (ATTENTION, "integer", "How many attention checks were passed.", "from 0; empty before the first one"),
     ("minutes", "number", "Minutes from entry to the end.", "21.5"),
     ("pasted_share", "number", "The share of the characters of moves that were pasted or dropped in.", "from 0 to 1"),
     ("hidden_share", "number", "The share of the time of the person's turns in which the page was hidden.",
      "from 0 to 1"),
-    ("quiz_attempts", "integer", "Attempts at all quizzes.", "from 0"),
+    ("quiz_attempts", "integer", "Attempts at all quizzes.", "from 0; empty before the first one"),
     ("matches", "integer", "Matches that count, without those that a model broke off.", "from 0"),
     (UTILITY, "number", "The mean utility of these matches.", "6.5"),
 )  # fmt: skip
@@ -111,7 +119,8 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
                attrgetter("ending")),
         Column("data", "text", "Whether the data counts as taken part.", DATA_VALUES, attrgetter("data")),
         Column("excluded_by", "text", "The rules of the design that exclude the person, one after the other; a rule"
-               " about a question that is asked several times holds if it holds once.",
+               " about a question that is asked several times holds if it holds once, and no rule holds for what the"
+               " person was not asked.",
                " | ".join(_rules(scope)) or "empty, as there are none", attrgetter("excluded_by")),
         *(Column(name, kind, meaning, f"{values}; {_UNKNOWN}", _measured(name))
           for name, kind, meaning, values in _MEASURES),
@@ -184,10 +193,11 @@ def _analysed(scope: ExportScope, row: Any, played: Sequence[PlayedRow], times: 
     excluded: list[str] = []
     if data != _WITHDRAWN:
         person = person_answers(scope, row)
-        measured = _measures_of(design, row, person, played, times)
+        checks = _attention(design, person)
+        measured = _measures_of(design, row, person, checks, played, times)
         for figure in dict.fromkeys((UTILITY, design.analysis.outcome)):
             outcomes.update(_means(design, figure, played))
-        excluded = [rule for rule in design.analysis.exclude if _holds(rule, measured, person)]
+        excluded = [rule for rule in design.analysis.exclude if _holds(rule, measured, checks, person)]
     return AnalysedPerson(
         row.participant, row.wave, row.version, row.arm, row.device, row.stratum, row.ending, data, measured, outcomes,
         "; ".join(excluded),
@@ -195,22 +205,28 @@ def _analysed(scope: ExportScope, row: Any, played: Sequence[PlayedRow], times: 
 
 
 def _measures_of(
-    design: StudyDesign, row: Any, person: PersonAnswers, played: Sequence[PlayedRow], times: MoveTimes
+    design: StudyDesign,
+    row: Any,
+    person: PersonAnswers,
+    checks: AttentionChecks,
+    played: Sequence[PlayedRow],
+    times: MoveTimes,
 ) -> dict[str, float | None]:
     utilities = [each.finished.utilities[each.seat] for each in played]
+    quizzes = [len(attempts) for _, attempts in quiz_attempts(design, person.answers)]
     return {
-        "attention": _attention(design, person),
+        ATTENTION: checks.passed if checks.asked else None,
         "minutes": None if row.ended_at is None else round((row.ended_at - row.enrolled_at).total_seconds() / 60, 3),
         "pasted_share": _share(times.pasted, times.written),
         "hidden_share": _share(times.hidden, times.shown),
-        "quiz_attempts": sum(len(attempts) for _, attempts in quiz_attempts(design, person.answers)),
+        "quiz_attempts": sum(quizzes) if quizzes else None,
         "matches": len(played),
         UTILITY: fmean(utilities) if utilities else None,
     }
 
 
-def _attention(design: StudyDesign, person: PersonAnswers) -> int:
-    """How many of the checks a person passed."""
+def _attention(design: StudyDesign, person: PersonAnswers) -> AttentionChecks:
+    """How a person did in the attention checks of the design."""
     right = {
         (step.key, question.id): question.attention
         for step in steps(design)
@@ -218,15 +234,23 @@ def _attention(design: StudyDesign, person: PersonAnswers) -> int:
         for question in questions_of(design, step.part)
         if question.attention is not None
     }
-    return sum(right.get((each.step.key, each.question), math.nan) == each.answer for each in answered(person))
+    checks = [each for each in answered(person) if (each.step.key, each.question) in right]
+    asked = [each for each in checks if each.missing not in (NOT_ASKED, LOST)]
+    passed = sum(right[each.step.key, each.question] == each.answer for each in asked)
+    return AttentionChecks(passed, len(asked), len(checks) - len(asked))
 
 
 def _share(part: float, whole: float) -> float | None:
     return round(min(1.0, part / whole), 6) if whole else None
 
 
-def _holds(text: str, measured: Mapping[str, float | None], person: PersonAnswers) -> bool:
+def _holds(text: str, measured: Mapping[str, float | None], checks: AttentionChecks, person: PersonAnswers) -> bool:
+    """Whether a rule excludes a person. What was not asked excludes nobody: a rule about attention holds only if it
+    would hold, too, had the person passed the checks that were not asked.
+    """
     rule = read_comparison(text)
+    if rule.name == ATTENTION and checks.asked and not rule.holds(checks.passed + checks.unasked):
+        return False
     if rule.name in measured:
         return rule.holds(measured[rule.name])
     given = (each.answer for each in answered(person) if each.question == rule.name and each.missing is None)
