@@ -285,9 +285,25 @@ def test_who_had_the_data_deleted_keeps_a_row_without_answers(engine: Engine, tm
     archive = export(engine, tmp_path)
     one = archive.by_person("analysis")["P1"]
     assert (one["data"], one["utility"], one["attention"], one["utility_a_self"]) == ("withdrawn", "", "", "")
-    assert set(list(archive.by_person("answers")["P1"].values())[2:]) == {".w"}
+    assert set(list(archive.by_person("answers")["P1"].values())[3:]) == {".w"}
     assert archive.by_person("participants")["P1"]["deleted"] == "true"
     assert archive.by_person("payments")["P1"]["amount"] != ""
+    for name in ("analysis", "answers", "surveys", "enrolments", "submissions", "payments", "matches", "moves"):
+        of_one = {row["data"] for row in archive.rows(name) if row["participant"] == "P1"}
+        of_others = {row["data"] for row in archive.rows(name) if row["participant"] not in ("P1", "")}
+        assert of_one == {"withdrawn"}, name
+        assert "counts" in of_others, name
+        assert "withdrawn" not in of_others, name
+    own = [row for row in archive.rows("matches") if row["participant"] == "P1"]
+    outcomes = ("own_utility", "utility_0", "utility_1", "reason", "winner", "moves", "agreed", "points_0", "got_1")
+    assert len(own) == 5
+    assert {row[name] for row in own for name in outcomes} == {""}
+    assert {row["condition_objective"] for row in own if row["practice"] == "false"} == {"self", "coop"}
+    moves = [row for row in archive.rows("moves") if row["match_id"] in {row["match_id"] for row in own}]
+    assert {row["data"] for row in moves} == {"withdrawn"}  # those of the models that played with P1 as well
+    assert {(row["kind"], row["text"], row["at"]) for row in moves if row["participant"] == "P1"} == {("", "", "")}
+    others = [row for row in archive.rows("matches") if row["participant"] == "P3"]
+    assert all(row["own_utility"] for row in others)
 
 
 def test_what_is_not_there_is_refused(engine: Engine, wave_id: int, tmp_path: Path) -> None:

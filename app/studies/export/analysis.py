@@ -21,14 +21,13 @@ from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow,
 from app.registry import PERSON
 from app.studies.arms import conditions
 from app.studies.design import StudyDesign
-from app.studies.export.columns import DATA_VALUES, PARTICIPANT, WAVE, data_of, of_people, streamed
+from app.studies.export.columns import DATA, PARTICIPANT, WAVE, WITHDRAWN, data_of, of_people, streamed
 from app.studies.export.scope import ExportScope
 from app.studies.export.surveys import LOST, NOT_ASKED, PersonAnswers, answered, questions_of, quiz_attempts
 from app.studies.expressions import read_comparison
 from app.studies.steps import SURVEY, steps
 
 UTILITY, ATTENTION = "utility", "attention"
-_WITHDRAWN = "withdrawn"
 
 
 class PlayedRow(NamedTuple):
@@ -117,7 +116,7 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
         Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one", attrgetter("stratum")),
         Column("ending", "text", "How it ended.", "completed | withdrawn | …; empty for who is under way",
                attrgetter("ending")),
-        Column("data", "text", "Whether the data counts as taken part.", DATA_VALUES, attrgetter("data")),
+        DATA,
         Column("excluded_by", "text", "The rules of the design that exclude the person, one after the other; a rule"
                " about a question that is asked several times holds if it holds once, and no rule holds for what the"
                " person was not asked.",
@@ -182,7 +181,7 @@ def person_answers(scope: ExportScope, row: Any) -> PersonAnswers:
     design = scope.designs[row.study_version_id]
     last = len(steps(design)) - 1
     passed = row.step if row.ending is None else last if row.ending == "completed" else 0
-    return PersonAnswers(row.participant, row.wave, design, row.answers, passed, row.erased_at is not None)
+    return PersonAnswers(row.participant, row.wave, design, row.answers, passed, data_of(scope, row))
 
 
 def _analysed(scope: ExportScope, row: Any, played: Sequence[PlayedRow], times: MoveTimes) -> AnalysedPerson:
@@ -191,7 +190,7 @@ def _analysed(scope: ExportScope, row: Any, played: Sequence[PlayedRow], times: 
     measured: dict[str, float | None] = {}
     outcomes: dict[str, float | None] = {}
     excluded: list[str] = []
-    if data != _WITHDRAWN:
+    if data != WITHDRAWN:
         person = person_answers(scope, row)
         checks = _attention(design, person)
         measured = _measures_of(design, row, person, checks, played, times)

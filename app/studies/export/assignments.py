@@ -9,14 +9,23 @@ from sqlalchemy import Select, select
 from app.csv_tables import Column
 from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, Wave
 from app.studies.assignment import ASSIGNMENT
-from app.studies.export.columns import PARTICIPANT, WAVE, StoredTable, of_people, text_column, time_column
+from app.studies.export.columns import (
+    DATA_OF,
+    PARTICIPANT,
+    WAVE,
+    StoredTable,
+    data_column,
+    of_people,
+    text_column,
+    time_column,
+)
 from app.studies.export.scope import DataTable, ExportScope
 
 
 def tables(scope: ExportScope) -> list[StoredTable]:
     """The tables of arms and of pay."""
     return [
-        StoredTable("assignments", _ASSIGNMENTS, _assignments(scope)),
+        StoredTable("assignments", _assignment_columns(scope), _assignments(scope)),
         StoredTable("payments", _payment_columns(scope), _payments(scope)),
     ]
 
@@ -30,19 +39,21 @@ def _of_body(name: str) -> Callable[[Any], Any]:
     return lambda row: row.body.get(name)
 
 
-_ASSIGNMENTS = (
-    PARTICIPANT,
-    WAVE,
-    Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one", _of_body("stratum")),
-    Column("slot", "integer", "The place in the order of that stratum.", "from 0", _of_body("slot")),
-    Column("arm", "integer", "The arm, by its place among those of the design.", "from 0", _of_body("arm")),
-    time_column("at", "When it was drawn."),
-)
+def _assignment_columns(scope: ExportScope) -> tuple[Column, ...]:
+    return (
+        PARTICIPANT,
+        WAVE,
+        data_column(scope),
+        Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one", _of_body("stratum")),
+        Column("slot", "integer", "The place in the order of that stratum.", "from 0", _of_body("slot")),
+        Column("arm", "integer", "The arm, by its place among those of the design.", "from 0", _of_body("arm")),
+        time_column("at", "When it was drawn."),
+    )
 
 
 def _assignments(scope: ExportScope) -> Select[Any]:
     columns: tuple[Any, ...] = (
-        Participant.code.label("participant"), Wave.name.label("wave"), StudyEvent.body, StudyEvent.at,
+        Participant.code.label("participant"), Wave.name.label("wave"), StudyEvent.body, StudyEvent.at, *DATA_OF,
     )  # fmt: skip
     return (
         select(*columns)
@@ -58,6 +69,7 @@ def _payment_columns(scope: ExportScope) -> tuple[Column, ...]:
     return (
         PARTICIPANT,
         WAVE,
+        data_column(scope),
         text_column("key", "What is paid.", "base | bonus | adjustment 1 | …"),
         Column("amount", "number", "How much; an adjustment may be below 0.", "0.70", attrgetter("amount")),
         text_column("currency", "In which currency.", "USD"),
@@ -74,7 +86,7 @@ def _payment_columns(scope: ExportScope) -> tuple[Column, ...]:
 def _payments(scope: ExportScope) -> Select[Any]:
     columns: tuple[Any, ...] = (
         Participant.code.label("participant"), Wave.name.label("wave"), Payment.key, Payment.amount, Payment.currency,
-        Payment.reason, PaymentBatch.number.label("batch"), PaymentBatch.status, Payment.created_at,
+        Payment.reason, PaymentBatch.number.label("batch"), PaymentBatch.status, Payment.created_at, *DATA_OF,
     )  # fmt: skip
     joined = (
         select(*columns)

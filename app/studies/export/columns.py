@@ -1,6 +1,7 @@
 """What the tables of an archive have in common: columns of every one, and how their rows are read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -13,9 +14,11 @@ from app.studies.endings import PROLIFIC
 from app.studies.export.scope import ExportScope
 
 TIME = "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"
-DATA_VALUES = "counts | does not count | under way | withdrawn"
+WITHDRAWN = "withdrawn"
+DATA_VALUES = f"counts | does not count | under way | {WITHDRAWN}"
 PARTICIPANT = Column("participant", "text", "The person, by an id that means nothing elsewhere.", "letters and digits",
                      attrgetter("participant"))  # fmt: skip
+DATA = Column("data", "text", "Whether the data of the person counts as taken part.", DATA_VALUES, attrgetter("data"))
 WAVE = Column("wave", "text", "The wave.", "a name", attrgetter("wave"))
 
 
@@ -52,10 +55,28 @@ def of_people(statement: Select[Any], scope: ExportScope) -> Select[Any]:
     )
 
 
+# What the column `data` follows from.
+DATA_OF: tuple[Any, ...] = (Participant.erased_at, Enrolment.ending, Enrolment.study_version_id)
+
+
+def data_column(scope: ExportScope) -> Column:
+    """Whether a row counts, in each table of what people did; its rows name ending, version and deletion."""
+    return replace(DATA, read=lambda row: data_of(scope, row))
+
+
+def unless_withdrawn(column: Column, erased_at: str = "erased_at") -> Column:
+    """A column that is empty where a person had all data deleted, which the rows name as `erased_at`."""
+    return replace(
+        column,
+        values=f"{column.values}; empty for who withdrew all data",
+        read=lambda row: None if getattr(row, erased_at) is not None else column.read(row),
+    )
+
+
 def data_of(scope: ExportScope, row: Any) -> str:
     """Whether the data of an enrolment counts."""
     if row.erased_at is not None:
-        return "withdrawn"
+        return WITHDRAWN
     if row.ending is None:
         return "under way"
     design = scope.designs[row.study_version_id]

@@ -1,10 +1,11 @@
 """Tables of matches and moves: those of `flask export`, with the person, the plan, and how moves were written."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Select
+from sqlalchemy import Select, func
 from sqlalchemy.orm import aliased
 
 from app.csv_tables import Column
@@ -12,11 +13,20 @@ from app.matches.export import MATCHES, MOVES
 from app.matches.move_timing import COUNTS, MILLISECONDS
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, Wave
 from app.registry import PERSON
-from app.studies.export.columns import PARTICIPANT, WAVE, StoredTable, text_column
+from app.studies.export.columns import (
+    DATA_OF,
+    PARTICIPANT,
+    WAVE,
+    StoredTable,
+    data_column,
+    text_column,
+    unless_withdrawn,
+)
 from app.studies.export.scope import ExportScope
 from app.studies.human_claims import claims_to_be_human
 
-_own, _mover = aliased(SeatRow), aliased(SeatRow)
+_own, _mover, _facing = aliased(SeatRow), aliased(SeatRow), aliased(SeatRow)
+_of_data = aliased(Participant)  # whose data a move is: the person who moved, or faced the model that did
 
 
 def tables(scope: ExportScope) -> list[StoredTable]:
@@ -45,6 +55,7 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
     return (
         PARTICIPANT,
         WAVE,
+        data_column(scope),
         text_column("arm", "The person's arm.", "a name"),
         Column("position", "integer", "The number of the match among those that count.", "from 0; empty for practice",
                attrgetter("position")),
@@ -57,21 +68,28 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
         Column("piece", "integer", "The piece of material that was planned, as in material.csv.",
                "from 0; empty for practice and without material", lambda row: _planned(row).get("piece")),
         Column("own_seat", "integer", "Where the person sat.", "0 | 1", attrgetter("own_seat")),
-        Column("own_utility", "number", "What the person got, as in utility_0 or utility_1.",
-               "7; empty until it is over", lambda row: (row.utility_0, row.utility_1)[row.own_seat]),
+        unless_withdrawn(Column(
+            "own_utility", "number", "What the person got, as in utility_0 or utility_1.", "7; empty until it is over",
+            lambda row: (row.utility_0, row.utility_1)[row.own_seat])),
         Column("replaces", "text", "The match that a model broke off and that this one stands for.",
                "22 characters; empty for others", lambda row: (row.options or {}).get("replaces")),
-        *(column for column in MATCHES.columns if column.name not in _NOT_OF_STUDIES),
+        *(unless_withdrawn(column) if column.name in _PLAYED else column
+          for column in MATCHES.columns if column.name not in _NOT_OF_STUDIES),
     )  # fmt: skip
 
 
 _NOT_OF_STUDIES = ("round_id", "study_id", "index", "swapped")
+# What came of a match, of which its person is a part.
+_PLAYED = (
+    "reason", "winner", "utility_0", "utility_1", "moves", "violations", "agreed", "pareto_optimal", "ended_at",
+    "words", "tokens", "first_proposal", "unspoken", "points_0", "points_1", "got_0", "got_1",
+)  # fmt: skip
 
 
 def _matches(scope: ExportScope) -> Select[Any]:
     own: tuple[Any, ...] = (
         MatchRow.position, MatchRow.options, _own.seat.label("own_seat"), Enrolment.plan,
-        Participant.code.label("participant"), Wave.name.label("wave"), Arm.name.label("arm"),
+        Participant.code.label("participant"), Wave.name.label("wave"), Arm.name.label("arm"), *DATA_OF,
     )  # fmt: skip
     return (
         MATCHES.statement.add_columns(*own)
@@ -99,15 +117,10 @@ def _of_timing(name: str) -> Callable[[Any], Any]:
 
 def _move_columns(scope: ExportScope) -> tuple[Column, ...]:
     by_person = "empty for a model, and where the browser measured nothing"
-    columns = tuple(
-        Column(column.name, column.type, column.meaning, "empty, as the export is public", lambda _row: None)
-        if scope.public and column.name == "text"
-        else column
-        for column in MOVES.columns
-    )
     return (
         _MOVER,
-        *columns,
+        replace(data_column(scope), meaning="Whether the data of the person counts who moved, or faced this model."),
+        *(_move_column(column, scope) for column in MOVES.columns),
         *(Column(f"{name}_ms", "number", f"Milliseconds {_MEASURED.get(name, name)}, by the browser's clock.",
                  by_person, _of_timing(name)) for name in MILLISECONDS),
         *(Column(name, "integer", f"What the browser counted as {name}; docs/protocol.md says what each is.",
@@ -122,13 +135,29 @@ def _move_columns(scope: ExportScope) -> tuple[Column, ...]:
     )  # fmt: skip
 
 
+def _move_column(column: Column, scope: ExportScope) -> Column:
+    if scope.public and column.name == "text":
+        return replace(column, values="empty, as the export is public", read=lambda _row: None)
+    return unless_withdrawn(column, "mover_erased_at") if column.name in ("kind", "text", "at") else column
+
+
 _MOVER = Column("participant", "text", "The person who moved.", "empty for a model", attrgetter("participant"))
 
 
 def _moves(scope: ExportScope) -> Select[Any]:
     return (
-        MOVES.statement.add_columns(EventRow.timing, Participant.code.label("participant"))
+        MOVES.statement.add_columns(
+            EventRow.timing,
+            Participant.code.label("participant"),
+            Participant.erased_at.label("mover_erased_at"),
+            _of_data.erased_at,
+            Enrolment.ending,
+            Enrolment.study_version_id,
+        )
         .join(_mover, (_mover.match_id == EventRow.match_id) & (_mover.seat == EventRow.seat))
         .outerjoin(Participant, Participant.id == _mover.participant_id)
+        .outerjoin(_facing, (_facing.match_id == EventRow.match_id) & (_facing.seat != EventRow.seat))
+        .join(Enrolment, Enrolment.id == func.coalesce(_mover.enrolment_id, _facing.enrolment_id))
+        .join(_of_data, _of_data.id == Enrolment.participant_id)
         .where(EventRow.match_id.in_(scope.matches))
     )

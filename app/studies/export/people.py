@@ -19,12 +19,12 @@ from app.models import (
 )
 from app.studies.endings import PROLIFIC
 from app.studies.export.columns import (
-    DATA_VALUES,
+    DATA_OF,
     PARTICIPANT,
     TIME,
     WAVE,
     StoredTable,
-    data_of,
+    data_column,
     of_people,
     text_column,
     time_column,
@@ -39,7 +39,7 @@ def tables(scope: ExportScope) -> list[StoredTable]:
         StoredTable("participants", _PARTICIPANTS, _people(scope)),
         StoredTable("consents", _CONSENTS, _consents(scope)),
         StoredTable("enrolments", _enrolment_columns(scope), _enrolments(scope)),
-        StoredTable("submissions", _SUBMISSIONS, _submissions(scope)),
+        StoredTable("submissions", _submission_columns(scope), _submissions(scope)),
     ]
 
 
@@ -99,8 +99,7 @@ def _enrolment_columns(scope: ExportScope) -> tuple[Column, ...]:
         time_column("assigned_at", "When the arm was drawn.", f"{TIME}; empty before that"),
         text_column("stage", "On which kind of page the person was last.", "consent | quiz | match | done | …"),
         text_column("ending", "How it ended.", f"{' | '.join(PROLIFIC)}; empty for who is under way"),
-        Column("data", "text", "Whether the data counts as taken part.", DATA_VALUES,
-               lambda row: data_of(scope, row)),
+        data_column(scope),
         Column("extra_time", "number", "How many times as long as others the person had for matches, as given last.",
                "1.5; empty for the same time as others", attrgetter("extra_time")),
         time_column("enrolled_at", "When the person came in."),
@@ -118,10 +117,9 @@ def _enrolments(scope: ExportScope) -> Select[Any]:
         .scalar_subquery()
     )
     columns: tuple[Any, ...] = (
-        Participant.code.label("participant"), Participant.erased_at, Wave.name.label("wave"),
-        StudyVersion.number.label("version"), Enrolment.study_version_id, Enrolment.device, Enrolment.stratum,
-        Arm.name.label("arm"), Enrolment.assigned_at, Enrolment.stage, Enrolment.ending, Enrolment.enrolled_at,
-        Enrolment.ended_at, extra_time.label("extra_time"),
+        Participant.code.label("participant"), Wave.name.label("wave"), StudyVersion.number.label("version"),
+        Enrolment.device, Enrolment.stratum, Arm.name.label("arm"), Enrolment.assigned_at, Enrolment.stage,
+        Enrolment.enrolled_at, Enrolment.ended_at, extra_time.label("extra_time"), *DATA_OF,
     )  # fmt: skip
     return (
         of_people(select(*columns), scope)
@@ -130,21 +128,23 @@ def _enrolments(scope: ExportScope) -> Select[Any]:
     )
 
 
-_SUBMISSIONS = (
-    PARTICIPANT,
-    WAVE,
-    text_column("recruiter", "Who sent the person.", "prolific | connect | link; mturk: before it closed"),
-    text_column("status", "What the recruiter makes of the visit.",
-          "active | submitted | approved | partial | screened_out | rejected | returned | timed_out"),
-    time_column("created_at", "When the visit began."),
-    time_column("changed_at", "When the status was last changed."),
-)  # fmt: skip
+def _submission_columns(scope: ExportScope) -> tuple[Column, ...]:
+    return (
+        PARTICIPANT,
+        WAVE,
+        data_column(scope),
+        text_column("recruiter", "Who sent the person.", "prolific | connect | link; mturk: before it closed"),
+        text_column("status", "What the recruiter makes of the visit.",
+              "active | submitted | approved | partial | screened_out | rejected | returned | timed_out"),
+        time_column("created_at", "When the visit began."),
+        time_column("changed_at", "When the status was last changed."),
+    )  # fmt: skip
 
 
 def _submissions(scope: ExportScope) -> Select[Any]:
     columns: tuple[Any, ...] = (
         Participant.code.label("participant"), Wave.name.label("wave"), Submission.recruiter, Submission.status,
-        Submission.created_at, Submission.changed_at,
+        Submission.created_at, Submission.changed_at, *DATA_OF,
     )  # fmt: skip
     joined = select(*columns).join(Enrolment, Enrolment.id == Submission.enrolment_id)
     return of_people(joined, scope).order_by(Submission.id)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from app.csv_tables import Column
 from app.studies.design import Questions, StudyDesign, SurveyQuestion
-from app.studies.export.columns import PARTICIPANT, WAVE
+from app.studies.export.columns import DATA, PARTICIPANT, WAVE
+from app.studies.export.columns import WITHDRAWN as DELETED
 from app.studies.export.scope import ExportScope
 from app.studies.steps import PARTNER, QUIZ, SURVEY, Step, steps
 from app.studies.survey import NOT_SAID
@@ -51,7 +52,7 @@ class PersonAnswers(NamedTuple):
     design: StudyDesign
     answers: Mapping[str, Any]
     passed: int  # steps that were gone by
-    erased: bool
+    data: str  # as in the column of that name
 
 
 def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[AnsweredQuestion]:
@@ -83,7 +84,7 @@ def _rows(question: SurveyQuestion) -> Sequence[str | None]:
 def _answer(
     person: PersonAnswers, at: int, step: Step, question: SurveyQuestion, row: str | None
 ) -> tuple[Any, str | None]:
-    if person.erased:
+    if person.data == DELETED:
         return None, WITHDRAWN
     sent = person.answers.get(step.key)
     if sent is None:
@@ -103,6 +104,7 @@ def _answer(
 SURVEYS = (
     PARTICIPANT,
     WAVE,
+    DATA,
     Column("step", "text", "Where it was asked.", "survey start | survey after match 1 | survey end | partner | …",
            lambda row: row.found.step.key),
     Column("match", "integer", "After which match that counts.", "from 0; empty elsewhere",
@@ -127,6 +129,7 @@ class SurveyRow(NamedTuple):
 
     participant: str
     wave: str
+    data: str
     found: AnsweredQuestion
 
 
@@ -134,7 +137,7 @@ def survey_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[Su
     """The rows of surveys.csv."""
     for person in people:
         for found in answered(person, public=public):
-            yield SurveyRow(person.participant, person.wave, found)
+            yield SurveyRow(person.participant, person.wave, person.data, found)
 
 
 # ---- A row a person --------------------------------------------------------
@@ -145,6 +148,7 @@ class AnswersRow(NamedTuple):
 
     participant: str
     wave: str
+    data: str
     cells: Mapping[str, Any]
 
 
@@ -161,7 +165,7 @@ def answer_columns(scope: ExportScope) -> list[Column]:
                     line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
                     kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"
                     found.setdefault(name, Column(name, kind, question.ask + line, _values(question), _cell(name)))
-    return [PARTICIPANT, WAVE, *found.values()]
+    return [PARTICIPANT, WAVE, DATA, *found.values()]
 
 
 def answer_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[AnswersRow]:
@@ -173,7 +177,7 @@ def answer_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[An
             )
             for found in answered(person, public=public)
         }
-        yield AnswersRow(person.participant, person.wave, cells)
+        yield AnswersRow(person.participant, person.wave, person.data, cells)
 
 
 def _cell(name: str) -> Any:
@@ -213,6 +217,7 @@ class QuizRow(NamedTuple):
 
     participant: str
     wave: str
+    data: str
     step: Step
     attempt: int
     answers: Sequence[Any]
@@ -223,6 +228,7 @@ class QuizRow(NamedTuple):
 QUIZZES = (
     PARTICIPANT,
     WAVE,
+    DATA,
     Column("block", "integer", "Before which block.", "from 0", lambda row: row.step.block),
     Column("attempt", "integer", "The number of the attempt.", "from 1", attrgetter("attempt")),
     Column("answers", "json", "The answer to each question.", "a list, in the order of the design",
@@ -238,8 +244,9 @@ def quiz_rows(people: Iterator[PersonAnswers]) -> Iterator[QuizRow]:
         for step, attempts in quiz_attempts(person.design, person.answers):
             for number, attempt in enumerate(attempts, 1):
                 yield QuizRow(
-                    person.participant, person.wave, step, number, attempt["answers"], attempt["right"], attempt["at"]
-                )
+                    person.participant, person.wave, person.data, step, number, attempt["answers"], attempt["right"],
+                    attempt["at"],
+                )  # fmt: skip
 
 
 def quiz_attempts(design: StudyDesign, answers: Mapping[str, Any]) -> Iterator[tuple[Step, Sequence[Any]]]:
