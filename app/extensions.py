@@ -28,6 +28,7 @@ _SQLITE_AWAY = (
     sqlite3.SQLITE_NOTADB,
 )  # fmt: skip
 _MOST_RACES = 20
+DATABASE_AWAY = (OperationalError, InterfaceError, NoConnection)  # what a transaction raises while `is_away` holds
 MOST_SECONDS_AWAY = 60.0  # how long work that nobody waits for at a page waits for a database that is away
 _AWAY = 1.0  # seconds between two tries while a database is away
 
@@ -156,10 +157,10 @@ def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
         try:
             with writing(database) as session:
                 return work(session)
-        except DBAPIError as error:
+        except (DBAPIError, NoConnection) as error:
             second = came_second(error)
             races += second
-            if races > _MOST_RACES or not (second or isinstance(error, OperationalError)):
+            if races > _MOST_RACES or not (second or isinstance(error, DATABASE_AWAY)):
                 raise
             if time.monotonic() > deadline:
                 raise

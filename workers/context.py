@@ -4,7 +4,6 @@ import asyncio
 import threading
 import uuid
 from dataclasses import dataclass, replace
-from typing import Any
 
 from celery.signals import worker_shutting_down
 from sqlalchemy import create_engine
@@ -31,10 +30,9 @@ def open_context(settings: Settings) -> None:
     loop = asyncio.new_event_loop()
     loop.call_soon(_beat_on, loop)
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
-    arguments: dict[str, Any] = {}
-    if not settings.database_url.startswith("sqlite"):
-        arguments = {"pool_size": 10, "max_overflow": settings.TURN_THREADS, "pool_pre_ping": True}
-    database = create_engine(settings.database_url, **arguments)
+    # A connection for every thread: while the database is locked, all of them wait with one.
+    size, alive = settings.TURN_THREADS, not settings.database_url.startswith("sqlite")
+    database = create_engine(settings.database_url, pool_size=10, max_overflow=size, pool_pre_ping=alive)
     freeze_garbage_collector()
     notify = make_publisher(settings.redis_url)
     _state.context = WorkerContext(database, settings, owner="", loop=loop, notify=notify)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.benchmarks import lifecycle, tasks
@@ -23,7 +22,7 @@ from app.benchmarks.chats import BenchmarkChats
 from app.benchmarks.job import BENCHMARK
 from app.disk import is_full
 from app.errors import AppError
-from app.extensions import insist, reading, writing
+from app.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
 from app.files import private_folder, replace_file
 from app.games.base import JSON
 from app.jobs import states
@@ -90,7 +89,7 @@ class _BenchmarkRunner:
             full = isinstance(problem, OSError) and is_full(problem)
             home = self._context.settings.home
             error = f"the disk of {home} is full; make room and resume" if full else " ".join(str(problem).split())
-        except (BenchmarkLeaseLost, OperationalError):  # upkeep calls a worker once the database is back
+        except (BenchmarkLeaseLost, *DATABASE_AWAY):  # upkeep calls a worker once the database is back
             raise
         except Exception as problem:
             log.exception("a worker at a benchmark broke", job=self._job_id)
@@ -219,8 +218,8 @@ class _BenchmarkRunner:
                 if row.lease_owner != self._context.owner:
                     raise BenchmarkLeaseLost
                 return str(row.status)
-        except OperationalError as error:
-            log.warning("the database is away, the benchmark goes on", job=self._job_id, error=str(error.orig))
+        except DATABASE_AWAY as error:
+            log.warning("the database is away, the benchmark goes on", job=self._job_id, error=reason_of(error))
             return states.RUNNING
 
     def _settle(self, also: Callable[[Session], T]) -> T:

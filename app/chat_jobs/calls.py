@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+import structlog
+
 from app.chat_jobs.writer import CallWriter
-from app.failures import BUSY, DENIED
+from app.failures import BUSY, DENIED, MOST_BREAKS
 from app.matches.engine import readable
 from app.matches.selfplay import OutageTimer, RoundBlocked
 from app.matches.store import generation_columns, moment
@@ -19,6 +21,8 @@ from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed
 from app.registry import player_spec
 from app.rounds.cost import Prices
 from app.rounds.prices import prices_of_model
+
+log = structlog.get_logger()
 
 SCRIPTED_AT_ONCE = 64  # calls of a model that answers at once
 
@@ -78,7 +82,7 @@ class ChatCalls:
         """
         if call in self.answers:
             return self.answers[call].strip()
-        tries = 0
+        tries = breaks = 0
         while True:
             try:
                 async with model.slots:
@@ -94,6 +98,13 @@ class ChatCalls:
                 except RoundBlocked as away:
                     raise ChatBlocked(str(away)) from None
                 tries += 1
+                continue
+            except Exception:
+                breaks += 1
+                if breaks == MOST_BREAKS:
+                    raise
+                log.exception("a call of a model broke, it is made again", model=model.name)
+                await model.patience.rest(breaks)
                 continue
             model.patience.answered()
             await self._keep(call, model, generation)

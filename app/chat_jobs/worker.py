@@ -9,22 +9,21 @@ from typing import Any
 
 import structlog
 from sqlalchemy import update
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.chat_jobs.calls import ChatBlocked, ChatModel
 from app.chat_jobs.writer import CallWriter, JobLeaseLost
 from app.errors import AppError, Phrase
-from app.extensions import MOST_SECONDS_AWAY, insist, reading, writing
+from app.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, insist, reading, writing
 from app.inference import scheduler
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import JobKind
 from app.jobs.kind import finish as finish_job
+from app.jobs.leases import MOST_DEATHS
 from app.models import LanguageModel
 
 GLANCE = 0.4  # seconds between two looks at whether the job is to be stopped
-MOST_LEASES = 5  # a job whose workers died this often, with no call answered between, is given up
 
 log = structlog.get_logger()
 
@@ -103,7 +102,7 @@ class CallingWorker:
                 with writing(self.context.database) as session:
                     self._store_waiting_reason(session, waits_for)
                 self._waits_for = waits_for
-        except OperationalError:
+        except DATABASE_AWAY:
             return False  # the database is away; the writer decides for how long that may be
         return stopped
 
@@ -114,7 +113,7 @@ class CallingWorker:
 
     def _reason(self, problem: Any) -> str | None:
         """What went wrong, for the job's row; None where nothing did, and for what its writer meets as well."""
-        if isinstance(problem, JobLeaseLost | OperationalError):
+        if isinstance(problem, (JobLeaseLost, *DATABASE_AWAY)):
             return None
         if isinstance(problem, ChatBlocked):
             return str(problem)
@@ -153,7 +152,7 @@ def _prepared(context: JobContext, kind: JobKind[Any], number: int, worker: type
             return None
     with reading(context.database) as session:
         row = kind.get(session, number)
-        if row.lease_count >= MOST_LEASES:
+        if row.lease_count >= MOST_DEATHS:
             again = Phrase("`flask %(kind)s resume %(number)s` tries again", kind=kind.name, number=number)
             raise AppError(f"{row.lease_count} workers died at it, with no call answered between; {again}")
         return worker(context, session, row)

@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 import structlog
 from sqlalchemy import Engine, insert, select
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.extensions import insist, reading, writing
+from app.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import line
 from app.games.base import JSON
@@ -83,8 +82,8 @@ class TrainingEventWriter:
             if row.lease_owner != self._owner:
                 raise TrainingLeaseLost
             return str(row.status)
-        except OperationalError as error:
-            log.warning("the database is away, the training goes on", job=self._job_id, error=str(error.orig))
+        except DATABASE_AWAY as error:
+            log.warning("the database is away, the training goes on", job=self._job_id, error=reason_of(error))
             return states.RUNNING
 
     def settle(self, also: Callable[[Session], T]) -> T:

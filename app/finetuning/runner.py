@@ -14,11 +14,10 @@ from importlib import import_module
 from typing import Any
 
 import structlog
-from sqlalchemy.exc import OperationalError
 
 from app.disk import is_full, low_disk
 from app.errors import AppError
-from app.extensions import reading, writing
+from app.extensions import DATABASE_AWAY, reading, writing
 from app.finetuning import lifecycle
 from app.finetuning.backends import ProcessBackend, RunningTraining, find_backend
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
@@ -91,10 +90,7 @@ class _TrainingRunner:
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)
             error = self._unexplained(0) if full else " ".join(str(problem).split())
-        except (
-            TrainingLeaseLost,
-            OperationalError,
-        ):  # of a database that is away for long: upkeep calls a worker once it is back
+        except (TrainingLeaseLost, *DATABASE_AWAY):  # away for long: upkeep calls a worker once it is back
             raise
         except Exception as problem:
             log.exception("a worker at a training job broke", job=self._job_id)

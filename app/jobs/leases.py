@@ -1,5 +1,8 @@
 """Leases of rows: whether one is free or held, and what to do about those that reach too far ahead.
 
+A worker that dies leaves its lease to run out. Work whose workers die again and again is given on after a pause that
+grows each time: whatever kills them may be over by then, and work that itself kills its worker does less harm.
+
 Each works on mapped classes of `app/models` and on their rows. Nothing here commits.
 """
 
@@ -7,16 +10,23 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy import ColumnElement, case, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Phrase
 from app.jobs import states
 
+MOST_DEATHS = 10  # of workers at one piece of work without progress, after which it is given up
+_PAUSES = (0, 0, 1, 2, 4, 8, 16, 32)  # seconds from the end of a lease, by how many workers have died
+_LONGEST_PAUSE = 60
+
 
 def free(table: Any, now: datetime) -> ColumnElement[bool]:
-    """Whether nobody holds the lease of a row, for a WHERE."""
-    return or_(table.lease_until.is_(None), table.lease_until < now)
+    """Whether nobody holds the lease of a row, and it is time for the next one, for a WHERE."""
+    moment = table.lease_until.type
+    moments = [literal(now - timedelta(seconds=pause), moment) for pause in (*_PAUSES, _LONGEST_PAUSE)]
+    since = case(dict(enumerate(moments[:-1])), value=table.lease_count, else_=moments[-1])
+    return or_(table.lease_until.is_(None), table.lease_until < since)
 
 
 def is_held(row: Any) -> bool:

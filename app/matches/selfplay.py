@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import structlog
 
-from app.failures import BUSY, DENIED
+from app.failures import BUSY, DENIED, MOST_BREAKS
 from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move
@@ -69,6 +69,10 @@ class OutageTimer:
         self.waits_for = failure.message
         if now - self._since > self._seconds:
             raise RoundBlocked(f"no answer for {self._seconds:g} s: {failure.message}")
+        await self.rest(tries)
+
+    async def rest(self, tries: int) -> None:
+        """Wait before a call is made again that has failed `tries` times before."""
         await asyncio.sleep(self._rng.uniform(0.5, 1) * min(self.LONGEST, self.FIRST * 2**tries))
 
 
@@ -135,7 +139,7 @@ async def _ask(
     runner: MatchRunner, seat: int, seat_runner: SeatRunner, tell: Callable[[MatchRunner], Awaitable[None]]
 ) -> None:
     """Have a model answer once, however long that takes; a refused answer is one."""
-    tries = 0
+    tries = breaks = 0
     while not runner.closed:
         match = runner.record.match
         refused = [(violated.text, violated.reason) for violated in match.refused]
@@ -159,6 +163,10 @@ async def _ask(
             )
         except Exception as error:
             log.exception("a player broke", match=runner.record.id)
+            breaks += 1
+            if breaks < MOST_BREAKS:
+                await seat_runner.patience.rest(breaks)
+                continue
             events = engine.abort(match, OUR_FAULT, seat, f"{type(error).__name__}: {error}")
             runner.record = runner.record.extended(events, datetime.now(UTC))
         else:

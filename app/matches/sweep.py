@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, select, update
 from sqlalchemy.orm import Session
 
+from app.jobs import leases
 from app.matches.clocks import LATE
 from app.models import Lease, MatchRow
 
@@ -15,9 +16,8 @@ PATIENCE = timedelta(seconds=3)  # how long a message to a worker may take befor
 
 def turn_is_free(now: datetime) -> ColumnElement[bool]:
     """Whether a model is to move in a live match and nobody plays its turn, for a WHERE over MatchRow."""
-    free = or_(MatchRow.lease_until.is_(None), MatchRow.lease_until < now)
     live = MatchRow.round_id.is_(None)  # whoever plays a round holds a lease of its own
-    return and_(MatchRow.status == "playing", MatchRow.model_to_move, live, free)
+    return and_(MatchRow.status == "playing", MatchRow.model_to_move, live, leases.free(MatchRow, now))
 
 
 def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:

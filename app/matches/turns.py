@@ -6,38 +6,40 @@ lease that ran out is taken by the next worker that is told. Whatever a player d
 
 import asyncio
 import concurrent.futures
-import contextlib
+import random
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
 import structlog
-from sqlalchemy import CursorResult, select, update
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.extensions import insist, reading, writing
+from app.errors import AppError
+from app.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
+from app.failures import BUSY
 from app.jobs.context import JobContext
-from app.matches import live
+from app.matches import live, turn_leases
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
 from app.matches.move_timing import reply_timing
 from app.matches.safety import unsafe
 from app.matches.store import generation_row, insert_generations
 from app.matches.stored import StoredMatch, load, turn_began
-from app.matches.sweep import turn_is_free
+from app.matches.turn_leases import LeaseLost, Taken
 from app.models import MatchRow
 from app.players import make_player
 from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
 
-MOST_LEASES = 5  # a turn whose worker died this often is not tried again
+LONGEST_PAUSE = 8.0  # seconds between two calls of a model that is away
 REDRAWS = 2  # of a text that the people of a study should not read
 
+_SLICE = 1.0  # seconds; how much of a pause of the whole process counts as waiting
 _preparing = threading.Lock()  # with many turns waiting, each thread would load the libraries for itself
 
 log = structlog.get_logger()
@@ -52,42 +54,66 @@ class WorkerContext(JobContext):
     loop: asyncio.AbstractEventLoop = field(kw_only=True)
     notify: Callable[[str, bool], None] = field(kw_only=True)
 
-    def call(self, ask: Callable[[], Coroutine[Any, Any, Generation]]) -> "concurrent.futures.Future[Generation]":
-        """Have the event loop ask a model. The future raises TimeoutError after TURN_SECONDS."""
-        return asyncio.run_coroutine_threadsafe(answer_within(self.settings.TURN_SECONDS, ask), self.loop)
+    def call(
+        self, ask: Callable[[], Coroutine[Any, Any, Generation]], seconds: float | None = None
+    ) -> "concurrent.futures.Future[Generation]":
+        """Have the event loop ask a model. The future raises TimeoutError after `seconds`; None: TURN_SECONDS."""
+        longest = self.settings.TURN_SECONDS if seconds is None else seconds
+        return asyncio.run_coroutine_threadsafe(answer_within(longest, ask), self.loop)
 
 
 async def answer_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, Generation]]) -> Generation:
-    """A model's answer. Raises TimeoutError after so many seconds."""
+    """A model's answer. Raises TimeoutError after so many seconds in which this process ran.
+
+    A process that was stopped for a while, as on a machine that slept, finds the answer when it goes on.
+    """
     # Asked for in here, so that nothing was asked for in vain where the loop ends before this begins.
-    return await asyncio.wait_for(ask(), seconds)
-
-
-class LeaseLost(Exception):
-    """Somebody else plays this turn now, or the match is over."""
+    answer = asyncio.ensure_future(ask())
+    try:
+        clock, left = asyncio.get_running_loop().time, seconds
+        while left > 0:
+            slice_seconds, began = min(left, _SLICE), clock()
+            if (await asyncio.wait({answer}, timeout=slice_seconds))[0]:
+                return answer.result()
+            left -= min(clock() - began, 2 * slice_seconds)
+        raise TimeoutError
+    finally:
+        answer.cancel()
 
 
 def play_turn(context: WorkerContext, match_id: str) -> bool:
     """Play the model's turns that are due in a match. False if there is nothing to do, or somebody else does it."""
-    if not _take_lease(context, match_id):
-        return False
-    with reading(context.database) as session:
-        record = load(session, match_id)
-    with _preparing:
-        record.match.game.prepare()
-    context.notify(match_id, True)
     try:
+        record = _begin(context, match_id)
+        if record is None:
+            return False
         while record.model_to_move:
             record = _play_once(context, record)
             context.notify(match_id, record.model_to_move)
     except LeaseLost:
         log.info("the turn went to somebody else", match=match_id)
         return False
-    except OperationalError as error:
-        log.warning("the database took no turn, upkeep asks again", match=match_id, error=str(error.orig))
-        _give_back(context, match_id)
+    except DATABASE_AWAY as error:
+        log.warning("the database took no turn, upkeep asks again", match=match_id, error=reason_of(error))
+        turn_leases.give_back(context, match_id)
         return False
     return True
+
+
+def _begin(context: WorkerContext, match_id: str) -> StoredMatch | None:
+    """Take the lease of a turn; None where there is nothing to play (any more)."""
+    with writing(context.database) as session:
+        taken = turn_leases.take(session, context, match_id)
+    if taken is not Taken.OURS:
+        if taken is Taken.GIVEN_UP:
+            context.notify(match_id, False)
+        return None
+    with reading(context.database) as session:
+        record = load(session, match_id)
+    with _preparing:
+        record.match.game.prepare()
+    context.notify(match_id, True)
+    return record
 
 
 def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
@@ -106,9 +132,13 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
     except PlayerFailed as failure:
         log.warning("a model gave no answer", match=record.id, model=spec.name, error=failure.message)
         return _abort(context, record, MODEL_FAULT, failure.message, failure.generation)
-    except TimeoutError:
+    except TimeoutError as late:
         log.warning("a model took too long", match=record.id, model=spec.name)
-        return _abort(context, record, MODEL_FAULT, f"no answer within {context.settings.TURN_SECONDS:g} s", None)
+        before = f"; before that: {late}" if str(late) else ""
+        detail = f"no answer within {context.settings.TURN_SECONDS:g} s{before}"
+        return _abort(context, record, MODEL_FAULT, detail, None)
+    except DATABASE_AWAY:
+        raise
     except Exception as error:
         log.exception("a player broke", match=record.id, model=spec.name)
         return _abort(context, record, OUR_FAULT, f"{type(error).__name__}: {error}", None)
@@ -127,7 +157,7 @@ def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: Pl
     """Ask for a move; in a study, ask again for one that people should not read. Raises PlayerFailed after REDRAWS."""
     seed = record.turn_seed
     for redraw in range(1, REDRAWS + 2):
-        generation = _ask(context, record, seat, spec, seed)
+        generation = _answer(context, record, seat, spec, seed)
         reason = None if record.options is None else unsafe(generation.text or "")
         if reason is None:
             return generation
@@ -135,18 +165,56 @@ def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: Pl
         generation = replace(generation, error=f"not shown to the person: {reason}")
         if redraw > REDRAWS:
             break
-        keep = partial(_claim, context=context, record=record, seat=seat, generation=generation)
-        insist(context.database, keep, context.settings.TURN_SECONDS)
+        _keep(context, record, seat, generation)
         seed = f"{record.turn_seed}/{redraw}"
     raise PlayerFailed(f"{1 + REDRAWS} texts that people should not read, the last because of {reason}", generation)
 
 
-def _ask(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str) -> Generation:
+def _answer(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str) -> Generation:
+    """Ask for a move for TURN_SECONDS: again when the model's server is away, or when something here breaks that may
+    be whole again by then. Raises what the last call raised.
+    """
+    until = time.monotonic() + context.settings.TURN_SECONDS
+    pauses = _pauses()
+    why = ""
+    while True:
+        try:
+            return _ask(context, record, seat, spec, seed, max(0.1, until - time.monotonic()))
+        except TimeoutError:
+            raise TimeoutError(why) from None
+        except PlayerFailed as failure:
+            pause = next(pauses)
+            if failure.kind != BUSY or time.monotonic() + pause > until:
+                raise
+            why = failure.message
+            _keep(context, record, seat, failure.generation)
+        except (LeaseLost, AppError, *DATABASE_AWAY):
+            raise
+        except Exception as error:
+            pause = next(pauses)
+            if time.monotonic() + pause > until:
+                raise
+            why = f"{type(error).__name__}: {error}"
+        log.warning("a model gave no answer, it is asked again", match=record.id, model=spec.name, error=why)
+        _wait(context, record, pause)
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds before each further call, longer each time, and drawn so that all matches do not come back at once."""
+    tries = 0
+    while True:
+        yield random.uniform(0.5, 1) * min(LONGEST_PAUSE, 2.0**tries)
+        tries += 1
+
+
+def _ask(
+    context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str, seconds: float
+) -> Generation:
     """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
     player = cast(ModelPlayer, make_player(spec, context.settings.home))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
-    call = context.call(lambda: player.reply(record.match.view(seat), prompt, refused, seed))
+    call = context.call(lambda: player.reply(record.match.view(seat), prompt, refused, seed), seconds)
     try:
         while True:
             try:
@@ -154,7 +222,7 @@ def _ask(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpe
             except concurrent.futures.TimeoutError:
                 if call.done():
                     raise
-                _renew_lease(context, record.id)
+                turn_leases.renew(context, record.id)
     finally:
         call.cancel()
 
@@ -166,7 +234,7 @@ def _wait(context: WorkerContext, record: StoredMatch, seconds: float) -> None:
         time.sleep(min(seconds, beat))
         seconds -= beat
         if seconds > 0:
-            _renew_lease(context, record.id)
+            turn_leases.renew(context, record.id)
 
 
 def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
@@ -197,7 +265,7 @@ def _submit(
         submission = live.MoveSubmission(record.id, seat, text, f"model-{ply}-{attempt}", ply, timing)
         receipt = live.submit(session, submission, instant=False)
         if receipt.record.model_to_move:  # another attempt, or a match of two models: keep the lease
-            session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**_lease_values(context)))
+            session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**turn_leases.values(context)))
         return receipt
 
     # The answer has cost time and money: it waits for a database that is away or has no room.
@@ -212,72 +280,24 @@ def _abort(
     context: WorkerContext, record: StoredMatch, fault: str, detail: str, generation: Generation | None
 ) -> StoredMatch:
     seat = cast(int, record.match.to_move)
-    with writing(context.database) as session:
+
+    def end(session: Session) -> StoredMatch:
         _claim(session, context, record, seat, generation)
         return live.abort(session, load(session, record.id, lock=True), fault, seat, detail)
+
+    return insist(context.database, end, context.settings.TURN_SECONDS)
+
+
+def _keep(context: WorkerContext, record: StoredMatch, seat: int, generation: Generation) -> None:
+    """Write down a call that brought no move."""
+    claim = partial(_claim, context=context, record=record, seat=seat, generation=generation)
+    insist(context.database, claim, context.settings.TURN_SECONDS)
 
 
 def _claim(
     session: Session, context: WorkerContext, record: StoredMatch, seat: int, generation: Generation | None
 ) -> None:
     """Begin to write what came of a turn: make sure that it is still ours, and keep the call behind it."""
-    _guard(session.execute(_holding(context, record.id).values(lease_owner=context.owner)))
+    turn_leases.guard(session, context, record.id)
     if generation is not None:
         insert_generations(session, [generation_row(record, seat, generation)])
-
-
-# ---- The lease ---------------------------------------------------------------
-
-
-def _take_lease(context: WorkerContext, match_id: str) -> bool:
-    """One conditional UPDATE. A turn that has cost too many workers is ended instead."""
-    with writing(context.database) as session:
-        taken = session.execute(
-            update(MatchRow)
-            .where(MatchRow.id == match_id, turn_is_free(datetime.now(UTC)))
-            .values(**_lease_values(context), lease_count=MatchRow.lease_count + 1)
-        )
-        if _rows(taken) == 0:
-            return False
-        count = session.scalar(select(MatchRow.lease_count).where(MatchRow.id == match_id)) or 0
-        if count > MOST_LEASES:
-            record = load(session, match_id, lock=True)
-            live.abort(session, record, OUR_FAULT, record.match.to_move, f"{MOST_LEASES} workers died at this turn")
-    if count > MOST_LEASES:
-        context.notify(match_id, False)
-        return False
-    return True
-
-
-def _renew_lease(context: WorkerContext, match_id: str) -> None:
-    with writing(context.database) as session:
-        _guard(session.execute(_holding(context, match_id).values(**_lease_values(context))))
-
-
-def _give_back(context: WorkerContext, match_id: str) -> None:
-    """Let go of a turn that could not be written down, if at least that can be; it has cost no worker's life."""
-    values = {"lease_owner": None, "lease_until": None, "lease_count": MatchRow.lease_count - 1}
-    with contextlib.suppress(SQLAlchemyError), writing(context.database) as session:
-        session.execute(_holding(context, match_id).values(**values))
-
-
-def _holding(context: WorkerContext, match_id: str) -> Any:
-    return update(MatchRow).where(
-        MatchRow.id == match_id, MatchRow.lease_owner == context.owner, MatchRow.status == "playing"
-    )
-
-
-def _lease_values(context: WorkerContext) -> dict[str, Any]:
-    return {
-        "lease_owner": context.owner,
-        "lease_until": datetime.now(UTC) + timedelta(seconds=context.settings.TURN_LEASE),
-    }
-
-
-def _guard(result: Any) -> None:
-    if _rows(result) == 0:
-        raise LeaseLost
-
-
-def _rows(result: Any) -> int:
-    return cast(CursorResult[Any], result).rowcount

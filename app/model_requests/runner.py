@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from app.config import Settings
 from app.errors import AppError
-from app.extensions import writing
+from app.extensions import DATABASE_AWAY, insist, reason_of, writing
 from app.games.base import JSON
 from app.matches.engine import readable
 from app.matches.turns import WorkerContext, answer_within
@@ -32,7 +32,10 @@ def make_request(context: WorkerContext, number: int) -> None:
 
     Does nothing if the request is made already, or if another worker makes it.
     """
-    _make(context.database, context.settings, number, context.owner, lambda ask: context.call(ask).result())
+    try:
+        _make(context.database, context.settings, number, context.owner, lambda ask: context.call(ask).result())
+    except DATABASE_AWAY as error:
+        log.warning("the database took no request, upkeep asks again", request=number, error=reason_of(error))
 
 
 def make_here(database: Engine, settings: Settings, number: int) -> JSON:
@@ -65,8 +68,10 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
     if game is not None:
         refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
         result = {"game": game, **result, **refused}
-    with writing(database) as session:
-        lifecycle.finish(session, number, owner, result, generation)
+    # The answer has cost time and money: it waits for a database that is away or has no room.
+    insist(
+        database, lambda session: lifecycle.finish(session, number, owner, result, generation), settings.TURN_SECONDS
+    )
     return result
 
 

@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 from app.jobs import leases
 from app.models import RoundRange
 
-MOST_LEASES = 5  # a range whose worker died this often, with no match finished between, is given up
 _PARTS, _LEAST, _MOST = 64, 4, 500
 
 

@@ -15,15 +15,16 @@ from typing import Any
 
 import structlog
 from sqlalchemy import select
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import Settings
 from app.errors import AppError
-from app.extensions import reading, writing
+from app.extensions import DATABASE_AWAY, reading, writing
 from app.inference import scheduler
 from app.jobs import states
 from app.jobs.context import JobContext
+from app.jobs.leases import MOST_DEATHS
 from app.matches import selfplay
 from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRunner
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
@@ -244,7 +245,7 @@ class _RoundRunner:
 
     def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[LeasedRange | None, bool]:
         taken = ranges.take(session, self._round_id, self._context.owner, self._lease, in_hand)
-        if taken is not None and taken.leases >= ranges.MOST_LEASES:
+        if taken is not None and taken.leases >= MOST_DEATHS:
             raise RoundBlocked(
                 f"{taken.leases} workers died at the matches {taken.start} to {taken.stop - 1}; `flask round resume`"
                 " tries them again"
@@ -317,7 +318,7 @@ class _RoundRunner:
             if row.status == states.RUNNING and row.error != waits_for:
                 with writing(self._context.database) as session:
                     lifecycle.store_waiting_reason(session, self._round_id, waits_for)
-        except OperationalError:
+        except DATABASE_AWAY:
             return True  # the database is away; the writer decides for how long that may be
         return row.status in states.OPEN
 

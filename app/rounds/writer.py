@@ -13,10 +13,9 @@ from typing import Any
 
 import structlog
 from sqlalchemy import Engine, update
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.extensions import insist
+from app.extensions import DATABASE_AWAY, insist, reason_of
 from app.games.base import Event
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated
@@ -220,9 +219,8 @@ class RoundWriter:
         """Do it, again if somebody was faster, and until the database is back if it is away. Raises DatabaseAway."""
         try:
             return insist(self._database, work, MOST_SECONDS_AWAY)
-        except OperationalError as error:
-            reason = " ".join(str(error.orig).split())
-            raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason}") from None
+        except DATABASE_AWAY as error:
+            raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason_of(error)}") from None
 
 
 def _counted(entries: Sequence[MatchUpdate]) -> dict[str, Any]:

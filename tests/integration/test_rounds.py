@@ -14,6 +14,7 @@ from app.config import Settings
 from app.errors import Conflict, Invalid, NotFound
 from app.extensions import reading, writing
 from app.jobs import states
+from app.jobs.leases import MOST_DEATHS
 from app.matches.sweep import take_forgotten_turns
 from app.models import MatchRow, RoundRange, RoundRow
 from app.registry import add_api_model, get_model
@@ -215,13 +216,13 @@ def test_a_worker_that_slept_longer_than_its_lease_plays_on_where_it_was(
 def test_parts_that_kill_their_workers_stop_the_round(engine: Engine, settings: Settings) -> None:
     round_id = make_round(engine, "scripted", matches=8)
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
-    died = {"lease_owner": "the fifth that died", "lease_count": 4, "lease_until": long_ago}
+    died = {"lease_owner": "the last that died", "lease_count": MOST_DEATHS - 1, "lease_until": long_ago}
     with writing(engine) as session:
         session.execute(update(RoundRange).where(RoundRange.start == 0).values(**died))
     play(engine, settings, round_id)
     row = row_of(engine, round_id)
     assert row.status == states.FAILED
-    assert row.error == "5 workers died at the matches 0 to 3; `flask round resume` tries them again"
+    assert row.error == "10 workers died at the matches 0 to 3; `flask round resume` tries them again"
     with writing(engine) as session:
         ROUND.resume(session, round_id, queued=False)
     play(engine, settings, round_id)

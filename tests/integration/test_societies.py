@@ -15,6 +15,7 @@ from app.config import Settings
 from app.errors import Invalid
 from app.extensions import reading, writing
 from app.jobs import states
+from app.jobs.leases import MOST_DEATHS
 from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction
 from app.registry.changes import is_in_use
 from app.society import lifecycle, listing, store, world
@@ -209,12 +210,12 @@ def test_a_society_whose_workers_die_at_once_is_given_up_until_somebody_resumes_
     number = make_society(engine, "voice", iterations=1)
     with writing(engine) as session:
         row = SOCIETY.get(session, number)
-        row.status, row.lease_owner, row.lease_count = states.RUNNING, "dead", worker.MOST_LEASES - 1
+        row.status, row.lease_owner, row.lease_count = states.RUNNING, "dead", MOST_DEATHS - 1
     run(engine, settings, number)
     row = row_of(engine, number)
     assert (row.status, row.error, row.calls) == (
         states.FAILED,
-        "5 workers died at it, with no call answered between; `flask society resume 1` tries again",
+        "10 workers died at it, with no call answered between; `flask society resume 1` tries again",
         0,
     )
     with writing(engine) as session:

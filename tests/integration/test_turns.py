@@ -10,11 +10,12 @@ import pytest
 from sqlalchemy import Engine, select, update
 
 from app.extensions import reading, writing
+from app.jobs.leases import MOST_DEATHS
 from app.matches import live
 from app.matches.events import Aborted
 from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.sweep import take_forgotten_turns, take_or_renew_lease
-from app.matches.turns import MOST_LEASES, play_turn, reading_delay
+from app.matches.turns import play_turn, reading_delay
 from app.models import EventRow, GenerationRow, MatchRow
 from app.players.base import PlayerSpec
 from app.registry import add_api_model, find_model
@@ -139,7 +140,7 @@ def test_a_model_that_does_not_answer_ends_the_match_kindly(
     engine: Engine, desk: DeskMaker, against: Callable[..., StoredMatch]
 ) -> None:
     record = against("stub-500", retries=0)
-    play_turn(desk(), record.id)
+    play_turn(desk(TURN_SECONDS=0.1), record.id)
     assert kinds(engine, record) == ["started", "aborted", "ended"]
     (generation,) = generations(engine, record)
     assert "500" in (generation.error or "")
@@ -215,7 +216,7 @@ def test_a_turn_that_kills_its_workers_is_given_up(
 ) -> None:
     record = against("stub-negotiator")
     with writing(engine) as session:
-        session.execute(update(MatchRow).where(MatchRow.id == record.id).values(lease_count=MOST_LEASES))
+        session.execute(update(MatchRow).where(MatchRow.id == record.id).values(lease_count=MOST_DEATHS))
     assert not play_turn(desk(), record.id)
     assert kinds(engine, record) == ["started", "aborted", "ended"]
     assert now(engine, record).match.stopped.fault == "us"  # type: ignore[union-attr]

@@ -21,13 +21,12 @@ from typing import Any, TypeVar
 
 import structlog
 from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.datasets import store
 from app.disk import is_full
 from app.errors import AppError
-from app.extensions import reading
+from app.extensions import DATABASE_AWAY, reading
 from app.files import private_folder, replace_file
 from app.finetuning import lifecycle, listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
@@ -93,7 +92,7 @@ class _VendorRunner:
                     seconds = pause if state.queued else 0.0
                     self._settle(lifecycle.rest, seconds, self._seen)
                     return
-        except (TrainingLeaseLost, OperationalError):
+        except (TrainingLeaseLost, *DATABASE_AWAY):
             raise
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)

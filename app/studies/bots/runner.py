@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 import aiohttp
 import structlog
 from sqlalchemy import select
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.errors import AppError
-from app.extensions import insist, reading, writing
+from app.extensions import DATABASE_AWAY, insist, reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import finish
@@ -39,7 +38,7 @@ def run(context: JobContext, number: int) -> None:
     error = None
     try:
         asyncio.run(_RehearsalRunner(context, number).work())
-    except OperationalError:  # upkeep calls a worker once the database is back
+    except DATABASE_AWAY:  # upkeep calls a worker once the database is back
         raise
     except AppError as problem:
         error = problem.message
