@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from app.errors import Invalid, Verbatim, shown
@@ -179,7 +179,12 @@ class Settings(BaseSettings):
 
     @property
     def database_url(self) -> str:
-        return self.DATABASE_URL or f"sqlite:///{self.home / 'parlor.db'}"
+        return self.DATABASE_URL or sqlite_url(self.home / "parlor.db")
+
+    @property
+    def database_setting(self) -> str:
+        """The setting that says where the database is."""
+        return "DATABASE_URL" if self.DATABASE_URL else "PARLOR_HOME"
 
     @property
     def redis_socket(self) -> Path:
@@ -259,6 +264,11 @@ class Settings(BaseSettings):
             finally:
                 draft.unlink()
         return path.read_text()
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of an SQLite file, whatever characters are in its path."""
+    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
 
 
 def known_languages() -> tuple[str, ...]:

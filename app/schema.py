@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from flask import Flask
 from flask_migrate import Migrate
-from flask_migrate import upgrade as alembic_upgrade
 from sqlalchemy import inspect
 
 from app import models  # noqa: F401  (migrations need every table known)
@@ -16,6 +18,7 @@ from app.extensions import db, writing
 from app.files import private_file
 from app.registry import ensure_baselines
 
+MIGRATIONS = ROOT / "migrations"
 migrate = Migrate(render_as_batch=True, compare_type=True)
 
 
@@ -42,7 +45,7 @@ def bind(app: Flask, settings: Settings) -> None:
     engine: dict[str, Any] = {} if settings.database_url.startswith("sqlite") else {"pool_pre_ping": True}
     app.config.update(SQLALCHEMY_DATABASE_URI=settings.database_url, SQLALCHEMY_ENGINE_OPTIONS=engine)
     db.init_app(app)
-    migrate.init_app(app, db, directory=str(ROOT / "migrations"))
+    migrate.init_app(app, db, directory=str(MIGRATIONS))
 
 
 def _keep_private(database: Path) -> None:
@@ -67,13 +70,26 @@ def known_revisions() -> frozenset[str]:
 
 
 def _migrations() -> ScriptDirectory:
-    return ScriptDirectory(str(ROOT / "migrations"))
+    return ScriptDirectory(str(MIGRATIONS))
 
 
 def upgrade(app: Flask) -> None:
-    """Create or migrate the database. Safe to repeat."""
+    """Create or migrate the database. Safe to repeat. Raises Invalid for the database of a newer version."""
+    settings: Settings = app.config["SETTINGS"]
+    # Not as `flask db` does it, which ends the process without a reason, and takes a % in a path for one of its own.
+    config = Config(str(MIGRATIONS / "alembic.ini"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with app.app_context():
-        alembic_upgrade()
+        with db.engine.connect() as connection:
+            there = set(MigrationContext.configure(connection).get_current_heads())
+        if unknown := there - known_revisions():
+            raise Invalid(
+                settings.database_setting,
+                expected=f"a database of this version of Parlor or of an earlier one (up to {newest_revision()})",
+                got=Verbatim(", ".join(sorted(unknown))),
+                remedy="start the newer version that has made it, or name another database",
+            )
+        command.upgrade(config, "head")
         with writing() as session:
             ensure_baselines(session, small_models=app.config["SETTINGS"].SMALL_MODELS)
 

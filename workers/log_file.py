@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+_TAIL = 4096  # bytes that a last error message is looked for in
+
 
 class LogFile:
     """`NAME.log`, and in `NAME.log.1` what was there before it: of an earlier run, or of this one.
@@ -26,6 +28,12 @@ class LogFile:
     def fileno(self) -> int:
         """Where the process is to write."""
         return self._writer.fileno()
+
+    def last_lines(self) -> list[str]:
+        """The end of what is written, without empty lines."""
+        with self._path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            return [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
 
     def new_lines(self) -> list[str]:
         """The whole lines that were written since the last call. A file that has grown too large begins anew."""

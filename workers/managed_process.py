@@ -7,6 +7,7 @@ stranger by now.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -30,6 +31,24 @@ FIRST_DELAY = 0.5
 LONGEST_DELAY = 10.0
 LEFTOVER_PATIENCE = 3.0  # seconds that a family from an earlier run has to end by itself
 START_PATIENCE = 300.0  # seconds that a process may take to its first sign of life
+# What the system refuses while it is short of something; the next try may succeed.
+_PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+class Pauses:
+    """How long to wait before something that has failed is tried again: longer each time."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def next(self) -> float:
+        """Seconds: 0.5 at first, then twice as many each time, up to 10."""
+        self._last = min(max(2 * self._last, FIRST_DELAY), LONGEST_DELAY)
+        return self._last
+
+    def begin_anew(self) -> None:
+        """Forget the failures: it went well for a while."""
+        self._last = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,8 @@ class ManagedProcess:
         self._environment = environment
         self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._started_at = 0.0
-        self._delay = 0.0
+        self._pauses = Pauses()
+        self.failed_starts = 0  # how often in a row it ended by itself, with an error, before it gave a sign of life
         self._heartbeat = Heartbeat()
         self._alive_at = 0.0  # when it last gave a sign of life
         self._was_alive = False  # whether it has given one since it was started
@@ -80,7 +100,8 @@ class ManagedProcess:
     def start(self) -> None:
         """Start the program in a session of its own, with its family's lock.
 
-        Where a full disk does not let it, `start_at` says when to try again. Raises OSError for the first start alone.
+        Where the system does not let it, `start_at` says when to try again. Raises OSError for the first start alone,
+        and only where trying again cannot help.
         """
         first = self._started_at == 0.0
         self.start_at = None
@@ -90,9 +111,9 @@ class ManagedProcess:
             self._unwritten = self._pid_path.open("w")
             fcntl.flock(self._unwritten, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._process = self._launch(self._unwritten.fileno())
-        except OSError:
+        except OSError as error:
             self._close_pid_file()
-            if first:
+            if first and error.errno not in _PASSING:
                 raise
             self._wait_longer()
             return
@@ -132,8 +153,7 @@ class ManagedProcess:
 
     def _wait_longer(self) -> None:
         """Set when to start again, later each time."""
-        self._delay = min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
-        self.start_at = time.monotonic() + self._delay
+        self.start_at = time.monotonic() + self._pauses.next()
 
     def silent_for(self) -> float:
         """Seconds without a sign of life; fewer than 0 while it is given time to start."""
@@ -163,10 +183,19 @@ class ManagedProcess:
         self._close_pid_file()
         self._pid_path.unlink(missing_ok=True)
         if time.monotonic() - self._started_at >= YOUNG:
-            self._delay, self.start_at = 0.0, time.monotonic()
+            self._pauses.begin_anew()
+            self.start_at = time.monotonic()
         else:
             self._wait_longer()
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        self._count_failures(code)
+        return ending(code)
+
+    def _count_failures(self, code: int) -> None:
+        """Count an end by which the program itself says that it cannot start; a signal says nothing of that."""
+        if self._was_alive:
+            self.failed_starts = 0
+        elif code > 0:
+            self.failed_starts += 1
 
     def terminate(self) -> None:
         """Ask the process to end itself and its family in good order."""
@@ -177,13 +206,25 @@ class ManagedProcess:
         """Kill the whole family."""
         if self._process is not None:
             # macOS says PermissionError of a group that holds nothing but the dead.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(PermissionError):
+                try:
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                except ProcessLookupError:  # a fork that has not come to lead a session yet
+                    os.kill(self._process.pid, signal.SIGKILL)
+
+    def last_lines(self) -> list[str]:
+        """The end of its log, without empty lines."""
+        return self._log.last_lines()
 
     def new_lines(self) -> list[str]:
         """The whole lines that the program has written since the last call, if they are to be shown."""
         lines = self._log.new_lines()
         return lines if self._program.echo else []
+
+
+def ending(code: int) -> str:
+    """How a process has ended, by its exit code, or minus the number of the signal that has killed it."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 def end_leftover(pid_path: Path) -> None:

@@ -4,7 +4,9 @@ A process of its own, so that the supervisor opens no connection; and without th
 than all else that it does.
 """
 
+import os
 import sys
+import traceback
 from datetime import UTC, datetime
 
 from flask import Flask
@@ -12,27 +14,45 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from app import accounts, logs
-from app.config import Settings, load_settings
+from app.config import load_settings
 from app.errors import AppError, Invalid, Verbatim
-from app.extensions import writing
+from app.extensions import is_locked, reason_of, writing
 from app.models import User
 from app.schema import bare_app, upgrade
 
+_STARTING = "the database system is starting up"  # PostgreSQL; a refused connection has no code
+_PASSING = ("57P03", "57P01", "53300", "55P03", "40001", "40P01")  # it starts or stops, is crowded, or locked
+
+
+class Later(AppError):
+    """The database cannot be used now, and may be in a while."""
+
 
 def prepare(app: Flask) -> str:
-    """Migrate, and make the link. Raises Invalid when the database cannot be used."""
-    settings: Settings = app.config["SETTINGS"]
+    """Migrate, and make the link. Raises Invalid when the database cannot be used, Later when it may be in a while."""
+    setting = app.config["SETTINGS"].database_setting
     try:
         upgrade(app)
         return new_admin_link(app)
     except OperationalError as error:
-        setting = "DATABASE_URL" if settings.DATABASE_URL else "PARLOR_HOME"
         reason = " ".join(str(error.orig).split())
+        if is_locked(error) or getattr(error.orig, "sqlstate", None) in _PASSING or _STARTING in reason:
+            raise Later(f"the database cannot be used yet: {reason}") from None
         raise Invalid(
             setting,
             expected="a database that can be used",
             got=Verbatim(reason),
             remedy="mend it and start again",
+        ) from None
+    except (AppError, MemoryError):
+        raise
+    except Exception as error:  # of a migration, whatever it is: the next try would end the same way
+        traceback.print_exc()  # the whole of it: the supervisor keeps it in logs/prepare.log
+        raise Invalid(
+            setting,
+            expected="a database that can be brought up to date",
+            got=Verbatim(f"{type(error).__name__}: {reason_of(error)}"),
+            remedy="nothing was changed; put back a backup, or start the version that made it",
         ) from None
 
 
@@ -47,13 +67,13 @@ def new_admin_link(app: Flask) -> str:
 
 
 def main() -> int:
-    """Print the link. 0: done; 2: a setting has to change, and one line on stderr says which."""
+    """Print the link. 0: done; 2: a setting has to change, and the last line on stderr says which; 75: try again."""
     try:
         logs.set_up()
         print(prepare(bare_app(load_settings())))
     except AppError as error:
         print(f"error: {error.message}", file=sys.stderr)
-        return 2
+        return os.EX_TEMPFAIL if isinstance(error, Later) else 2
     return 0
 
 

@@ -30,10 +30,11 @@ from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid, Verbatim
 from workers import broker
 from workers.forked_process import Entry, ForkedProcess
-from workers.managed_process import ManagedProcess, Program, end_leftover
+from workers.managed_process import ManagedProcess, Pauses, Program, end_leftover, ending
 
 TICK = 0.1  # seconds between two looks at the children
-START_SECONDS = 60.0
+START_SECONDS = 60.0  # of waiting, after which a line says what is waited for
+MOST_FAILED_STARTS = 5  # by a program that ends itself; by then a passing shortage would be over
 STOP_SECONDS = 5.0
 STOP_TRAINING_SECONDS = 35.0  # a step has to end, and a checkpoint to be written
 SAME_REQUEST = 1.0  # seconds; make passes a signal on that its whole group got, so that one request comes twice
@@ -59,6 +60,7 @@ class Supervisor:
         self._settings = settings
         self._stop_asked_at: float | None = None
         self._in_a_hurry = False
+        self._is_served = False  # whether the web process has answered since the start
         self._looked_at = time.monotonic()
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
         # A variable that is set wins over its line in .env, as it does in app.config.
@@ -103,8 +105,8 @@ class Supervisor:
         waiting = {child.name: child for child in self._children}
         embedded = waiting.pop("broker", None)
         if embedded:
-            embedded.start()
-        waiting.pop("web").start()
+            _start_first(embedded)
+        _start_first(waiting.pop("web"))
         # Not earlier: the web process takes longest to load, and does so meanwhile.
         import_module("workers.shared_modules").load(self._settings)
         admin_link = self._prepare()
@@ -112,50 +114,71 @@ class Supervisor:
         if embedded:
             self._wait_for("the broker", lambda: broker.answers(self._settings.redis_url))
         self._wait_for("the web process", lambda: web_answers(self._settings))
+        self._is_served = True
         if self._stop_asked_at is None:
             # Not earlier: on two cores that would cost who waits for the first page another second.
             for child in waiting.values():
-                child.start()
+                _start_first(child)
             say(greeting(self._settings, admin_link))
 
     def _prepare(self) -> str:
-        """Bring the database up to date; returns an admin link. Raises Invalid and StartError."""
+        """Bring the database up to date, however often that is killed; returns an admin link, or nothing if asked to
+        stop. Raises Invalid where trying again cannot help.
+        """
+        pauses = Pauses()
+        while self._stop_asked_at is None:
+            code, link, complaint = self._run_preparation()
+            if code == 0:
+                return link
+            if code == WRONG_SETTING:
+                raise AppError(complaint.splitlines()[-1].removeprefix("error: "), code=Invalid.code)
+            if self._stop_asked_at is None:
+                pause = pauses.next()
+                reason = f" ({complaint.splitlines()[-1]})" if complaint else ""
+                say(f"the preparation of the database {ending(code)}{reason}; it starts again in {pause:.1f} s")
+                self._wait_until(time.monotonic() + pause)
+        return ""
+
+    def _run_preparation(self) -> tuple[int, str, str]:
+        """One try; returns its exit code, or minus the signal that killed it, the link, and what it complained of."""
         with _Pipe() as link, _Pipe() as complaint:
-            entry = Entry("workers.prepare:main")
-            process = ForkedProcess(entry, self._environment, link.writer, complaint.writer)
+            try:
+                process = ForkedProcess(Entry("workers.prepare:main"), self._environment, link.writer, complaint.writer)
+            except OSError as error:  # no process or memory to be had
+                return 1, "", str(error)
             while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 if self._stop_asked_at is not None:
                     os.kill(process.pid, signal.SIGKILL)
                 link.read()
                 complaint.read()
+                self._keep_alive()
                 time.sleep(TICK / 4)
             code = process.wait()
             said, complained = link.read(), complaint.read()
-        if code == WRONG_SETTING:
-            raise AppError(complained.removeprefix("error: "), code=Invalid.code)
-        if code != 0 and self._stop_asked_at is None:
-            raise StartError(f"the database was not brought up to date:\n{complained}")
-        return said
+        if code and complained:
+            with contextlib.suppress(OSError):
+                (self._settings.home / "logs" / "prepare.log").write_text(complained + "\n", encoding="utf-8")
+        return code, said, complained
+
+    def _wait_until(self, moment: float) -> None:
+        self._wait_for("the clock", lambda: time.monotonic() >= moment)
 
     def _wait_for(self, what: str, ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        """Wait, and keep alive what has been started. Raises StartError where that cannot be started."""
+        said_at = time.monotonic()
         while self._stop_asked_at is None and not ready():
-            for child in self._children:
-                end = child.died()
-                self._show_output(child)
-                if end:
-                    raise StartError(f"{child.name} {end} while Parlor was starting; the reason is in {child.log_path}")
-            if time.monotonic() > deadline:
-                raise StartError(
-                    f"expected an answer from {what} within {START_SECONDS:.0f} s, got none;"
-                    f" look into {self._settings.home / 'logs'}"
-                )
+            self._keep_alive()
+            if time.monotonic() - said_at > START_SECONDS:
+                said_at = time.monotonic()
+                say(f"still waiting for an answer from {what}; look into {self._settings.home / 'logs'}")
             time.sleep(TICK / 4)
 
     def _keep_alive(self) -> None:
         for child in self._children:
             end = child.died()
             self._show_output(child)
+            if end and not self._is_served:
+                _refuse_what_cannot_start(child)
             if end and child.start_at is not None:
                 delay = child.start_at - time.monotonic()
                 say(f"{child.name} {end}; it starts again {f'in {delay:.1f} s' if delay > 0 else 'now'}")
@@ -198,6 +221,28 @@ class Supervisor:
         for line in child.new_lines():
             if line.strip():
                 say(f"{child.name:>6} | {line}")
+
+
+def _start_first(child: ManagedProcess) -> None:
+    """Start a child for the first time. Raises StartError where no later try would help either."""
+    try:
+        child.start()
+    except OSError as error:
+        if is_full(error):
+            raise
+        raise StartError(f"{child.name} cannot be started: {error}") from None
+
+
+def _refuse_what_cannot_start(child: ManagedProcess) -> None:
+    """Raise StartError, before anybody was served, for a child that says itself that it cannot start."""
+    lines = child.last_lines()
+    if child.name == "web" and (refusals := [line for line in lines if line.lower().startswith("error: ")]):
+        raise AppError(refusals[-1].partition(": ")[2], code=Invalid.code)
+    if child.failed_starts >= MOST_FAILED_STARTS:
+        raise StartError(
+            f"{child.name} ended by itself {child.failed_starts} times while Parlor was starting"
+            f" ({lines[-1].strip() if lines else 'without a word'}); the reason is in {child.log_path}"
+        )
 
 
 class _Pipe:

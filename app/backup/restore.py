@@ -23,7 +23,7 @@ from sqlalchemy.exc import OperationalError
 from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import SECRET_KEY
 from app.backup.tables import load, restart_numbers, revision_of, tables_of
-from app.config import Settings
+from app.config import Settings, sqlite_url
 from app.errors import Conflict, Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.files import private_folder
@@ -192,7 +192,7 @@ class _SqliteExchange:
     def __init__(self, engine: Engine, staging: Path) -> None:
         self._target = Path(str(engine.url.database))
         self._staging = staging
-        self.url = f"sqlite:///{staging}"
+        self.url = sqlite_url(staging)
 
     def prepare(self) -> None:
         pass
