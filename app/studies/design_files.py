@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +18,7 @@ from app.studies.arms import matches_a_person
 from app.studies.checks import faults
 from app.studies.design import StudyDesign, expected_form
 from app.studies.loaded_design import LoadedDesign
+from app.studies.markdown import DEEPEST, MOST_CHARACTERS, is_too_deep, placeholders, told_headings
 from app.studies.warnings import warnings
 from app.studies.yaml_reader import Document, dotted, read_yaml
 from app.validation import KeyPath, is_storable
@@ -32,8 +32,6 @@ SECTIONS: Mapping[str, Sequence[str]] = {
 }
 # What stands for a fact of the study in the texts that people read.
 PLACEHOLDERS = ("goal", "matches", "minutes", "base", "most", "currency")
-_HEADING = re.compile(r"^(#{1,6})[^\S\n]+(.+?)[^\S\n]*#*[^\S\n]*$", re.MULTILINE)
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _MOST_BYTES = 1 << 20
 _MOST_BASES = 10
 
@@ -50,6 +48,7 @@ def load_design(path: Path) -> LoadedDesign:
     for fault in faults(design):
         raise fault.error.at(Verbatim(document.place(fault.path))) from None
     texts = {name: _text(path.parent / name, document, key) for key, name in _named(design)}
+    _check_lengths(design, texts, document)
     _check_placeholders(design, texts, document)
     _check_consent(design, texts, document)
     material = _material(design, texts, document)
@@ -228,7 +227,7 @@ def _text(path: Path, document: Document, key: KeyPath) -> str:
 
 def _check_consent(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
     """Raises Invalid for a consent text that leaves out what people have to know."""
-    told = _sections(texts[design.consent.text])
+    told = told_headings(texts[design.consent.text])
     *needed, recipients = SECTIONS[design.language]
     if not design.privacy.recipients:
         needed.append(recipients)
@@ -242,22 +241,27 @@ def _check_consent(design: StudyDesign, texts: Mapping[str, str], document: Docu
         )
 
 
-def _sections(text: str) -> set[str]:
-    """The headings of a text under which something is written, in lower case."""
-    found = list(_HEADING.finditer(text))
-    told = set()
-    for at, heading in enumerate(found):
-        later = (each.start() for each in found[at + 1 :] if len(each[1]) <= len(heading[1]))
-        if _HEADING.sub("", text[heading.end() : next(later, len(text))]).strip():
-            told.add(heading[2].casefold())
-    return told
+def _check_lengths(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
+    """Raises Invalid for a text that is longer, or nested more deeply, than pages show."""
+    for key, name in _named(design):
+        if key[0] == "material":
+            continue
+        place = Verbatim(document.place(key))
+        if (length := len(texts[name])) > MOST_CHARACTERS:
+            expected = f"at most {MOST_CHARACTERS} characters in {name}"
+            raise Invalid(None, expected=expected, got=Verbatim(str(length)), subject=place)
+        if is_too_deep(texts[name]):
+            expected = f"at most {DEEPEST // 2 - 1} lists and quotes inside each other in {name}"
+            raise Invalid(None, expected=expected, got=Verbatim("more"), subject=place)
 
 
 def _check_placeholders(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
     """Raises Invalid for a placeholder that nothing takes the place of."""
     for key, name in _named(design):
-        unknown = [each for each in _PLACEHOLDER.findall(texts[name]) if each not in PLACEHOLDERS]
-        if unknown and key[0] != "material":
+        if key[0] == "material":
+            continue
+        unknown = [each for each in placeholders(texts[name]) if each not in PLACEHOLDERS]
+        if unknown:
             known = get_close_matches(unknown[0], PLACEHOLDERS, 1) or PLACEHOLDERS
             raise Invalid(
                 None,

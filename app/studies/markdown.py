@@ -1,29 +1,27 @@
-"""The texts of a study as HTML: a small part of Markdown, everything else shown as it was written. Pure.
+"""The texts of a study as HTML: CommonMark, without HTML of its own and without images. Pure.
 
-Headings, paragraphs, lists, emphasis, code, links (https and mailto) and rules. HTML in a text is text.
+Links lead to https, http and mailto alone; what leads elsewhere stays the text that it is. `{name}` stands for a fact
+of the study, which is put in after the text was read, so that nothing in it is taken for marks.
+Source: https://spec.commonmark.org/0.31.2/, read by markdown-it-py.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
-_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*")
-_BULLET = re.compile(r"[-*+]\s+(.*)")
-_NUMBER = re.compile(r"\d{1,3}[.)]\s+(.*)")
-_RULE = re.compile(r"([-*_])(\s*\1){2,}")
+MOST_CHARACTERS = 100_000  # of a text that people read: some forty pages
+DEEPEST = 20  # levels of lists and quotes; a list and an item of it are two
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_INLINE = re.compile(
-    r"`(?P<code>[^`]+)`"
-    r"|\[(?P<label>[^\]]+)\]\((?P<address>(?:https://|mailto:)[^\s)]+)\)"
-    r"|<(?P<plain>https://[^\s>]+)>"
-    r"|\*\*(?P<strong>\S(?:.*?\S)?)\*\*"
-    r"|\*(?P<star>[^\s*](?:[^*]*[^\s*])?)\*"
-    r"|(?<!\w)_(?P<underline>[^\s_](?:[^_]*[^\s_])?)_(?!\w)",
-    re.DOTALL,
-)
-_LISTS = {"ul": _BULLET, "ol": _NUMBER}
+_SCHEMES = ("https://", "http://", "mailto:")
+_TEXTS_KEPT = 32
+_WORDS = "words"  # in what the library hands to the rules below
 
 
 class TextSection(NamedTuple):
@@ -41,11 +39,13 @@ class ReadText(NamedTuple):
     sections: Sequence[TextSection]
 
 
-class _Block(NamedTuple):
-    """`kind` is p, ul, ol, hr or h1 to h6."""
+class _Heading(NamedTuple):
+    """A heading of a text that stands in no list and no quote, and how many tokens are before it and up to its end."""
 
-    kind: str
-    lines: Sequence[str]
+    level: int
+    text: str
+    start: int
+    end: int
 
 
 def read_text(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] | None = None) -> ReadText:
@@ -53,91 +53,122 @@ def read_text(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] |
 
     `words` take the place of `{name}`; of `parts`, which are HTML, where a paragraph is nothing else.
     """
-    blocks = list(_blocks(text))
-    title = None
-    if blocks and blocks[0].kind == "h1":
-        title = _filled(blocks.pop(0).lines[0], words)
-    pieces: list[tuple[str, list[Markup]]] = [("", [])]
-    for block in blocks:
-        if block.kind in ("h1", "h2"):
-            pieces.append((_filled(block.lines[0], words), []))
+    tokens = _tokens(text)
+    title, start = None, 0
+    pieces: list[tuple[str, Markup]] = []
+    heading = ""
+    for each in _headings(tokens):
+        if each.level > 2:
+            continue
+        filled = _filled(each.text, words)
+        if each.start == 0 and each.level == 1:
+            title = filled
         else:
-            pieces[-1][1].append(_html(block, words, parts or {}))
-    (_, lead), *sections = [(heading, Markup("\n").join(found)) for heading, found in pieces]
+            pieces.append((heading, _html(tokens[start : each.start], words, parts or {})))
+            heading = filled
+        start = each.end
+    pieces.append((heading, _html(tokens[start:], words, parts or {})))
+    (_, lead), *sections = pieces
     return ReadText(title, lead, [TextSection(*each) for each in sections])
 
 
-def _blocks(text: str) -> Iterator[_Block]:
-    kind, lines = "", list[str]()
-    for raw in [*text.splitlines(), ""]:
-        line = raw.strip()
-        starts = next((name for name, form in _LISTS.items() if form.fullmatch(line)), None)
-        heading = _HEADING.fullmatch(line)
-        is_rule = _RULE.fullmatch(line) is not None
-        if lines and (not line or heading or is_rule or (starts and kind != starts)):
-            yield _Block(kind, lines)
-            kind, lines = "", []
-        if not line:
-            continue
-        if heading:
-            yield _Block(f"h{len(heading[1])}", [heading[2]])
-        elif is_rule:
-            yield _Block("hr", [])
-        elif starts:
-            kind, item = starts, _LISTS[starts].fullmatch(line)
-            lines.append(item[1] if item else line)
-        elif kind in _LISTS:
-            lines[-1] += f"\n{line}"
+def told_headings(text: str) -> set[str]:
+    """The headings of a text under which something is written, in lower case."""
+    tokens = _tokens(text)
+    told: set[str] = set()
+    above: list[_Heading] = []
+    at = 0
+    for each in [*_headings(tokens), _Heading(0, "", len(tokens), len(tokens))]:
+        if each.start > at:
+            told.update(heading.text.casefold() for heading in above)
+        above = [heading for heading in above if heading.level < each.level] + [each]
+        at = each.end
+    return told
+
+
+def placeholders(text: str) -> list[str]:
+    """The names in braces, in their order."""
+    return _PLACEHOLDER.findall(text)
+
+
+def is_too_deep(text: str) -> bool:
+    """Whether lists and quotes lie in each other more deeply than they are read."""
+    return any(token.level >= DEEPEST - 1 for token in _tokens(text))
+
+
+# ---- Reading ---------------------------------------------------------------------
+
+
+def _reader() -> MarkdownIt:
+    reader = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST, "xhtmlOut": False}).disable("image")
+    reader.validateLink = _is_safe  # type: ignore[method-assign, assignment]  # the library's own way to say which links are
+    for name, rule in (("text", _text), ("code_inline", _code), ("code_block", _block), ("fence", _block)):
+        reader.add_render_rule(name, rule)
+    return reader
+
+
+def _is_safe(address: str) -> bool:
+    return address.lower().startswith(_SCHEMES)
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _tokens(text: str) -> Sequence[Token]:
+    """A text taken apart. Nothing may be changed in it afterwards."""
+    tokens = _READER.parse(text)
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrSet("rel", "noreferrer")
+    return tokens
+
+
+def _headings(tokens: Sequence[Token]) -> Iterator[_Heading]:
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0:
+            yield _Heading(int(token.tag[1:]), _plain(tokens[at + 1]), at, at + 3)
+
+
+def _plain(inline: Token) -> str:
+    """A line without its marks."""
+    return "".join("\n" if each.type in ("softbreak", "hardbreak") else each.content for each in inline.children or ())
+
+
+# ---- Writing ---------------------------------------------------------------------
+
+
+def _html(tokens: Sequence[Token], words: Mapping[str, str], parts: Mapping[str, Markup]) -> Markup:
+    found = _READER.renderer.render(list(_with_parts(tokens, parts)), _READER.options, {_WORDS: words})
+    return Markup(found.strip())  # noqa: S704 - the library escapes what it puts out, and so do the rules below
+
+
+def _with_parts(tokens: Sequence[Token], parts: Mapping[str, Markup]) -> Iterator[Token]:
+    """The tokens with parts in the place of paragraphs that are nothing but their names."""
+    at = 0
+    while at < len(tokens):
+        alone = _PLACEHOLDER.fullmatch(tokens[at + 1].content) if tokens[at].type == "paragraph_open" else None
+        if alone and alone[1] in parts:
+            yield Token("html_block", "", 0, content=str(parts[alone[1]]) + "\n")
+            at += 3
         else:
-            kind = "p"
-            lines.append(line + ("\\" if raw.endswith("  ") else ""))
+            yield tokens[at]
+            at += 1
 
 
-def _html(block: _Block, words: Mapping[str, str], parts: Mapping[str, Markup]) -> Markup:
-    if block.kind == "hr":
-        return Markup("<hr>")
-    if block.kind in _LISTS:
-        items = Markup("").join(_tag("li", _inline(line, words)) for line in block.lines)
-        return _tag(block.kind, items)
-    text = "\n".join(block.lines)
-    alone = _PLACEHOLDER.fullmatch(text)
-    if alone and alone[1] in parts:
-        return parts[alone[1]]
-    return _tag(block.kind, _inline(text, words))
+def _text(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
+    return escape(_filled(tokens[at].content, env[_WORDS]))
 
 
-def _tag(name: str, body: Markup) -> Markup:
-    return Markup("<{0}>{1}</{0}>").format(name, body)
+def _code(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
+    return Markup("<code>{}</code>").format(_filled(tokens[at].content, env[_WORDS]))
 
 
-def _inline(text: str, words: Mapping[str, str]) -> Markup:
-    found, at = Markup(""), 0
-    for each in _INLINE.finditer(text):
-        found += _plain(text[at : each.start()], words) + _marked(each, words)
-        at = each.end()
-    return found + _plain(text[at:], words)
-
-
-def _marked(each: re.Match[str], words: Mapping[str, str]) -> Markup:
-    if each["code"]:
-        return _tag("code", escape(_filled(each["code"], words)))
-    if each["label"]:
-        return _link(each["address"], _inline(each["label"], words))
-    if each["plain"]:
-        return _link(each["plain"], escape(each["plain"]))
-    if each["strong"]:
-        return _tag("strong", _inline(each["strong"], words))
-    return _tag("em", _inline(each["star"] or each["underline"], words))
-
-
-def _link(address: str, label: Markup) -> Markup:
-    return Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, label)
-
-
-def _plain(text: str, words: Mapping[str, str]) -> Markup:
-    return Markup("<br>").join(escape(_filled(line, words)) for line in text.split("\\\n"))
+def _block(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
+    return Markup("<pre><code>{}</code></pre>\n").format(_filled(tokens[at].content, env[_WORDS]))
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
     """The text with what stands for `{name}`; what has no word stays."""
     return _PLACEHOLDER.sub(lambda name: words.get(name[1], name[0]), text)
+
+
+_READER = _reader()

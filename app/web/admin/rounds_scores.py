@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gevent import get_hub
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
@@ -13,6 +12,7 @@ from app.analysis.headline import RoundHeadline, headline
 from app.extensions import reading
 from app.models import RoundRow
 from app.rounds.listing import MeanScores, score
+from app.web.threads import off_loop
 
 _MOST_CACHED = 2000
 _known: OrderedDict[tuple[str, int, datetime, int], "ListedScores"] = OrderedDict()
@@ -52,17 +52,7 @@ def in_worker_thread(engine: Engine, work: Any, *arguments: Any) -> Any:
 def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
     """What `work` returns, done in a real thread with an engine of its own for the same database."""
 
-    def done() -> tuple[Any, Exception | None]:
-        own = create_engine(engine.url, poolclass=NullPool)
-        try:
-            return work(own), None
-        except Exception as error:  # handed over rather than raised: the pool would print it as well
-            return None, error
-
-    found, error = get_hub().threadpool.apply(done)
-    if error is not None:
-        raise error
-    return found
+    return off_loop(lambda: work(create_engine(engine.url, poolclass=NullPool)))
 
 
 def _count(session: Any, numbers: Sequence[int]) -> dict[int, ListedScores]:

@@ -15,7 +15,7 @@ from app.models import Wave
 from app.studies.arms import Condition, arms, conditions
 from app.studies.checks import MODEL, OBJECTIVE
 from app.studies.design import Questions, StudyDesign
-from app.studies.markdown import ReadText, read_text
+from app.studies.markdown import ReadText
 from app.studies.payments import recruiter_of
 from app.studies.quiz import AskedQuestion, quiz_state
 from app.studies.store import models_of
@@ -23,7 +23,7 @@ from app.studies.texts import goal_of, words_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_versions import FoundVersion, find_version
 from app.web.study.blueprint import money
-from app.web.study.page_texts import goal_words
+from app.web.study.page_texts import goal_words, html_of
 from app.web.study.pages import consent_page
 
 _USUAL = "prolific"  # the recruiter of a study that has no wave yet
@@ -94,7 +94,7 @@ def _debrief(session: Session, found: FoundVersion, words: Mapping[str, str]) ->
     shown = render_template(
         "admin/study-texts-debrief.html",
         design=found.design,
-        text=None if name is None else read_text(found.version.design["texts"][name], words),
+        text=None if name is None else html_of(found.version.design["texts"][name], words),
         kinds=list(dict.fromkeys(pinned[str(level)].kind for level in levels)),
     )
     return Markup(shown)  # noqa: S704 - a template of our own made it
@@ -123,7 +123,7 @@ def _goals(design: StudyDesign, text: str, words: Mapping[str, str]) -> list[Goa
         told = goal_words(goal)
         shown = render_template("study/goal.html", goal=goal, goal_words=told, currency=design.pay.currency)
         # A template of our own made it.
-        instructions = read_text(text, {**words, "goal": told}, {"goal": Markup(shown)})  # noqa: S704
+        instructions = html_of(text, {**words, "goal": told}, {"goal": Markup(shown)})  # noqa: S704
         named = [
             arm.name
             for arm in arms(design)

@@ -1,6 +1,6 @@
 """The texts of a design as pages show them: with the facts of the study, the goal, and what Parlor adds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -19,8 +19,10 @@ from app.studies.progress import Way
 from app.studies.store import design_of, models_of
 from app.studies.texts import Goal, first_condition, goal_of, words_of
 from app.web.study.blueprint import money
+from app.web.threads import off_loop
 
 _OPENAI = "OpenAI"
+_SHORT = 4000  # characters of a text that is read in less than a tenth of a second, whatever is in it
 
 
 def goal_words(goal: Goal) -> str:
@@ -40,6 +42,13 @@ def goal_words(goal: Goal) -> str:
     return str(text)
 
 
+def html_of(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] | None = None) -> ReadText:
+    """A text of a study as `read_text` gives it; a long one is read while the event loop goes on."""
+    if len(text) <= _SHORT:
+        return read_text(text, words, parts)
+    return off_loop(read_text, text, words, parts)
+
+
 def instructions_page(way: Way) -> dict[str, Any]:
     """The instructions for the condition of the match that comes next."""
     design = way.design
@@ -48,20 +57,20 @@ def instructions_page(way: Way) -> dict[str, Any]:
         render_template("study/goal.html", goal=goal, goal_words=goal_words(goal), currency=design.pay.currency)
     )
     words = {**_words(design), "goal": goal_words(goal)}
-    text = read_text(way.version.design["texts"][design.instructions], words, {"goal": shown})
+    text = html_of(way.version.design["texts"][design.instructions], words, {"goal": shown})
     return {"text": text, "goal": goal, "goal_words": goal_words(goal)}
 
 
 def consent_text(version: StudyVersion) -> ReadText:
     """What the author wants people to agree to."""
     design = design_of(version)
-    return read_text(version.design["texts"][design.consent.text], _words(design))
+    return html_of(version.design["texts"][design.consent.text], _words(design))
 
 
 def debrief_page(way: Way) -> ReadText | None:
     """What the author tells at the end."""
     name = way.design.consent.debrief
-    return None if name is None else read_text(way.version.design["texts"][name], _words(way.design))
+    return None if name is None else html_of(way.version.design["texts"][name], _words(way.design))
 
 
 def vendors(session: Session, version: StudyVersion) -> Sequence[str]:
