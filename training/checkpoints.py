@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from training.data import file_hash
 from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
+from training.marks import FIRST_RENDERER, RENDERER
 
 PROVENANCE = "parlor.json"
 
@@ -97,6 +98,11 @@ def read_provenance(folder: Path) -> dict[str, Any]:
         raise TrainingRefused(
             f"{folder / PROVENANCE}: expected an object of JSON, got something else; was it cut off?"
         ) from None
+
+
+def renderer_of(provenance: Mapping[str, Any]) -> int:
+    """The version of the renderer that a checkpoint was trained with; the newest for one that was not trained here."""
+    return int(provenance.get("renderer", FIRST_RENDERER if "method" in provenance else RENDERER))
 
 
 def write_provenance(folder: Path, facts: Mapping[str, Any]) -> str:

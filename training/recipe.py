@@ -29,13 +29,14 @@ from training.devices import (
     wait_for_all,
 )
 from training.errors import TrainingRefused
+from training.marks import FIRST_RENDERER
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
 from training.processes import LAUNCHED_WITH, process_number, processes
 from training.progress import Progress, StopRequest
 from training.rendering import Renderer
 from training.rows import load_rows
 from training.span_trainer import SpanTrainer
-from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over
+from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over, renderer_version
 
 # They change no weight; the base's hash is recorded as it was found.
 _NOT_RECORDED = {
@@ -95,7 +96,7 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
                 f"chat_template: expected a file, got {config.chat_template}: {error.strerror}"
             ) from None
     longest = checkpoints.length_of(model)
-    return Renderer(tokenizer, min(longest, config.max_length or longest))
+    return Renderer(tokenizer, min(longest, config.max_length or longest), renderer_version(config))
 
 
 def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -> None:
@@ -133,7 +134,7 @@ def train(
     render = renderer(config, model, tokenizer)
     found = load_rows(method, config, model, tokenizer, render)
     rows, aside = found.rows, found.aside
-    provenance = _provenance(config, method.name, {**base, **found.provenance}, rows)
+    provenance = _provenance(config, method.name, {**base, "renderer": render.version, **found.provenance}, rows)
     last = _last_checkpoint(config, provenance)
     provenance |= found.counts  # follow from what was compared, and older runs have none
     follower = ProgressCallback(progress, stop)
@@ -225,7 +226,12 @@ def _as_of_today(config: Config, then: Mapping[str, Any]) -> dict[str, Any]:
     """What a checkpoint says of itself, with the fields that came later at their defaults."""
     later = _CAME_LATER - _NOT_RECORDED
     defaults = {name: field.default for name, field in type(config).model_fields.items() if name in later}
-    return {"processes": 1, **then, "config": {**defaults, **with_new_names(then.get("config", {}))}}
+    return {
+        "processes": 1,
+        "renderer": FIRST_RENDERER,
+        **then,
+        "config": {**defaults, **with_new_names(then.get("config", {}))},
+    }
 
 
 def _callbacks(config: Config, follower: ProgressCallback, last: Path | None) -> list[TrainerCallback]:

@@ -6,10 +6,15 @@ all turns share one sequence. Where one does not (the template rewrites history,
 model's length), the turn begins a sequence of its own. What is learnt is the same either way.
 
 Play renders its prompts here, too (`Renderer.prompt`), so that a model is asked in the tokens that it learnt from.
+
+Only the template puts control tokens and roles into a sequence: in what was said, whoever said it, all marks are
+broken (`training.marks`). Version 1 of the renderer, with which older matches and checkpoints go on, parts special
+tokens alone.
 """
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +23,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from training.errors import TrainingRefused
+from training.marks import FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks
 
 Message = Mapping[str, Any]
 
@@ -26,6 +32,9 @@ PLAIN = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ eos_token }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
+_EXAMPLE = "Qzx"  # what is said in a chat by which a template is looked at
+_LABEL = re.compile(rf"(?P<begins>(?:\A|(?<=\n))[^\S\n]*)?(?P<name>(?:#{{1,6}} ?)?\b\w{{2,30}}):\s*(?={_EXAMPLE}|\Z)")
+_KEPT = ("aA", "Á", "＜", "a\u200bb", "a\u2060b")  # pieces of text that change where tokens are found otherwise
 _ROOM = 8  # the part of a model's length that a prompt leaves for the answer is one of so many
 
 
@@ -88,15 +97,17 @@ class MarkedTokens:
 class Renderer:
     """Renders conversations for one tokenizer and the length (in tokens) that its model can take.
 
-    A tokenizer without a chat template gets `PLAIN`.
+    A tokenizer without a chat template gets `PLAIN`. `version` is FIRST_RENDERER for what was begun with that.
     """
 
-    def __init__(self, tokenizer: Any, longest: int) -> None:
+    def __init__(self, tokenizer: Any, longest: int, version: int = RENDERER) -> None:
         tokenizer.chat_template = tokenizer.chat_template or PLAIN
+        self.version = version
         self.longest = longest
         self.tokenizer_hash = tokenizer_hash(tokenizer)
         self._tokenizer = tokenizer
         self._control = control_tokens(tokenizer)
+        self._marks = None if version == FIRST_RENDERER else marks_of(tokenizer)
         self._ends = frozenset(tokenizer.convert_tokens_to_ids(list(self._control)))
         unknown = tokenizer.unk_token_id
         self._unknown = None if unknown == tokenizer.eos_token_id else unknown
@@ -110,7 +121,7 @@ class Renderer:
         messages: they are learnt as they were said. Raises Refused where the template cannot take the conversation, or
         a single turn does not fit.
         """
-        messages = self._without_control(messages)
+        messages = [{**each, "content": self._said(each["content"])} for each in messages]
         known = len(self._tokenizer)
         if any(not 0 <= token < known for ids in sampled or () for token in ids):
             raise TrainingRefused(f"expected ids from 0 to {known - 1}, got others; leave the row's tokenizer out")
@@ -142,7 +153,7 @@ class Renderer:
 
         Raises Refused where the template cannot take the conversation, or not even the rules and the last turn fit.
         """
-        messages = self._without_control(messages)
+        messages = [{**each, "content": self._said(each["content"])} for each in messages]
         longest = self.longest - min(most, max(1, self.longest // _ROOM))
         [text] = self._texts([messages], ask=True)
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -160,8 +171,9 @@ class Renderer:
             fewest = len(ids)
         return ids
 
-    def _without_control(self, messages: Sequence[Message]) -> list[Message]:
-        return [{**each, "content": without_control(each["content"], self._control)} for each in messages]
+    def _said(self, text: str) -> str:
+        """A text in which nothing can be read as a control token."""
+        return without_control(text, self._control) if self._marks is None else self._marks.broken(text)
 
     def _turns(self, messages: Sequence[Message], turns: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Prompt and target of each of the assistant's turns at these places."""
@@ -245,6 +257,37 @@ def without_control(text: str, control: Sequence[str]) -> str:
         while token in text:
             text = text.replace(token, f"{token[0]} {token[1:]}" if len(token) > 1 else "")
     return text
+
+
+def marks_of(tokenizer: Any) -> Marks:
+    """What breaks marks for a tokenizer: those of its added tokens, special or not, and of its template's roles."""
+    added = {each.content: each.special for each in tokenizer.added_tokens_decoder.values()}
+    special = {*tokenizer.all_special_tokens, *(text for text, is_special in added.items() if is_special)}
+    labels, inline = _role_labels(tokenizer)
+    return Marks(
+        {*added, *special}, labels, inline, _is_normalized(tokenizer), {each for each in special if each.strip()}
+    )
+
+
+def _is_normalized(tokenizer: Any) -> bool:
+    """Whether a tokenizer looks for its tokens in a text without case, accents or characters that show nothing."""
+    normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+    return normalizer is not None and any(each not in normalizer.normalize_str(each) for each in _KEPT)
+
+
+def _role_labels(tokenizer: Any) -> tuple[Sequence[str], Sequence[str]]:
+    """The names with a colon that a template gives speakers: at the beginnings of lines, and those within."""
+    if tokenizer.chat_template == PLAIN:
+        return ROLE_LABELS, ()
+    roles = ("user", "assistant", "user")
+    try:
+        text = tokenizer.apply_chat_template(
+            [{"role": role, "content": _EXAMPLE} for role in roles], tokenize=False, add_generation_prompt=True
+        )
+    except (TemplateError, TypeError, ValueError):
+        return (), ()  # it takes other chats than this one, and is likely to have roles of its own
+    found = {match["name"]: match["begins"] is not None for match in _LABEL.finditer(text)}
+    return tuple(found), tuple(name for name, begins in found.items() if not begins)
 
 
 def marked_text(sequence: MarkedTokens, tokenizer: Any) -> str:

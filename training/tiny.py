@@ -1,7 +1,7 @@
 """A small language model from nothing: Llama's architecture, and a vocabulary of the words that occur in the rows.
 
 Words are lower case and spaces carry no meaning, so what people type finds its word however they type it. Control
-tokens lie outside the words: `rendering.without_control` sees to it that no text is read as one.
+tokens lie outside the words: `marks` sees to it that no text is read as one.
 """
 
 from collections import Counter
@@ -14,8 +14,10 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTra
 
 from training.data import Conversation, read_rows
 from training.errors import TrainingRefused
+from training.marks import FIRST_RENDERER, RENDERER, Marks
 from training.methods.tiny import TinyConfig
 from training.rendering import without_control
+from training.trainer import renderer_version
 
 PAD, UNKNOWN, END = "<pad>", "<unk>", "<|end|>"
 ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
@@ -39,16 +41,24 @@ _QUOTED = (
 def make(config: TinyConfig) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     """A model with fresh weights and its tokenizer, made from the rows to train on. Raises TrainingRefused."""
     conversations, _ = read_rows(config)
-    tokenizer = make_tokenizer(words_of(conversations, config.min_count, config.max_words), config.length)
+    words = words_of(conversations, config.min_count, config.max_words, renderer_version(config))
+    tokenizer = make_tokenizer(words, config.length)
     return make_model(config, tokenizer), tokenizer
 
 
-def words_of(conversations: Sequence[Conversation], min_count: int, max_words: int) -> list[str]:
-    """The words of the rows, the most frequent first. Raises Refused where none is frequent enough."""
+def words_of(
+    conversations: Sequence[Conversation], min_count: int, max_words: int, renderer: int = RENDERER
+) -> list[str]:
+    """The words of the rows as a renderer of that version has them, the most frequent first.
+
+    Raises Refused where none is frequent enough.
+    """
     splitter = _splitter()
+    marks = Marks(CONTROL, normalized=True)
     counts: Counter[str] = Counter()
     for text in (message["content"] for each in conversations for message in each.messages):
-        counts.update(_pieces(splitter, without_control(text, CONTROL)))
+        said = without_control(text, CONTROL) if renderer == FIRST_RENDERER else marks.broken(text)
+        counts.update(_pieces(splitter, said))
     words = [word for word, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])) if count >= min_count]
     if not words:
         raise TrainingRefused(f"min_count: expected words that occur {min_count} times in the rows, got none; lower it")

@@ -21,11 +21,12 @@ from torch.distributed.tensor import DTensor
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 
-from training.checkpoints import unfinished, write_provenance, written
+from training.checkpoints import read_provenance, renderer_of, unfinished, write_provenance, written
 from training.data import Collator, EpochOrder, Rows
 from training.devices import any_process, gathered, uses_gpu
 from training.errors import StepFailed, TrainingRefused
 from training.losses.base import IGNORED, find_loss, token_losses
+from training.marks import RENDERER
 from training.methods.base import Config
 from training.onednn import use_onednn
 from training.packing import enable_packing
@@ -37,6 +38,12 @@ MOST_LOGGED = 300  # steps that are told of where it is left to us
 def checkpoints_in(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
     return sorted(run.glob(f"{PREFIX}*"), key=lambda path: int(path.name.removeprefix(PREFIX)))
+
+
+def renderer_version(config: Config) -> int:
+    """With which version of the renderer a training goes on that was begun, or a new one begins."""
+    begun = checkpoints_in(config.run_folder) if config.resume else []
+    return renderer_of(read_provenance(begun[-1])) if begun else RENDERER
 
 
 def is_over(checkpoint: Path) -> bool:

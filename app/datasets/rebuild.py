@@ -1,6 +1,7 @@
 """Builds a dataset again by its own spec: the same rows, but for those that may not be trained on any more."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -10,7 +11,9 @@ from app.datasets.build import DatasetBuild
 from app.datasets.spec import read_spec
 from app.errors import Conflict, Phrase
 from app.extensions import Transact, reading
+from app.games.base import JSON
 from app.models import Dataset
+from app.players.prompts import rendered_as
 
 
 def rebuild(transact: Transact, database: Engine, home: Path, row: Dataset) -> int:
@@ -41,6 +44,19 @@ def draft(
             subject=Phrase("dataset %(number)s", number=row.id),
         )
     with reading(database) as session:
-        found = build.prepare(session, read_spec(row.spec))
+        found = _as_told_before(build.prepare(session, read_spec(row.spec)), row.spec["prompts"])
         check(found)
         return store.write(home, found, build.training_rows(session, found))
+
+
+def _as_told_before(found: DatasetBuild, prompts: Mapping[str, JSON]) -> DatasetBuild:
+    """The build with the version of the renderer in which each game of the dataset was told."""
+
+    def told(game: str, prompt: JSON) -> JSON:
+        return rendered_as(prompt, prompts.get(game, prompt))
+
+    return replace(
+        found,
+        prompts={game: told(game, prompt) for game, prompt in found.prompts.items()},
+        wordings={game: [told(game, each) for each in wordings] for game, wordings in found.wordings.items()},
+    )

@@ -17,7 +17,8 @@ from app.games import find_game
 from app.games.base import JSON, Event
 from app.matches.events import LogEvent, Started, from_json
 from app.models import EventRow, GenerationRow, LanguageModel
-from app.players.prompts import Message, messages
+from app.players.prompts import Message, messages, rendered_as, renderer_of
+from training.marks import FIRST_RENDERER, broken_chat
 
 Turn = tuple[str, int]  # a match and the ply of a move in it
 
@@ -92,7 +93,10 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
 
 def _prompt_of(log: "_Log", seat: int, request: TranscriptRequest) -> JSON:
     """The prompt in which a seat's chat begins: that of its model, unless there was none or a wording is asked for."""
-    return request.wordings.get(seat) or log.started.prompts[seat] or request.prompt
+    own, wording = log.started.prompts[seat], request.wordings.get(seat)
+    if wording is None:
+        return own or request.prompt
+    return wording if own is None else rendered_as(wording, own)
 
 
 class _Log(NamedTuple):
@@ -180,7 +184,8 @@ def _chats(
         base = (stored.get(turn) or _stored(session, [turn]).get(turn)) if prompted else None
         if base is None:
             base = _rebuilt(log, seat, own[-1], prompt)
-        chat = [*base, {"role": "assistant", "content": log.moves[own[-1]].text}]
+        move = {"role": "assistant", "content": log.moves[own[-1]].text or ""}
+        chat = [*base, *([move] if renderer_of(prompt) == FIRST_RENDERER else broken_chat([move]))]
         begin = max(0, len(own) - sum(each["role"] == "assistant" for each in chat))
         yield chat, own[begin:]
         own = own[:begin]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.failures import BUSY, DENIED, FailureKind
+from training.marks import RENDERER
 
 STOP, LENGTH = "stop", "length"  # why an answer ended: the model said so, or it may not be longer
 
@@ -68,6 +69,7 @@ class GenerationRequest:
     seed: str | None
     loop: asyncio.AbstractEventLoop
     future: "asyncio.Future[Completion | GenerationFailure]"
+    renderer: int = RENDERER  # the version with which it is rendered, unless the checkpoint has an older one
     result: Completion | GenerationFailure | Exception | None = None
 
     prompt: list[int] = field(default_factory=list)

@@ -54,9 +54,11 @@ class ModelRunner:
         self.device, dtype = _place(checkpoint)
         try:
             model, self._tokenizer = checkpoints.load(checkpoint.folder, checkpoint.sha256, dtype)
-            self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model))
+            newest = checkpoints.renderer_of(checkpoints.read_provenance(checkpoint.folder))
+            self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model), newest)
         except TrainingRefused as error:
             raise UnusableCheckpoint(str(error)) from None
+        self._older_renderer: Renderer | None = None  # for matches of before there was a newer version
         self.dtype = str(dtype).removeprefix("torch.")
         if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
@@ -76,13 +78,21 @@ class ModelRunner:
     def prepare(self, request: GenerationRequest) -> bool:
         """Make tokens of a chat. False, and a result, where it cannot be one."""
         try:
-            request.prompt = self._renderer.prompt(request.messages, request.most)
+            request.prompt = self._renderer_for(request).prompt(request.messages, request.most)
         except TrainingRefused as error:
             request.result = GenerationFailure(str(error), REFUSED)
             return False
         request.most = min(request.most, self._renderer.longest - len(request.prompt))
         request.begin()
         return True
+
+    def _renderer_for(self, request: GenerationRequest) -> Renderer:
+        """A checkpoint is asked as it was trained, and a match goes on as it was begun: the older of both."""
+        if request.renderer >= self._renderer.version:
+            return self._renderer
+        if self._older_renderer is None:
+            self._older_renderer = Renderer(self._tokenizer, self._renderer.longest, request.renderer)
+        return self._older_renderer
 
     def go_on(self, waiting: deque[GenerationRequest], most: int) -> list[GenerationRequest]:
         """Take in what waits, as far as there is room, and make a step. Returns the requests that have a result now.

@@ -10,6 +10,10 @@ by its name (`$limit`, `$counts_book`). Once a match was played with it a file n
 
 A template may have wordings, TEMPLATE-NUMBER.txt from 2 on, which state the same in other words. Nobody is prompted
 with them at play: they are for rows of datasets that are told anew.
+
+What is told holds words of others: partners, people who wrote contexts, the model itself. The marks by which models
+know turns and roles are broken in all of it (`training.marks`); events keep what was written. A prompt names the
+version of the renderer that does so, and one of before there was a second has none and is told as it was.
 """
 
 import re
@@ -23,6 +27,7 @@ from app.config import ROOT
 from app.errors import Invalid, NotFound, Verbatim, either
 from app.games.base import JSON, TranscriptEntry, View
 from app.players.base import Refused
+from training.marks import FIRST_RENDERER, RENDERER, broken_chat
 
 FOLDER = ROOT / "data" / "prompts"
 Message = dict[str, str]
@@ -47,7 +52,18 @@ def default_prompt(game: str, style: str = USUAL_STYLE) -> JSON:
     styles = templates(game)
     if style not in styles:
         raise NotFound(None, expected=either(styles), got=style, subject=f"prompt style of {game}")
-    return {"style": style, "template": styles[style][-1]}
+    return {"style": style, "template": styles[style][-1], "renderer": RENDERER}
+
+
+def renderer_of(prompt: JSON) -> int:
+    """The version of the renderer that a prompt names."""
+    return int(prompt.get("renderer", FIRST_RENDERER))
+
+
+def rendered_as(prompt: JSON, other: JSON) -> JSON:
+    """A prompt with the version of the renderer that another one names."""
+    version = {"renderer": other["renderer"]} if "renderer" in other else {}
+    return {name: value for name, value in prompt.items() if name != "renderer"} | version
 
 
 def wordings(game: str, prompt: JSON) -> list[JSON]:
@@ -74,7 +90,7 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
         # Some servers refuse an assistant message without content, and it would say nothing to the model.
         chat.append(_assistant(text if text.strip() else words["empty reply"]))
         chat.append(_user(Template(words["correction"]).substitute(reason=reason)))
-    return chat
+    return chat if renderer_of(prompt) == FIRST_RENDERER else broken_chat(chat)
 
 
 def rules(view: View, prompt: JSON) -> str:

@@ -28,6 +28,7 @@ from tests.campaigns import add_local, campaign_of, change
 from tests.datasets import cut, matches_of, own_moves, rows_of, said, seat_of, take_in
 from tests.rounds import add_models, haggler, make_round, play
 from tests.stub_openai import StubServer
+from training.marks import RENDERER
 
 DEAL = {"counts": [2, 1, 3], "values": [[1, 5, 1], [3, 1, 1]], "first": 0}
 TALK = ["[message] The hat for me?", "[message] Fine.", "[propose] (0 books, 1 hats, 1 balls)"]
@@ -400,7 +401,7 @@ def test_imported_matches_are_told_in_the_style_of_the_spec(engine: Engine, home
     assert [seat_of(row)[1] for row in rows] == [1, 1, 1]  # the defender wins
     assert said(rows[0]) == ["Is it an engine?", "I know the word! It is cat!"]
     assert "It purrs." in rows[0]["messages"][0]["content"]
-    assert dataset.spec["prompts"] == {"taboo": {"style": "full", "template": "full-1"}}
+    assert dataset.spec["prompts"] == {"taboo": {"style": "full", "template": "full-1", "renderer": RENDERER}}
     with pytest.raises(NotFound, match="prompt style of taboo"):
         cut(engine, home, rounds=[number], style="sung")
 

@@ -24,6 +24,7 @@ from app.registry import SHIPPED, ensure_baselines, find_model
 from app.web.move_writer import MoveWriter
 from tests.rounds import make_round
 from tests.stack import PATIENCE
+from training.marks import RENDERER
 
 pytestmark = pytest.mark.usefixtures("app")
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
@@ -86,7 +87,7 @@ def test_a_match_names_the_prompt_style_of_its_model(engine: Engine) -> None:
         with writing(engine) as session:
             return live.create(session, "taboo", {}, (StoredSeat("person"), model), seed=1, source="live", instant=True)
 
-    assert begin_with("full").match.prompts == (None, {"style": "full", "template": "full-1"})
+    assert begin_with("full").match.prompts == (None, {"style": "full", "template": "full-1", "renderer": RENDERER})
     with pytest.raises(NotFound, match=r"prompt style of taboo: expected .*full.*, got .sung"):
         begin_with("sung")
 

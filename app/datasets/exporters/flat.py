@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.errors import Invalid, either
+from training.marks import FAMILIES, ROLE_LABELS, Marks
 
 PLAIN, DIALOGUE, CHATML = "plain", "dialogue", "chatml"
 _SPEAKERS = {"user": "Partner", "assistant": "You", "system": "Rules"}
@@ -18,7 +19,13 @@ def flatten(template: str, chat: Chat) -> str:
     """The chat in a template of that name, up to where the next move is due. Raises Invalid for an unknown name."""
     if template not in TEMPLATES:
         raise Invalid("template", expected=either(TEMPLATES), got=template)
-    return TEMPLATES[template](chat)
+    marks = marks_of(template)
+    return TEMPLATES[template]([{**each, "content": marks.broken(each["content"])} for each in chat])
+
+
+def marks_of(template: str) -> Marks:
+    """What breaks the marks of a template's speakers in what is said."""
+    return _MARKS[template]
 
 
 def _plain(chat: Chat) -> str:
@@ -37,3 +44,4 @@ def _chatml(chat: Chat) -> str:
 
 
 TEMPLATES: Mapping[str, Callable[[Chat], str]] = {DIALOGUE: _dialogue, PLAIN: _plain, CHATML: _chatml}
+_MARKS = {DIALOGUE: Marks(labels=tuple(_SPEAKERS.values())), PLAIN: Marks(labels=ROLE_LABELS), CHATML: FAMILIES}

@@ -1,5 +1,7 @@
 """The rows of a dataset in the forms that other programs train on. Pure.
 
+A program that reads them makes prompts of them, so the marks of prompts are broken in all that was said.
+
 Sources: the rows of Self-Play of Adversarial Language Game (arXiv 2404.10642, its `tools/assign_rewards.py`);
 OpenAI's fine-tuning guide (https://platform.openai.com/docs/guides/supervised-fine-tuning); TRL's dataset formats
 (https://huggingface.co/docs/trl/dataset_formats).
@@ -10,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.datasets.exporters.flat import DIALOGUE, flatten
+from app.datasets.exporters.flat import DIALOGUE, flatten, marks_of
 from app.errors import Invalid, Phrase, Verbatim
 from app.games.base import JSON
+from training.marks import FAMILIES, broken_chat
 from training.methods.base import COMPARISONS, CONVERSATIONS, SAMPLED, SUPERVISED
 
 PARLOR = "parlor"
@@ -78,7 +81,7 @@ def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
     """One row a move. A row without rewards is one of supervised learning."""
     for before, move in _moves(row):
         supervised = row.get("type") == SUPERVISED or "reward" not in move
-        found: JSON = {"query": flatten(template, before), "target": move["content"]}
+        found: JSON = {"query": flatten(template, before), "target": marks_of(template).broken(move["content"])}
         if not supervised:
             found["reward"] = move["reward"]
         found |= {"weight": move.get("weight", 1.0), "type": SUPERVISED if supervised else SAMPLED}
@@ -131,9 +134,9 @@ def _preference(row: Row, _template: str) -> Iterator[JSON]:
     for response, score in zip(row["responses"], row["scores"], strict=True):
         if score < row["scores"][best]:
             yield {
-                "prompt": [*(row.get("history") or ()), {"role": "user", "content": row["query"]}],
-                "chosen": [{"role": "assistant", "content": row["responses"][best]}],
-                "rejected": [{"role": "assistant", "content": response}],
+                "prompt": broken_chat([*(row.get("history") or ()), {"role": "user", "content": row["query"]}]),
+                "chosen": broken_chat([{"role": "assistant", "content": row["responses"][best]}]),
+                "rejected": broken_chat([{"role": "assistant", "content": response}]),
             }
 
 
@@ -151,7 +154,7 @@ def _refuse_negative(move: Mapping[str, Any]) -> None:
 
 
 def _plain(message: Mapping[str, Any]) -> JSON:
-    return {"role": message["role"], "content": message["content"]}
+    return {"role": message["role"], "content": FAMILIES.broken(message["content"])}
 
 
 FORMATS: Mapping[str, RowFormat] = {

@@ -16,6 +16,7 @@ from app.players.api.client import ChatFailure, ChatResponse, count
 from app.players.api.options import ApiOptions, read_options
 from app.players.api.sending import send
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
+from training.marks import broken_chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,11 @@ class ApiPlayer:
         view: View,
         prompt: JSON,
         refused: Sequence[Refused] = (),
-        seed: str | None = None,
+        seed: str | None = None,  # noqa: ARG002 - the server draws
     ) -> Generation:
         """Ask for a move. No content is the text "", which a game's parser refuses like any bad move."""
         sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
-        return await self.complete(prompts.messages(view, prompt, refused), sampling, seed)
+        return await self._ask(prompts.messages(view, prompt, refused), sampling)
 
     async def complete(
         self,
@@ -62,11 +63,14 @@ class ApiPlayer:
         sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
         seed: str | None = None,  # noqa: ARG002 - the server draws
     ) -> Generation:
-        """Ask for the next message of a chat.
+        """Ask for the next message of a chat, in which marks of prompts are broken.
 
         `sampling` of the generation is what was sent, and the server's `finish_reason`; `model` is the name that
         the server gives itself. Raises PlayerFailed.
         """
+        return await self._ask(broken_chat(messages), sampling)
+
+    async def _ask(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Generation:
         template = self._templates.get(sampling)
         if template is None:
             template = self._templates[sampling] = _template(self.options, sampling)

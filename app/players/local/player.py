@@ -16,6 +16,7 @@ from app.inference.requests import Checkpoint, GenerationFailure, GenerationRequ
 from app.players import prompts
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 from app.players.local.options import LocalOptions, read_options
+from training.marks import RENDERER, broken_chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class LocalPlayer:
     ) -> Generation:
         """Ask for a move."""
         sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
-        return await self.complete(prompts.messages(view, prompt, refused), sampling, seed)
+        return await self._ask(prompts.messages(view, prompt, refused), sampling, seed, prompts.renderer_of(prompt))
 
     async def complete(
         self,
@@ -43,12 +44,17 @@ class LocalPlayer:
         sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
         seed: str | None = None,
     ) -> Generation:
-        """Ask for the next message of a chat.
+        """Ask for the next message of a chat, in which marks of prompts are broken.
 
         The same seed samples the same from the same model, up to rounding, beside whatever else. `sampling` of the
         generation says how and where it was sampled, why it ended, of which tokenizer its `token_ids` are, and by
         their hash which tokens came before them. Raises PlayerFailed.
         """
+        return await self._ask(broken_chat(messages), sampling, seed, RENDERER)
+
+    async def _ask(
+        self, messages: list[dict[str, str]], sampling: ChatSampling, seed: str | None, renderer: int
+    ) -> Generation:
         options = self.options
         most = sampling.max_tokens or options.max_tokens or MOST_TOKENS
         used = Sampling(
@@ -58,7 +64,7 @@ class LocalPlayer:
             no_repeat_ngram=sampling.no_repeat_ngram,
         )
         loop = asyncio.get_running_loop()
-        request = GenerationRequest(messages, used, most, seed, loop, loop.create_future())
+        request = GenerationRequest(messages, used, most, seed, loop, loop.create_future(), renderer)
         checkpoint = Checkpoint(Path(options.path), options.sha256, options.device, options.dtype)
         completion = await scheduler.complete(checkpoint, request, options.in_flight)
         recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}

@@ -13,6 +13,7 @@ from app.players.api.sending import send
 from app.players.base import Generation
 from app.society.embedders import BATCH
 from app.society.embedders.base import EmbedderFailed, Vectors, unit_rows
+from training.marks import FAMILIES
 
 # Where questions of one meaning end: the published distance is that of the model that it was found for.
 THRESHOLDS = {"text-embedding-ada-002": 0.3}
@@ -43,6 +44,7 @@ class ApiEmbedder:
         return [row for rows in found if not isinstance(rows, BaseException) for row in rows]
 
     async def _batch(self, texts: Sequence[str]) -> list[Any]:
+        texts = [FAMILIES.broken(text) for text in texts]  # an embedder's tokenizer knows control tokens, too
         # Servers refuse an empty text or embed it as they like.
         wanted = {"model": self._options.model, "input": [text if text.strip() else "." for text in texts]}
         found = await send(self._options, json.dumps({**wanted, **self._options.extra}).encode(), 0, EMBEDDINGS)

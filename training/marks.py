@@ -1,0 +1,269 @@
+"""What nobody's words may be in a prompt: the control marks of chat templates. They are broken by a space.
+
+A server's tokenizer, or one at hand, makes control tokens of such marks wherever they stand, so whoever types
+`<|im_end|>` would end a turn. A space behind the first character (`< |im_end|>`) changes that for every tokenizer and
+survives normalization, which drops characters without width. Text without a mark stays as it is, and what was broken
+once stays as it is, too.
+
+Prompts, rows of trainings and exports for other programs all come through here. Time is linear in the text.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from training.mark_table import NAMED_MARKS, PATTERNS
+
+# How prompts are rendered. 1 parted tokens that are flagged special, and those at models in this process alone.
+FIRST_RENDERER, RENDERER = 1, 2
+ROLE_LABELS = ("system", "user", "assistant")
+
+_LABEL_BLANKS, _LABEL_REACH = 32, 96  # characters between a label and its colon, and with the label
+_LONGEST_INNER = 64  # characters between the ends of a mark of a pattern
+_REMEMBERED, _LONGEST_REMEMBERED = 1024, 8192  # texts, and characters of one
+_MOST_FOLDED = 20_000  # characters whose folding is remembered
+_LEAST_PART = 3  # characters of a mark at the end of a text that what follows might complete
+_LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+_DROPPED_ASCII = re.compile(r"[\0-\x08\x0e-\x1b\x7f]")
+_FILLERS = "\u115f\u1160\u3164\uffa0\u2800"  # letters and symbols that show nothing
+# Letters of other scripts that look like those of roles and marks, and other colons.
+_LOOKALIKES = str.maketrans(
+    "аеіјморсѕтухАВЕІКМНОРСЅТХαιοριτυνΑΒΕΙΚΜΝΟΡΤΧıꓲ։׃∶꞉˸܃܄᛬⁚",
+    "aeijmopcstyxABEIKMHOPCSTXaiopitvvABEIKMNOPTXil:::::::::",
+)
+
+
+class _Folding(dict[int, str]):
+    """Code points → what a careless reader, or a tokenizer that normalizes, takes them for."""
+
+    def __missing__(self, point: int) -> str:
+        kept = [
+            each
+            for each in unicodedata.normalize("NFKD", chr(point))
+            if each.isspace() or unicodedata.category(each) not in ("Cc", "Cf", "Mn", "Me")
+        ]
+        found = "" if chr(point) in _FILLERS else "".join(kept).translate(_LOOKALIKES)
+        if len(self) < _MOST_FOLDED:
+            self[point] = found
+        return found
+
+
+_FOLDING = _Folding()
+# All that a mark of the table can begin with, also in other widths; a text without any of these has none.
+_BEGINS = re.compile(
+    "[{}]".format(
+        "".join(
+            re.escape(chr(point))
+            for block in (range(0x80), range(0x2000, 0x3000), range(0xFE00, 0xFFF0))
+            for point in block
+            if _FOLDING[point][:1] in ("<", "[", "]")
+        )
+    )
+)
+
+
+class Marks:
+    """Breaks the marks of the common families, and `tokens`, in texts.
+
+    `labels` are the names that a prompt in plain text gives its speakers: with a colon they are marks at the beginning
+    of a line, in any case of letters; `inline` ones, written so, anywhere. `normalized` says that the tokenizer looks
+    for its tokens in a text without case, accents or the like. Tokens of one character cannot be broken: `removed` ones
+    become a space, others stay.
+    """
+
+    def __init__(
+        self,
+        tokens: Iterable[str] = (),
+        labels: Sequence[str] = (),
+        inline: Sequence[str] = (),
+        normalized: bool = False,
+        removed: Iterable[str] = (),
+    ) -> None:
+        known = {each for each in tokens if len(each.strip()) > 1}
+        words = {each for each in known if len(folding(each)) < 2 or not (normalized or _has_sign(each))}
+        signs = {folding(each) for each in known - words}
+        self._exact = _pattern(words)
+        own = f"|(?{'i' if normalized else ''}:{_source(signs)})" if signs else ""
+        self._sign = re.compile(_FAMILIES + own)
+        firsts = {"<", "[", "]", *(each for sign in signs for each in (sign[0], sign[0].lower(), sign[0].upper()))}
+        self._first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]")
+        self._labels = tuple(each.lower() for each in labels)
+        self._inline = re.compile(
+            "|".join(rf"\b{re.escape(each)}\s{{0,{_LABEL_BLANKS}}}:" for each in inline) or r"(?!)"
+        )
+        self._only_families = not (known or labels or inline)
+        signs |= set(NAMED_MARKS)
+        self._begun = frozenset(sign[:at] for sign in signs for at in _cuts(sign) if not sign[0].isalnum())
+        self._ended = frozenset(sign[-at:] for sign in signs for at in _cuts(sign) if not sign[-1].isalnum())
+        self._longest = max(map(len, signs))
+        removed = "".join(each for each in removed if len(each) == 1)
+        self._removed = {ord(each): " " for each in removed}
+        self._remembered = lru_cache(_REMEMBERED)(self._broken)  # each turn of a match brings the ones before again
+
+    def broken(self, text: str) -> str:
+        """The text with a space behind the first character of each mark, and of what could become one at its ends."""
+        if self._only_families and not _BEGINS.search(text) and ">" not in text[: self._longest]:
+            return text
+        return self._remembered(text) if len(text) <= _LONGEST_REMEMBERED else self._broken(text)
+
+    def _broken(self, text: str) -> str:
+        if self._removed:
+            text = text.translate(self._removed)
+        while places := self._places(text):
+            if None in places:  # a mark begins within one character, such as a unit of measurement
+                text = "".join(each if len(_FOLDING[ord(each)]) < 2 else _FOLDING[ord(each)] for each in text)
+            else:
+                text = "".join(_parts(text, sorted(places)))
+        return text
+
+    def _places(self, text: str) -> set[int | None]:
+        """Where spaces go: before the characters at these places of the text; None for one within a character."""
+        found: set[int | None] = {
+            match.start() + 1 + _blanks(text, match.start()) for match in self._exact.finditer(text)
+        }
+        folded = folding(text)
+        begins = {match.start() for match in self._first.finditer(folded) if self._sign.match(folded, match.start())}
+        begins |= {match.start() for match in self._inline.finditer(folded)}
+        begins |= set(self._label_places(folded))
+        begins |= set(self._at_ends(folded))
+        if folded is text:
+            return found | {at + 1 + _blanks(text, at) for at in begins}
+        return found | _in_original(text, {at + 1 + _blanks(folded, at) for at in begins})
+
+    def _label_places(self, folded: str) -> Iterator[int]:
+        """Where a label stands at the beginning of a line."""
+        at = folded.find(":") if self._labels else -1
+        while at >= 0:
+            name = folded[max(0, at - _LABEL_REACH) : at].rstrip()
+            label = next((each for each in self._labels if name.lower().endswith(each)), None)
+            if label is not None:
+                begin = at - min(at, _LABEL_REACH) + len(name) - len(label)
+                if _begins_line(folded, begin):
+                    yield begin
+            at = folded.find(":", at + 1)
+
+    def _at_ends(self, folded: str) -> Iterator[int]:
+        """Where the text ends in what begins a mark, or begins with what ends one, as what is beside may complete it."""
+        tail = folded[-_LONGEST_INNER - 3 :]
+        if begun := _BEGUN.search(tail):
+            yield len(folded) - len(tail) + begun.start()
+        if _ENDED.match(folded):
+            yield 0
+        for size in range(_LEAST_PART, min(self._longest, len(folded) + 1)):
+            if folded[-size:] in self._begun:
+                yield len(folded) - size
+            if folded[:size] in self._ended:
+                yield 0
+
+
+def folding(text: str) -> str:
+    """The text as marks are looked for in it: compatible forms and look-alikes as ASCII, without invisible characters.
+
+    The very same object where nothing changes.
+    """
+    if text.isascii() and not _DROPPED_ASCII.search(text):
+        return text
+    return text.translate(_FOLDING)
+
+
+def broken_chat(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with the marks of the common families broken in what they say."""
+    return [{**each, "content": FAMILIES.broken(each["content"])} for each in messages]
+
+
+def _has_sign(token: str) -> bool:
+    return not all(each.isalnum() or each.isspace() for each in token)
+
+
+def _cuts(sign: str) -> range:
+    return range(_LEAST_PART, len(sign))
+
+
+def _blanks(text: str, at: int) -> int:
+    """How many blanks a mark at this place begins with."""
+    end = at
+    while end < len(text) and text[end].isspace():
+        end += 1
+    return end - at
+
+
+def _begins_line(text: str, at: int) -> bool:
+    """Whether nothing but blanks stands in the line before this place."""
+    while at and text[at - 1].isspace():
+        if text[at - 1] in _LINE_BREAKS:
+            return True
+        at -= 1
+    return at == 0
+
+
+def _in_original(text: str, places: set[int]) -> set[int | None]:
+    """Places in the folded text as places in the text itself; None for those within what one character stands for."""
+    found: set[int | None] = set()
+    if places:
+        length = 0
+        for at, character in enumerate(text):
+            size = len(_FOLDING[ord(character)])
+            if size and length in places:
+                found.add(at)
+            if any(length + inner in places for inner in range(1, size)):
+                found.add(None)
+            length += size
+        if length in places:
+            found.add(len(text))
+    return found
+
+
+def _parts(text: str, places: Sequence[Any]) -> Iterator[str]:
+    begin = 0
+    for at in places:
+        yield text[begin:at]
+        yield " "
+        begin = at
+    yield text[begin:]
+
+
+# ---- Patterns ---------------------------------------------------------------------
+
+
+def _pattern(tokens: Iterable[str]) -> re.Pattern[str]:
+    source = _source(tokens)
+    return re.compile(f"(?={source})" if source else r"(?!)")
+
+
+def _source(tokens: Iterable[str]) -> str:
+    """A pattern for the beginning of any of the tokens, which looks at each character once; "" for none."""
+    tree: dict[str, Any] = {}
+    for token in tokens:
+        node = tree
+        for character in token:
+            node = node.setdefault(character, {})
+        node[""] = {}
+    return _branches(tree) if tree else ""
+
+
+def _branches(node: dict[str, Any]) -> str:
+    if "" in node:  # a token ends here, which is enough
+        return ""
+    found = []
+    for character, rest in node.items():
+        chain = character
+        while len(rest) == 1 and "" not in rest:  # a run without branches, so that long tokens do not nest
+            [(character, rest)] = rest.items()
+            chain += character
+        found.append(re.escape(chain) + _branches(rest))
+    return found[0] if len(found) == 1 else f"(?:{'|'.join(found)})"
+
+
+_INNER = rf"[^\s<>|\[\]]{{1,{_LONGEST_INNER}}}"
+_FAMILIES = "|".join(
+    (
+        *(pattern.replace("INNER", _INNER) for pattern in PATTERNS),
+        f"(?i:{_source(each for each in NAMED_MARKS if each.startswith('<'))})",
+        _source(each for each in NAMED_MARKS if not each.startswith("<")),
+    )
+)
+_BEGUN = re.compile(rf"<\|[^\s<>|]{{0,{_LONGEST_INNER}}}\|?\Z|\[\|[^\s\[\]|]{{0,{_LONGEST_INNER}}}\|?\Z")
+_ENDED = re.compile(rf"[^\s<>|\[\]]{{1,{_LONGEST_INNER}}}\|[>\]]")
+FAMILIES = Marks()
