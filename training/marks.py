@@ -90,9 +90,7 @@ class Marks:
         firsts = {"<", "[", "]", *(each for sign in signs for each in (sign[0], sign[0].lower(), sign[0].upper()))}
         self._first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]")
         self._labels = tuple(each.lower() for each in labels)
-        self._inline = re.compile(
-            "|".join(rf"\b{re.escape(each)}\s{{0,{_LABEL_BLANKS}}}:" for each in inline) or r"(?!)"
-        )
+        self._inline = re.compile("|".join(rf"{re.escape(each)}\s{{0,{_LABEL_BLANKS}}}:" for each in inline) or r"(?!)")
         self._only_families = not (known or labels or inline)
         signs |= set(NAMED_MARKS)
         self._begun = frozenset(sign[:at] for sign in signs for at in _cuts(sign) if not sign[0].isalnum())
@@ -145,7 +143,7 @@ class Marks:
             at = folded.find(":", at + 1)
 
     def _at_ends(self, folded: str) -> Iterator[int]:
-        """Where the text ends in what begins a mark, or begins with what ends one, as what is beside may complete it."""
+        """Where a text ends in the beginning of a mark, or begins with the end of one: a template may complete it."""
         tail = folded[-_LONGEST_INNER - 3 :]
         if begun := _BEGUN.search(tail):
             yield len(folded) - len(tail) + begun.start()
