@@ -93,6 +93,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
             _settle(database, match_id)
             tell(match_id, False)
     _end_untouched(database, untouched, before, tell)
+    _end_unanswered(database)
     _end_silent(database, tell)
     _remove_what_is_due(database, settings)
 
@@ -134,6 +135,16 @@ def _end_silent(database: Engine, tell: Callable[[str, bool], None]) -> None:
             log.info("a person went away without a word", enrolment=number)
         for match_id in ended or ():
             tell(match_id, False)
+
+
+def _end_unanswered(database: Engine) -> None:
+    """End whoever let a turn run out and has not said in time that they are still there."""
+    with reading(database) as session:
+        unanswered = study_matches.unanswered(session)
+    for number in unanswered:
+        with writing(database) as session:
+            if study_matches.end_unanswered(session, number):
+                log.info("a person did not come back to a match", enrolment=number)
 
 
 def _settle(database: Engine, match_id: str) -> None:

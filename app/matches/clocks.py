@@ -61,22 +61,24 @@ class Deadline:
 
     at: datetime
     clock: str  # turn | match
+    seconds: float  # that the clock gave from its beginning
 
     def passed(self, now: datetime) -> bool:
         """Whether the match is to be ended: a little later than the deadline that people are shown."""
         return now >= self.at + LATE
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """The protocol's `clock`. `left` is for clients whose own clock is wrong."""
+        """The protocol's `clock`. `left` is for clients whose own clock is wrong, `total` for when they warn."""
         at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return {"deadline": at, "of": self.clock, "left": max(0.0, round((self.at - now).total_seconds(), 3))}
+        left = max(0.0, round((self.at - now).total_seconds(), 3))
+        return {"deadline": at, "of": self.clock, "left": left, "total": self.seconds}
 
 
 def next_deadline(clocks: Clocks, started: datetime, turn_began: datetime, person_to_move: bool) -> Deadline | None:
     """The deadline that comes first in a match that goes on, or None when no clock runs."""
     deadlines = []
     if clocks.turn is not None and person_to_move:
-        deadlines.append(Deadline(turn_began + timedelta(seconds=clocks.turn), TURN))
+        deadlines.append(Deadline(turn_began + timedelta(seconds=clocks.turn), TURN, clocks.turn))
     if clocks.match is not None:
-        deadlines.append(Deadline(started + timedelta(seconds=clocks.match), MATCH))
+        deadlines.append(Deadline(started + timedelta(seconds=clocks.match), MATCH, clocks.match))
     return min(deadlines, key=lambda deadline: deadline.at, default=None)

@@ -16,7 +16,7 @@ from app.studies import consents, matches, payments, withdrawal
 from app.studies.assignment import assign
 from app.studies.design import EITHER, PERSON, Questions
 from app.studies.endings import COMPLETED, DECLINED, QUIZ_FAILED, EndingName
-from app.studies.progress import Way, advance, answer, end, find_way_by_token
+from app.studies.progress import Way, advance, answer, end, find_way_by_token, note
 from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
 from app.studies.steps import (
     CONSENT,
@@ -34,6 +34,7 @@ from app.studies.survey import SurveyForm, Values, read_survey
 from app.studies.texts import first_condition
 
 YES, NO = "yes", "no"
+HERE = "here"  # the field by which somebody says that they are still there
 PARTNERS = (PERSON, "computer", EITHER, "not sure")  # what a partner may have been, as a person guesses
 
 
@@ -166,7 +167,7 @@ def _survey(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOut
     return _go_on(session, way)
 
 
-def _match(session: Session, way: Way, _form: SurveyForm, _text: str) -> StepOutcome:
+def _match(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:
     """Begins the match that is due, or goes on from one that is over, to the next one if that comes then."""
     row = matches.of_step(session, way, way.step)
     if row is not None and row.status == "over":
@@ -176,11 +177,21 @@ def _match(session: Session, way: Way, _form: SurveyForm, _text: str) -> StepOut
         if way.enrolment.ending is not None:
             payments.settle(session, way)
             return StepOutcome()
+        if matches.asked(session, way) is not None:
+            return _still_there(session, way, form, row.id)
         _go_on(session, way)
         if way.step.kind not in (PRACTICE, MATCH):
             return StepOutcome()
     draw_arm(session, way)
     return StepOutcome(begun=matches.start(session, way, way.step))
+
+
+def _still_there(session: Session, way: Way, form: SurveyForm, match_id: str) -> StepOutcome:
+    """Goes on to the next page once somebody has said that they are there; a form of another page does not say so."""
+    if _sent(form, HERE) != YES:
+        return StepOutcome()
+    note(session, way, "still there", {"match": match_id})
+    return _go_on(session, way)
 
 
 def _partner(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:

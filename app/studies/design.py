@@ -5,6 +5,7 @@ A design holds no code, id or key of a recruiter: those belong to a wave. Every 
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -55,6 +56,8 @@ COUNTERBALANCED: Literal["counterbalanced"] = "counterbalanced"
 LATIN_SQUARE: Literal["latin square"] = "latin square"
 RANDOM: Literal["random"] = "random"
 AS_WRITTEN: Literal["as written"] = "as written"
+
+SHORTEST_GRACE, LONGEST_GRACE = timedelta(seconds=10), timedelta(minutes=60)
 
 Level = str | int | float
 _MOST_FACTORS, _MOST_LEVELS = 20, 240
@@ -140,6 +143,20 @@ class Limits(Part):
     moves: int | None = Field(default=None, ge=2, le=200)
 
 
+class Idle(Part):
+    """What becomes of somebody who let a turn run out: `end` is how long the question “Are you still there?” waits for
+    an answer before it ends their study.
+    """
+
+    end: Time = timedelta(minutes=5)
+
+    @model_validator(mode="after")
+    def _can_be_answered(self) -> Self:
+        if not SHORTEST_GRACE <= self.end <= LONGEST_GRACE:
+            raise PydanticCustomError("grace", "an end from 10 s to 60 min")
+        return self
+
+
 class ModelFailurePolicy(Part):
     """What happens when a model gives no valid move: how often it is asked again, and then."""
 
@@ -152,6 +169,7 @@ class SameForAll(Part):
 
     reply_after: ReplyAfter = ReplyAfter()
     limits: Limits = Limits()
+    idle: Idle = Idle()
     feedback: Literal["own points", "both", "none"] = "own points"
     model_failure: ModelFailurePolicy = ModelFailurePolicy()
     game: dict[str, Any] = Field(default_factory=dict)

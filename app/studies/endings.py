@@ -74,7 +74,7 @@ PROLIFIC: Mapping[EndingName, Ending] = {
     NO_PARTNER: Ending(base=BY_TIME, bonus=EARNED),
     PARTNER_LEFT: Ending(base=FULL_BASE, bonus=EARNED),
     TECHNICAL: Ending(base=FULL_BASE, bonus=EARNED),
-    INACTIVE: Ending(bonus=EARNED),
+    INACTIVE: Ending(base=BY_TIME, bonus=EARNED),
     WITHDRAWN: Ending(base=BY_TIME, bonus=EARNED),
     REMOVED: Ending(bonus=EARNED),
     FULL: Ending(keeps_data=False),

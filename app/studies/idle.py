@@ -13,7 +13,7 @@ from app.matches.engine import ABORTED
 from app.matches.outages import time_away
 from app.models import Enrolment, EventRow, SeatRow, StudyEvent
 from app.studies import matches
-from app.studies.design import REPLACE
+from app.studies.design import REPLACE, StudyDesign
 from app.studies.endings import INACTIVE
 from app.studies.extra_time import factor_of
 from app.studies.progress import Way, find_way
@@ -32,6 +32,11 @@ def silent(session: Session, now: datetime | None = None) -> Sequence[int]:
     return session.scalars(under_way.order_by(Enrolment.id)).all()
 
 
+def longest_silence(design: StudyDesign) -> timedelta:
+    """For how long somebody may give no sign of life, without extra time."""
+    return max(LEAST, timedelta(minutes=_TIMES * design.minutes))
+
+
 def end_silent(session: Session, enrolment_id: int, now: datetime | None = None) -> Sequence[str] | None:
     """End whoever has given no sign of life for three times the minutes that the design states, and for an hour,
     without the time in which the server was away.
@@ -41,7 +46,7 @@ def end_silent(session: Session, enrolment_id: int, now: datetime | None = None)
     that were ended, and None for somebody who is here or has ended.
     """
     way = find_way(session, enrolment_id, lock=True)
-    longest = max(LEAST, timedelta(minutes=_TIMES * way.design.minutes)) * float(factor_of(session, enrolment_id))
+    longest = longest_silence(way.design) * float(factor_of(session, enrolment_id))
     now = now or datetime.now(UTC)
     if way.enrolment.ending is not None or _silence(session, way.enrolment, now) <= longest:
         return None

@@ -7,29 +7,30 @@ the design has it replaced. Nothing here commits.
 
 import hashlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.games import find_game
-from app.matches.clocks import TURN, Clocks
-from app.matches.engine import ABANDONED, ABORTED, RESIGNED, TIMEOUT
-from app.matches.events import TimedOut
+from app.matches.clocks import Clocks
+from app.matches.engine import ABORTED, RESIGNED
 from app.matches.filter import REHEARSAL
 from app.matches.lobby import LIVE
 from app.matches.options import MatchOptions, ReplyTarget
 from app.matches.store import NewMatch, SeatPerson, insert_matches
-from app.matches.stored import StoredMatch, StoredSeat, load, load_log, opened
+from app.matches.stored import StoredMatch, StoredSeat, load, opened
 from app.models import Consent, Enrolment, LanguageModel, MatchRow, SeatRow, Wave
 from app.registry import PERSON
-from app.studies import payments, progress
+from app.studies import lapses, payments, progress
 from app.studies.arms import level_of, matches_a_person
 from app.studies.checks import MODEL, condition_config
 from app.studies.consents import TRAINING
 from app.studies.design import END_STUDY, REPLACE, StudyDesign
 from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
 from app.studies.extra_time import factor_of, longer
+from app.studies.lapses import Lapse
 from app.studies.progress import Way
 from app.studies.steps import MATCH, PRACTICE, Step
 from app.studies.store import models_of
@@ -52,23 +53,53 @@ def start(session: Session, way: Way, step: Step) -> StoredMatch:
     return _begun(session, way, step) if existing is None else load(session, existing.id)
 
 
-def after(session: Session, way: Way, step: Step) -> StoredMatch | None:
+def after(session: Session, way: Way, step: Step, now: datetime | None = None) -> StoredMatch | None:
     """What follows when the match of a step is over: the match that replaces it, or None.
 
-    With None the person goes on, unless the enrolment has ended: who leaves a match has withdrawn; who lets the clock
-    of a turn run out, or leaves a match open for ever, is inactive, but for practice; and a design may have a model's
+    With None the person goes on, unless the enrolment has ended: who leaves a match has withdrawn; who was silent in a
+    match that counts is inactive once `lapses` says so, and is asked until then; and a design may have a model's
     failure end the study.
     """
+    now = now or datetime.now(UTC)
     row = of_step(session, way, step)
     if row is None or row.status != "over" or way.enrolment.ending is not None:
         return None
     if row.reason == RESIGNED:
         progress.end(session, way, WITHDRAWN, match=row.id)
-    elif step.kind == MATCH and _was_silent(session, row):
-        progress.end(session, way, INACTIVE, match=row.id)
+    elif (lapse := lapses.lapse_of(session, way, row, now)) is not None:
+        if lapses.ends_study(session, way, lapse, now):
+            progress.end(session, way, INACTIVE, match=row.id)
     elif row.reason == ABORTED:
         return _after_failure(session, way, step, row)
     return None
+
+
+def asked(session: Session, way: Way, now: datetime | None = None) -> Lapse | None:
+    """What the person is asked who is at a step whose match ended by their silence: whether they are still there."""
+    if way.enrolment.ending is not None or way.step.kind not in (PRACTICE, MATCH):
+        return None
+    return lapses.lapse_of(session, way, of_step(session, way, way.step), now or datetime.now(UTC))
+
+
+def unanswered(session: Session, now: datetime | None = None) -> list[int]:
+    """The enrolments of people who did not say in time that they are still there; `end_unanswered` ends them."""
+    now = now or datetime.now(UTC)
+    ways = (progress.find_way(session, number) for number in lapses.waiting(session, now))
+    return [
+        way.enrolment.id
+        for way in ways
+        if (lapse := asked(session, way, now)) is not None and lapses.ends_study(session, way, lapse, now)
+    ]
+
+
+def end_unanswered(session: Session, enrolment_id: int, now: datetime | None = None) -> bool:
+    """End the study of somebody who has not said within the grace that they are still there."""
+    way = progress.find_way(session, enrolment_id, lock=True)
+    if way.enrolment.ending is not None or way.step.kind != MATCH:
+        return False
+    after(session, way, way.step, now)
+    payments.settle(session, way)
+    return way.enrolment.ending is not None
 
 
 def settle(session: Session, match_id: str) -> None:
@@ -94,14 +125,6 @@ def _after_failure(session: Session, way: Way, step: Step, row: MatchRow) -> Sto
     if then == END_STUDY:
         progress.end(session, way, TECHNICAL, match=row.id)
     return None
-
-
-def _was_silent(session: Session, row: MatchRow) -> bool:
-    """Whether a match ended because its person did nothing."""
-    if row.reason != TIMEOUT:
-        return row.reason == ABANDONED
-    events = (logged.event for logged in load_log(session, row.id))
-    return any(isinstance(event, TimedOut) and event.clock == TURN for event in events)
 
 
 def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) -> StoredMatch:

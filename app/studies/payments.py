@@ -28,13 +28,14 @@ from app.studies.amounts import (
     time_taken,
 )
 from app.studies.checks import OBJECTIVE
-from app.studies.endings import CLOSED, FULL, EndingName
-from app.studies.progress import Way, find_way, lock_wave, note
+from app.studies.endings import CLOSED, FULL, INACTIVE, EndingName
+from app.studies.progress import ENDING, Way, find_way, lock_wave, note
 from app.studies.quantities import CENT
 from app.studies.reports import REPORT
 
 BASE, BONUS, ADJUSTMENT = "base", "bonus", "adjustment"
 _LONGEST_REASON = 200
+_ENDS = ("resigned", "timeout", "ended")  # events that no sign of life comes with which a move has not given before
 _MOST = Decimal(10_000)
 
 
@@ -46,7 +47,7 @@ def earned(session: Session, way: Way) -> Decimal:
 def owed_now(session: Session, way: Way, ending: EndingName) -> tuple[Decimal, Decimal]:
     """The base and the bonus that somebody who is under way would be owed for an ending at this moment."""
     bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
-    return base_owed(way.design, ending, time_taken(_signs_of_life(session, way.enrolment))), bonus
+    return base_owed(way.design, ending, time_taken(_signs_of_life(session, way.enrolment, ending))), bonus
 
 
 def settle(session: Session, way: Way) -> Sequence[Payment]:
@@ -65,7 +66,7 @@ def settle(session: Session, way: Way) -> Sequence[Payment]:
         return rows
     ending = cast(EndingName, enrolment.ending)
     bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
-    base = base_owed(way.design, ending, time_taken(_signs_of_life(session, enrolment)))
+    base = base_owed(way.design, ending, time_taken(_signs_of_life(session, enrolment, ending)))
     if ending in (FULL, CLOSED) and _was_turned_away(session, enrolment.id):
         base = bonus = NOTHING
     written = [_payment(way, BASE, base), _payment(way, BONUS, bonus)]
@@ -203,12 +204,20 @@ def _reported(session: Session, enrolment_id: int) -> set[str]:
     return {body["match"] for body in session.scalars(reports) if "match" in body}
 
 
-def _signs_of_life(session: Session, enrolment: Enrolment) -> Iterator[datetime]:
-    """When something happened on the way of an enrolment, from its beginning to its end."""
+def _signs_of_life(session: Session, enrolment: Enrolment, ending: EndingName) -> Iterator[datetime]:
+    """When something happened on the way of an enrolment, from its beginning to its end.
+
+    Somebody inactive was there until their last step or the last move of their matches, not until that was noticed.
+    """
     end = enrolment.ended_at or datetime.now(UTC)
-    yield from (enrolment.enrolled_at, end)
+    yield enrolment.enrolled_at
     steps = select(StudyEvent.at).where(StudyEvent.enrolment_id == enrolment.id)
     moves = select(EventRow.at).join(SeatRow, SeatRow.match_id == EventRow.match_id)
-    for statement in (steps, moves.where(SeatRow.enrolment_id == enrolment.id)):
+    moves = moves.where(SeatRow.enrolment_id == enrolment.id)
+    if ending == INACTIVE:
+        steps, moves = steps.where(StudyEvent.kind != ENDING), moves.where(EventRow.kind.not_in(_ENDS))
+    else:
+        yield end
+    for statement in (steps, moves):
         for at in session.scalars(statement):
             yield min(max(at, enrolment.enrolled_at), end)

@@ -17,6 +17,8 @@ from app.studies.endings import PROLIFIC, EndingName
 from app.studies.steps import DEBRIEF, DONE, Step, steps
 from app.studies.store import design_of
 
+ENDING = "ending"  # the kind of the event that says how an enrolment ended
+
 
 class Way:
     """An enrolment with the design that it goes by."""
@@ -94,7 +96,7 @@ def end(session: Session, way: Way, name: EndingName, **facts: Any) -> bool:
     if way.step.kind not in (DEBRIEF, DONE):
         kind = DEBRIEF if has_played(session, enrolment.id) else DONE
         _go_to(way, next(at for at, step in enumerate(way.steps) if step.kind == kind))
-    note(session, way, "ending", {"ending": name, **facts})
+    note(session, way, ENDING, {"ending": name, **facts})
     return True
 
 

@@ -19,7 +19,10 @@ from app.registry import find_round_model
 from app.studies.arms import arms
 from app.studies.checks import MODEL
 from app.studies.design import StudyDesign
+from app.studies.endings import INACTIVE, NO_BASE, EndingChange
 from app.studies.loaded_design import LoadedDesign
+
+BY_TIME_IF_INACTIVE = 2  # the format from which on an ending `inactive` pays by time where a design says nothing
 
 
 class StudyListItem(NamedTuple):
@@ -80,12 +83,17 @@ def written_design(version: StudyVersion) -> dict[str, Any]:
 
 def design_of(version: StudyVersion) -> StudyDesign:
     """The design of a version, read once."""
-    return _parsed(version.id, version.design["design"])
+    return _parsed(version.id, version.design["design"], version.design["format"])
 
 
 @lru_cache(maxsize=64)
-def _parsed(_version_id: int, text: str) -> StudyDesign:
-    return StudyDesign.model_validate_json(text)
+def _parsed(_version_id: int, text: str, written_in: int) -> StudyDesign:
+    """A version means what it did when it was written, whatever the preset of its endings has become since."""
+    design = StudyDesign.model_validate_json(text)
+    if written_in >= BY_TIME_IF_INACTIVE or "base" in design.endings.get(INACTIVE, EndingChange()).model_fields_set:
+        return design
+    changed = design.endings.get(INACTIVE, EndingChange()).model_copy(update={"base": NO_BASE})
+    return design.model_copy(update={"endings": {**design.endings, INACTIVE: changed}})
 
 
 def pinned_models(session: Session, design: StudyDesign) -> dict[str, int]:

@@ -93,7 +93,7 @@ def match(match_id: str) -> AnyResponse | tuple[Response, int]:
         return elsewhere
     view, study = _view(match_id)
     if view["status"] == "over":
-        return redirect(url_for("play.result", match_id=match_id), 303)
+        return redirect(_after(match_id, study), 303)
     return _as_it_is_now(
         render_template(
             "match.html",
@@ -116,6 +116,8 @@ def result(match_id: str) -> AnyResponse | tuple[Response, int]:
     view, study = _view(match_id)
     if view["status"] != "over":
         return redirect(url_for("play.match", match_id=match_id), 303)
+    if study is not None and study.asked:
+        return redirect(_after(match_id, study), 303)
     title = _title(view["game"])
     key = secrets.token_urlsafe(16)
     return _as_it_is_now(
@@ -179,6 +181,13 @@ def _title(game: str) -> str:
 def _start_key(key: str) -> str | None:
     """The form's key if it can be one of ours; a start without a key is only not guarded against being sent twice."""
     return key if _KEY.fullmatch(key) else None
+
+
+def _after(match_id: str, study: StudyPart | None) -> str:
+    """Where a match that is over leads: to its result, or to the question whether its person is still there."""
+    if study is not None and study.asked:
+        return url_for("study.way", token=study.token)
+    return url_for("play.result", match_id=match_id)
 
 
 def _elsewhere(match_id: str) -> tuple[Response, int] | None:

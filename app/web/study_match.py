@@ -1,5 +1,6 @@
 """What the pages of a match say of the study that it belongs to."""
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -9,7 +10,8 @@ from sqlalchemy.orm import Session
 
 from app.extensions import reading
 from app.models import MatchRow, SeatRow, Wave
-from app.studies.endings import WITHDRAWN
+from app.studies import lapses, matches
+from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.payments import owed_now
 from app.studies.progress import find_way
 from app.studies.steps import DEBRIEF, DONE
@@ -31,7 +33,11 @@ class StudyPart(NamedTuple):
     mail: str
     currency: str
     ended: bool
+    asked: bool  # whether this match ended by the person's silence, and they have not said since that they are there
+    lapses: int  # of matches that count
     pay: tuple[Decimal, Decimal] | None
+    inactive: tuple[Decimal, Decimal] | None  # the same of an ending because the person was silent
+    grace: timedelta
 
 
 def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
@@ -53,7 +59,11 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
         mail=way.design.contact.mail,
         currency=way.design.pay.currency,
         ended=ended,
+        asked=(lapse := matches.asked(session, way)) is not None and lapse.row.id == match_id,
+        lapses=lapses.count(session, row.enrolment_id),
+        inactive=None if ended else owed_now(session, way, INACTIVE),
         pay=None if ended else owed_now(session, way, WITHDRAWN),
+        grace=lapses.grace_of(session, way),
     )
 
 

@@ -10,7 +10,7 @@ import { find, findAll } from "./dom.js";
 import { Log } from "./log.js";
 import { Outbox } from "./outbox.js";
 import { presenceLine } from "./presence.js";
-import { soundSwitch } from "./sound.js";
+import { alarm, chime, soundSwitch } from "./sound.js";
 import { isWhole, may, merge, moments, moves } from "./state.js";
 import { stored } from "./store.js";
 import { measured } from "./timing.js";
@@ -101,10 +101,13 @@ const outbox = new Outbox(stored(match, "move"), (move) => line.ask("move", move
   unsent: (move) => log.pending(move, "unsent"),
 });
 const log = new Log(byId("log"), byId("new-message"), game.words, () => outbox.retry());
-const turn = new TurnLine(byId("turn"), title);
+const turn = new TurnLine(byId("turn"), title, () => {
+  alarm();
+  drawTurn();
+});
 const showTyping = typingLine(byId("typing"));
 const showPresence = presenceLine(byId("presence"));
-const chime = soundSwitch(byId("sound"));
+soundSwitch(byId("sound"));
 const composer = new Composer(find("#composer", document, HTMLFormElement), stored(match, "draft"), {
   submit: say,
   typing: (on) => line.tell("typing", { on }),
@@ -160,11 +163,13 @@ async function loaded(url) {
 /** @param {View} next */
 function follow(next) {
   const ended = next.status === "over" && view.status !== "over";
+  const missed = ended && "timed" in main.dataset && view.clock?.of === "turn" && next.outcome?.reason === "timeout";
   if (ended || (next.to_move === "you" && view.to_move !== "you")) chime();
   view = next;
   settleSeen();
   render();
   if (ended) end();
+  if (missed) seeResult(); // in a study, the question whether one is still there
 }
 
 // A move on its way that is in the conversation has arrived, whether or not its answer did.
@@ -186,7 +191,7 @@ function render() {
   composer.show(talking);
   if (!talking) skipToPage();
   composer.wait(waiting("message"));
-  turn.until(over ? null : view.clock);
+  turn.until(over ? null : view.clock, view.clock?.of === "match" || view.to_move === "you");
   if (view.status === "playing" && view.to_move === "you") timing?.show(view.ply);
   main.classList.toggle("match-over", over);
   byId("over").hidden = !over;
@@ -206,11 +211,25 @@ function drawTurn() {
   const problem = over ? null : trouble;
   const moment = problem ?? moments(view, game.turn(view)).find((name) => name in says) ?? "over";
   const yours = view.status === "playing" && view.to_move === "you";
-  const tone = problem ? "lost" : over ? "over" : yours ? "" : "partner";
-  const words = says[moment];
-  const tab = yours && !problem ? t("Your turn") : tone === "partner" && view.status === "playing" ? t("Partner’s turn") : words[0].replace(/\.$/, "");
+  const warned = problem || over ? "" : turn.stage;
+  const calm = yours ? "" : "partner";
+  // A game whose half is over is only told so; the turn's clock colours the line from then on.
+  const tone = problem ? "lost" : over ? "over" : warned === "soon" && view.clock?.of === "match" ? calm : warned || calm;
+  const words = tone === "soon" || tone === "last" ? warning(tone, says[moment]) : says[moment];
+  const tab = yours && !problem ? t("Your turn") : calm && !problem && view.status === "playing" ? t("Partner’s turn") : words[0].replace(/\.$/, "");
   turn.show(tone, words, tab);
   byId("reload").hidden = problem !== "refused";
+}
+
+/**
+ * What is said of a clock that runs out, before what the turn has to say.
+ *
+ * @param {"soon" | "last"} stage
+ * @param {string[]} words - of the turn
+ */
+function warning(stage, [now]) {
+  const [warned, then] = says[view.clock?.of === "match" ? "last match" : stage];
+  return [`${warned} ${now}`, then];
 }
 
 /** @param {"lost" | "refused" | null} what */
@@ -324,6 +343,9 @@ addEventListener("pageshow", (event) => {
   line.ask("sync").catch(() => {});
 });
 addEventListener("online", () => line.wake());
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && view.status === "playing") line.ask("sync").catch(() => {});
+});
 
 settleSeen();
 render();

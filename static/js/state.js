@@ -12,6 +12,7 @@
  * @property {string} deadline - ISO 8601, in UTC
  * @property {"turn" | "match"} of
  * @property {number} left - seconds, when the view was made
+ * @property {number} [total] - seconds of the whole clock
  *
  * @typedef {object} View
  * @property {string} match

@@ -62,7 +62,7 @@ KNOWN: Mapping[str, Sequence[str]] = {
     ),
     "nobody sees that somebody has gone": (
         "integration/test_idle.py::test_who_is_silent_for_long_ends_is_settled_and_frees_the_place",
-        "integration/test_study_matches.py::test_who_lets_the_clock_of_a_turn_run_out_is_inactive",
+        "integration/test_study_matches.py::test_who_lets_the_clock_of_a_turn_run_out_is_asked_whether_they_are_there",
         "browser/test_resilience.py::test_a_message_written_without_a_line_is_sent_once_when_it_is_back",
     ),
     "a page loads for ever": (

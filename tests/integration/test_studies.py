@@ -90,7 +90,7 @@ def test_the_order_of_levels_outlives_the_database(app: Flask, path: Path, tmp_p
     study(app, "load", path)
     with reading() as session:
         version = store.find_version(session, "two-models")
-        assert version.design["format"] == 1
+        assert version.design["format"] == 2
         assert list(store.design_of(version).levels("model")) == ["b", "a"]
     written = study(app, "export", "two-models", "--out", tmp_path / "out").stdout.strip()
     assert study(app, "load", written).stdout.startswith("Already loaded as two-models@1, ")

@@ -278,9 +278,9 @@ def test_how_a_person_wrote_a_move_is_kept_in_a_study_alone(engine: Engine, enro
     assert events_of(engine, guests)[-1].timing is None
 
 
-@pytest.mark.parametrize(("key", "ending"), [("match 1", "inactive"), ("practice 1", None)])
-def test_who_lets_the_clock_of_a_turn_run_out_is_inactive(
-    engine: Engine, enrol: Any, app: Flask, key: str, ending: str | None
+@pytest.mark.parametrize("key", ["match 1", "practice 1"])
+def test_who_lets_the_clock_of_a_turn_run_out_is_asked_whether_they_are_there(
+    engine: Engine, enrol: Any, app: Flask, key: str
 ) -> None:
     enrolment = enrol(TWO_MODELS, ("turn: 2 min", "turn: 0.1 s"))
     record = begin(engine, enrolment, key)
@@ -291,7 +291,11 @@ def test_who_lets_the_clock_of_a_turn_run_out_is_inactive(
     wait_until(lambda: _looked_after(engine, app, told) and record.id in told, "the clock to run out")
     with reading(engine) as session:
         assert session.get_one(MatchRow, record.id).reason == "timeout"
-        assert find_way(session, enrolment).enrolment.ending == ending
+        way = find_way(session, enrolment)
+        assert way.enrolment.ending is None
+        asked = matches.asked(session, way)
+        assert asked is not None
+        assert (asked.until is None) == (key == "practice 1")
 
 
 def test_a_match_that_takes_too_long_is_nobodys_fault(engine: Engine, enrol: Any, app: Flask) -> None:

@@ -18,6 +18,7 @@ from app.matches import live, outages
 from app.matches.stored import load
 from app.models import Arm, Enrolment, EventRow, Lease, MatchRow, Payment, StudyEvent, StudyVersion, Wave
 from app.studies import matches
+from app.studies.answers import take
 from app.studies.assignment import assign, replay
 from app.studies.cost import most_a_place
 from app.studies.entry import committed
@@ -111,8 +112,7 @@ def test_a_time_out_a_restart_and_a_withdrawal_end_a_person_once_in_any_order(
     known = a_turn_that_ran_out(engine, tmp_path, served=served)
     for number in (*order, *order):  # each of them twice, as by two tabs and two rounds of upkeep
         ACTS[number](engine, *known)
-    clock_first = served and order.index(0) < order.index(2)
-    check_ended_once(engine, *known, "inactive" if clock_first else "withdrawn")
+    check_ended_once(engine, *known, "withdrawn")  # after the clock, the person is asked, and may still withdraw
 
 
 @pytest.mark.parametrize("served", [True, False])
@@ -121,7 +121,28 @@ def test_a_time_out_a_restart_and_a_withdrawal_at_the_same_moment_end_a_person_o
 ) -> None:
     known = a_turn_that_ran_out(engine, tmp_path, served=served)
     at_once([lambda act=act: act(engine, *known) for act in (*ACTS, *ACTS)])
-    check_ended_once(engine, *known, *(("inactive", "withdrawn") if served else ("withdrawn",)))
+    check_ended_once(engine, *known, "withdrawn")
+
+
+def test_a_press_in_time_and_the_end_of_the_grace_at_the_same_moment_decide_once(
+    app: Flask, engine: Engine, tmp_path: Path
+) -> None:
+    enrolment_id, match_id = a_turn_that_ran_out(engine, tmp_path, served=True)
+    run_out(engine, enrolment_id, match_id)
+    with writing(engine) as session:
+        session.get_one(MatchRow, match_id).moved_at -= timedelta(minutes=5, seconds=-1)
+    sent = {"here": ["yes"]}
+    at_once(
+        [
+            lambda: insist(engine, lambda session: take(session, "P1", "match 1", sent), PATIENCE),
+            lambda: insist(engine, lambda session: matches.end_unanswered(session, enrolment_id), PATIENCE),
+        ]
+        * 2
+    )
+    with reading(engine) as session:
+        way = find_way(session, enrolment_id)
+        pressed = session.scalars(select(StudyEvent.kind).where(StudyEvent.kind == "still there")).all()
+        assert (way.enrolment.ending, len(pressed)) in ((None, 1), ("inactive", 0))
 
 
 def test_when_the_cap_is_reached_whoever_is_in_ends_once_and_is_paid(app: Flask, engine: Engine) -> None:

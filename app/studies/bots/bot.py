@@ -14,6 +14,7 @@ from app.studies.bots.seat import BotSeat, SeatLost
 _MOST_PAGES = 400
 _TURN_SECONDS = 180.0
 _TRIES = 5
+_LATE = 2.0  # seconds after the time in which an answer counts
 _WAY = "/s/me/"  # what the path of a private link begins with
 Answers = Callable[[str], Mapping[str, str]]  # by the private token: right answers of the page that is due, by field
 
@@ -87,8 +88,18 @@ class Bot:
             if self.notes.habit == "withdraws" and len(self.notes.steps) >= self._stop_at and not step.startswith("de"):
                 await self._withdraw(way)
                 continue
+            if "here" in form.fields and not await self._is_here(shown):
+                continue
             await self._answer(shown, form, step)
         self.notes.surprises.append(f"came to no end within {_MOST_PAGES} pages; the last was {self.notes.steps[-1:]}")
+
+    async def _is_here(self, shown: Shown) -> bool:
+        """Whether it answers that it is still there after a match in which it went silent: every second one does."""
+        left = shown.page.data.get("left")
+        if left is None or self.notes.number % 2:
+            return True
+        await asyncio.sleep(float(left) + _LATE)
+        return False
 
     def _arrive(self, shown: Shown) -> None:
         self.notes.arrived = shown.status == 200

@@ -22,7 +22,7 @@ from app.studies.wave_file import WaveFile
 ID_PARAMETER = "bot"
 # Of each ending another one, so that a bot knows by its code how it ended.
 CODES = {name: f"BOT-{name.replace('_', '-').upper()}" for name in get_args(EndingName)}
-_TURN = "20 s"  # a silent bot is waited for no longer
+_TURN, _GRACE = "20 s", "10 s"  # a silent bot is waited for, and asked whether it is there, no longer
 
 
 def open_rehearsal(session: Session, reference: str, count: int, *, live: bool) -> Wave:
@@ -61,6 +61,7 @@ def _copy(original: StudyVersion, *, live: bool) -> LoadedDesign:
         same = written.setdefault("same_for_all", {})
         same["reply_after"] = {"seconds_per_word": 0, "least": 0, "most": 0}
         same["limits"] = {**same.get("limits", {}), "turn": _TURN}
+        same["idle"] = {"end": _GRACE}
         if "practice" in written["plan"]:
             written["plan"]["practice"]["against"] = "scripted"
     design = StudyDesign.model_validate_json(json.dumps(written))

@@ -1,10 +1,12 @@
 """What all pages of a study have in common: where they are, how amounts are written, and that nobody keeps them."""
 
+import math
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from flask import Blueprint, Response, url_for
-from flask_babel import format_currency, get_locale
+from flask_babel import format_currency, get_locale, ngettext
 from markupsafe import Markup
 
 from app.web.headers import never_stored
@@ -26,6 +28,15 @@ def money(amount: Decimal, currency: str) -> str:
         return str(format_currency(amount, currency))
     pattern = get_locale().currency_formats["standard"].pattern.replace("0.00", "0.00####")
     return str(format_currency(amount, currency, pattern, currency_digits=False))
+
+
+@blueprint.app_template_filter("duration")
+def duration(time: timedelta | float) -> str:
+    """A time in words: in seconds up to two minutes, else in minutes, rounded up to whole ones."""
+    seconds = math.ceil(time.total_seconds() if isinstance(time, timedelta) else time)
+    if seconds < 120 and seconds % 60:
+        return str(ngettext("%(num)s second", "%(num)s seconds", seconds))
+    return str(ngettext("%(num)s minute", "%(num)s minutes", math.ceil(seconds / 60)))
 
 
 @blueprint.app_template_filter("plain_text")

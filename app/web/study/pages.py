@@ -1,6 +1,7 @@
 """What each page of the way shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -9,13 +10,25 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Consent, Participant, StudyVersion, Wave
-from app.studies import answers, matches, payments
+from app.studies import answers, lapses, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
 from app.studies.consents import TRAINING
 from app.studies.cost import stakes_of
 from app.studies.design import HIDDEN, StudyDesign, SurveyQuestion
-from app.studies.endings import COMPLETED, PROLIFIC, QUIZ_FAILED, TECHNICAL, WITHDRAWN, EndingName
+from app.studies.endings import (
+    BY_TIME,
+    COMPLETED,
+    INACTIVE,
+    PROLIFIC,
+    QUIZ_FAILED,
+    REMOVED,
+    TECHNICAL,
+    WITHDRAWN,
+    EndingName,
+)
+from app.studies.idle import longest_silence
+from app.studies.lapses import Lapse
 from app.studies.progress import Way
 from app.studies.steps import (
     CONSENT,
@@ -73,6 +86,19 @@ def common(session: Session, way: Way) -> dict[str, Any]:
     }
 
 
+def still_there(session: Session, way: Way, lapse: Lapse) -> dict[str, Any]:
+    """What the page says that asks whether somebody is still there after a match that they let run out."""
+    base, bonus = payments.owed_now(session, way, INACTIVE)
+    return common(session, way) | {
+        "limits": way.design.same_for_all.limits,
+        "left": lapse.left(datetime.now(UTC)),
+        "here": answers.HERE,
+        "inactive": base + bonus,
+        "following": way.steps[way.enrolment.step + 1],
+        "count": matches_a_person(way.design),
+    }
+
+
 def can_leave(way: Way) -> bool:
     """Whether anything is left to stop: the study has not ended, and there is more than its last pages."""
     return way.enrolment.ending is None and way.step.kind not in (DEBRIEF, DONE)
@@ -90,11 +116,23 @@ def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dic
         "rates": sorted({each.per_point for each in stakes.values()} or {design.pay.bonus.per_point}),
         "a_minute": rate_a_minute(design),
         "early": early_endings(design),
+        "idle": idle_rules(design),
+        "by_time_if_inactive": design.ending(INACTIVE, PROLIFIC).base == BY_TIME,
         "told": design.partner_told,
         "delete_until": deadline_words(design.privacy.delete_my_data_until),
         "ids_until": deadline_words(design.privacy.vendor_ids_deleted),
         "recruiter": recruiter,
         "questions_asked": bool(design.survey.all),
+    }
+
+
+def idle_rules(design: StudyDesign) -> dict[str, Any]:
+    """What a person should know of being silent: the clock of a turn, the grace after it, and the longest break."""
+    same = design.same_for_all
+    return {
+        "turn": None if same.limits.turn is None else int(same.limits.turn.total_seconds()),
+        "grace": same.idle.end,
+        "longest": longest_silence(design),
     }
 
 
@@ -105,7 +143,7 @@ def rate_a_minute(design: StudyDesign) -> Decimal:
 
 def early_endings(design: StudyDesign) -> list[tuple[EndingName, Any]]:
     """The endings before the last page that a person should know of, with what they mean."""
-    names: list[EndingName] = [WITHDRAWN, TECHNICAL]
+    names: list[EndingName] = [WITHDRAWN, INACTIVE, TECHNICAL, REMOVED]
     if design.quiz is not None:
         names.insert(1, QUIZ_FAILED)
     return [(name, design.ending(name, PROLIFIC)) for name in names]
@@ -179,6 +217,10 @@ def _match(session: Session, way: Way) -> dict[str, Any]:
         "goal_words": None if goal.weight is None else goal_words(goal),
         "points_text": points_text,
         "limits": design.same_for_all.limits,
+        "idle": idle_rules(design) | {"grace": lapses.grace_of(session, way)},
+        "lapses": lapses.count(session, way.enrolment.id),
+        "inactive": design.ending(INACTIVE, PROLIFIC),
+        "a_minute": rate_a_minute(design),
         "failure_pay": design.pay.bonus.model_failure,
         "replaces": row is not None and row.status == "over" and bool((row.options or {}).get("replaces")),
         "again": design.same_for_all.model_failure.then,

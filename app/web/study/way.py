@@ -110,6 +110,9 @@ def _signer(token: str) -> URLSafeSerializer:
 def _page(token: str, **sent: object) -> str:
     with reading() as session:
         found = find_way_by_token(session, token)
+        lapse = matches.asked(session, found)
+        if lapse is not None:
+            return render_template("study/still-there.html", **pages.still_there(session, found, lapse))
         context = pages.page(session, found)
         if found.step.kind == "survey":
             context["return_urls"] = {

@@ -25,26 +25,26 @@ def test_without_clocks_nothing_ever_runs_out() -> None:
 
 def test_the_clock_that_runs_out_first_decides() -> None:
     clocks = Clocks(turn=60, match=100)
-    assert next_deadline(clocks, START, START, True) == Deadline(after(60), "turn")
-    assert next_deadline(clocks, START, after(39), True) == Deadline(after(99), "turn")
-    assert next_deadline(clocks, START, after(41), True) == Deadline(after(100), "match")
+    assert next_deadline(clocks, START, START, True) == Deadline(after(60), "turn", 60)
+    assert next_deadline(clocks, START, after(39), True) == Deadline(after(99), "turn", 60)
+    assert next_deadline(clocks, START, after(41), True) == Deadline(after(100), "match", 100)
 
 
 def test_a_models_turn_has_no_turn_clock() -> None:
     assert next_deadline(Clocks(turn=60), START, START, False) is None
-    assert next_deadline(Clocks(turn=60, match=100), START, START, False) == Deadline(after(100), "match")
+    assert next_deadline(Clocks(turn=60, match=100), START, START, False) == Deadline(after(100), "match", 100)
 
 
 def test_a_move_that_was_sent_in_time_may_be_a_second_on_its_way() -> None:
-    deadline = Deadline(after(60), "turn")
+    deadline = Deadline(after(60), "turn", 60)
     assert [deadline.passed(after(seconds)) for seconds in (59, 60, 60.9, 61)] == [False, False, False, True]
 
 
 def test_what_is_left_is_told_beside_the_moment_and_never_below_nothing() -> None:
-    deadline = Deadline(after(60), "turn")
+    deadline = Deadline(after(60), "turn", 60)
     moment = "2030-01-01T12:01:00.000Z"
-    assert deadline.to_json(after(47.5)) == {"deadline": moment, "of": "turn", "left": 12.5}
-    assert deadline.to_json(after(90)) == {"deadline": moment, "of": "turn", "left": 0.0}
+    assert deadline.to_json(after(47.5)) == {"deadline": moment, "of": "turn", "left": 12.5, "total": 60}
+    assert deadline.to_json(after(90)) == {"deadline": moment, "of": "turn", "left": 0.0, "total": 60}
 
 
 @pytest.mark.parametrize("raw", [{"turn": 0}, {"turn": -3}, {"match": True}, {"match": "60"}, {"hour": 1}])
