@@ -1,4 +1,4 @@
-"""Somebody lets a turn run out: they are asked whether they are still there, and only then does it cost them anything."""
+"""Whoever lets a turn run out is asked whether they are still there, before it costs them the study."""
 
 import re
 from datetime import UTC, datetime, timedelta
