@@ -3,13 +3,14 @@
 A bad value stops the start with one line: the setting, what was expected, what came.
 """
 
+import hashlib
 import os
 import secrets
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -188,21 +189,17 @@ class Settings(BaseSettings):
 
     @property
     def redis_socket(self) -> Path:
-        """Where the embedded Redis server listens."""
+        """Where the embedded Redis server listens: in PARLOR_HOME, or elsewhere where that is too long for a socket."""
         path = self.home / "run" / "redis.sock"
-        if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
-            raise Invalid(
-                "PARLOR_HOME",
-                expected=f"a path of at most {_LONGEST_SOCKET_PATH - 15} bytes (the broker's socket lies in it)",
-                got=Verbatim(self.home),
-                remedy="choose a shorter one or set REDIS_URL",
-            )
-        return path
+        if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
+            return path
+        name = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
+        return Path("/tmp") / f"parlor-{os.getuid()}-{name}" / "redis.sock"  # noqa: S108 - private, by workers/broker.py
 
     @property
     def redis_url(self) -> str:
         """For redis-py."""
-        return self.REDIS_URL or f"unix://{self.redis_socket}"
+        return self.REDIS_URL or f"unix://{quote(str(self.redis_socket))}"
 
     @property
     def broker_url(self) -> str:
@@ -252,18 +249,31 @@ class Settings(BaseSettings):
         if self.SECRET_KEY:
             return self.SECRET_KEY
         path = self.home / "secret_key"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_hex(32))
-            try:
-                os.link(draft, path)  # the first process to get here wins, whole
-            except FileExistsError:
-                pass
-            finally:
-                draft.unlink()
-        return path.read_text()
+        try:
+            return _kept_key(path)
+        except OSError as error:
+            raise Invalid(
+                "PARLOR_HOME",
+                expected="a folder whose file secret_key this user may read, or may make",
+                got=Verbatim(f"{path} ({error.strerror})"),
+                remedy="give the folder to this user, or choose another one",
+            ) from None
+
+
+def _kept_key(path: Path) -> str:
+    """The key in a file that is made when it is not there. Raises OSError."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(secrets.token_hex(32))
+        try:
+            os.link(draft, path)  # the first process to get here wins, whole
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text(encoding="utf-8")
 
 
 def sqlite_url(path: Path) -> str:

@@ -3,7 +3,9 @@
 A traceback is printed without the values of its variables, because they may be keys or what somebody wrote.
 """
 
+import io
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -15,6 +17,7 @@ _quiet: list[object] = []  # as many as ask for silence; of every thread, and of
 
 def set_up() -> None:
     """Configure structlog and the standard library alike."""
+    print_anything()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     structlog.configure(
         processors=[
@@ -29,6 +32,13 @@ def set_up() -> None:
         logger_factory=lambda *_: _Output(),
         cache_logger_on_first_use=True,
     )
+
+
+def print_anything() -> None:
+    """Have characters that the terminal's encoding lacks printed by their numbers, rather than end whoever prints."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class _Output:

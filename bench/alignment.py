@@ -74,7 +74,7 @@ class Laboratory:
         base = self._base(number, seed)
         with reading() as session:
             data = society_data.build(session, self._home, number, MIXING[preset], seed)
-        told = [json.loads(line) for line in data.comparisons.path.read_text().splitlines()]
+        told = [json.loads(line) for line in data.comparisons.path.read_text(encoding="utf-8").splitlines()]
         real = register.save(self._save, data.comparisons, f"society {seed}")
         placebo = self._imported(shuffled(told, seed), f"placebo {seed}")
         mixed_in = None
@@ -132,7 +132,7 @@ class Laboratory:
 
     def _imported(self, rows: Sequence[Any], name: str) -> int:
         path = self._home / f"{name}.jsonl"
-        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
         with path.open("rb") as file, reading() as session:
             found = row_import.read_import(session, self._home, RowImport(file, str(path), "parlor"))
         assert found.draft is not None

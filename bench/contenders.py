@@ -83,7 +83,7 @@ def parlor(
     with contextlib.ExitStack() as servers:
         server = servers.enter_context(Server("Parlor", "workers.supervisor", [], env, home / "supervisor.out"))
         server.wait_until(lambda: READY in server.output())
-        parents = [int((home / "run" / "web.pid").read_text())]
+        parents = [int((home / "run" / "web.pid").read_text(encoding="utf-8"))]
         for port in ports[1:]:
             log, more = home / f"web-{port}.out", env | {"PORT": str(port)}
             web = servers.enter_context(Server("Parlor’s next web process", "gunicorn", _GUNICORN, more, log))

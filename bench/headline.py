@@ -66,7 +66,12 @@ def _campaign(asked: argparse.Namespace, objective: str, seed: int) -> dict[str,
 
     def run(*arguments: str) -> Any:
         done = subprocess.run(
-            (*flask, *arguments, "--json"), cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+            (*flask, *arguments, "--json"),
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            check=True,
         )
         return json.loads(done.stdout)
 

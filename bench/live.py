@@ -51,7 +51,7 @@ class Clients:
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                text=True,
+                encoding="utf-8",
             )
             self._processes.append(process)
             task = {
@@ -124,7 +124,11 @@ class Flooder:
         self._times = [(since + part * length, since + (part + 1) * length) for part in range(1, self.PARTS, 2)]
         task = {"url": self._url, "match": self._match, "ticket": self._ticket, "kind": self._kind}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.flood"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "bench.flood"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
         )
         assert self._process.stdin
         self._process.stdin.write(json.dumps({**task, "times": self._times}) + "\n")
@@ -243,7 +247,7 @@ def run(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     speed = {name: found[name]["moves_per_second"] for name in report.SIDES if name in found}
     found["ratios"] = {name: speed["parlor"] / other for name, other in speed.items() if name != "parlor"}
     if folded:
-        lines = folded.read_text().splitlines()
+        lines = folded.read_text(encoding="utf-8").splitlines()
         found["functions"] = [asdict(each) for each in hotspots.functions(lines)]
         found["packages"] = [asdict(each) for each in hotspots.packages(lines)]
         if options.profile:

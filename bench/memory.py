@@ -76,7 +76,7 @@ def _measured(asked: argparse.Namespace, supervisor: int, env: dict[str, str]) -
 
 def _campaign(env: dict[str, str], *line: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "flask", "campaign", *line, "--json"]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, encoding="utf-8")
     if done.returncode != 0:
         raise BenchError(f"`flask campaign {line[0]}` ended with exit code {done.returncode}: {done.stderr.strip()}")
     return dict(json.loads(done.stdout))
@@ -88,7 +88,7 @@ def _look(supervisor: int) -> Counter[str]:
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+            parents[int(stat.parent.name)] = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue
     family = [supervisor]
@@ -97,8 +97,8 @@ def _look(supervisor: int) -> Counter[str]:
     found: Counter[str] = Counter()
     for pid in family:
         try:
-            command = Path(f"/proc/{pid}/cmdline").read_text()
-            sizes = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+            sizes = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
         except (FileNotFoundError, ProcessLookupError):
             continue
         name = next((name for sign, name in NAMES.items() if sign in command), "others")

@@ -36,7 +36,7 @@ class Usage:
 
 def usage(pid: int) -> Usage:
     """The process's CPU time and memory, from /proc."""
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines())
     rss, peak = (int(status[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
     return Usage(_cpu(f"/proc/{pid}/stat"), _cpu(f"/proc/{pid}/task/{pid}/stat"), rss, peak)
 
@@ -48,13 +48,15 @@ def together(pids: Sequence[int]) -> Usage:
 
 
 def _cpu(stat: str) -> float:
-    fields = Path(stat).read_text().rpartition(")")[2].split()
+    fields = Path(stat).read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def busy_seconds() -> float:
     """CPU seconds that the whole machine has worked since it started."""
-    user, nice, system, _idle, _waiting, *rest = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+    user, nice, system, _idle, _waiting, *rest = map(
+        int, Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]
+    )
     return (user + nice + system + sum(rest[:2])) / _TICKS
 
 
@@ -70,7 +72,7 @@ def yardstick_ms() -> float:
 
 def only_child(pid: int) -> int:
     """The one child of a process: gunicorn's worker."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
     if len(children) != 1:
         raise BenchError(f"expected one process under {pid}, got {len(children)}")
     return int(children[0])
@@ -121,7 +123,7 @@ class Server:
 
     def output(self) -> str:
         """All that the server has printed."""
-        return self._log.read_text(errors="replace")
+        return self._log.read_text(encoding="utf-8", errors="replace")
 
     def last_words(self) -> str:
         """The last line that the server has printed."""

@@ -104,7 +104,7 @@ async def serve(answer: Answer, latency: float, port: int = 0) -> None:
 def running(latency: float, answer: str = "negotiator") -> Iterator[str]:
     """The server in a process of its own, which answers as one of ANSWERS; the base URL for a client."""
     command = [executable, "-m", "bench.stub", "--latency", str(latency), "--answer", answer]
-    with Popen(command, stdout=PIPE, text=True) as process:
+    with Popen(command, stdout=PIPE, encoding="utf-8") as process:
         try:
             assert process.stdout is not None
             yield process.stdout.readline().strip()

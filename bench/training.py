@@ -316,7 +316,7 @@ def _memory_before(device: torch.device) -> float:
         torch.cuda.reset_peak_memory_stats()
         return float(torch.cuda.memory_allocated()) / 2**20
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # resets VmHWM
     return _status("VmRSS")
 
 
@@ -325,7 +325,7 @@ def _peak_memory(device: torch.device) -> float:
 
 
 def _status(name: str) -> float:
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
     return int(lines[name].split()[0]) / 1024
 
 

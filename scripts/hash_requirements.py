@@ -34,7 +34,7 @@ def report(wanted: str) -> list[dict[str, Any]]:
         result = subprocess.run(command, cwd=ROOT, env=environment, check=False)  # noqa: S603 - our own command
         if result.returncode:
             raise SystemExit(result.returncode)
-        found: list[dict[str, Any]] = json.loads(path.read_text())["install"]
+        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["install"]
     return found
 
 

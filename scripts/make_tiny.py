@@ -276,7 +276,12 @@ class Kitchen:
     def _run(self, *command: str, shown: bool = False) -> str:
         print("$ python", *command[1:], flush=True)
         done = subprocess.run(  # noqa: S603 - our own commands
-            command, cwd=ROOT, env=self._environment, stdout=None if shown else subprocess.PIPE, text=True, check=False
+            command,
+            cwd=ROOT,
+            env=self._environment,
+            stdout=None if shown else subprocess.PIPE,
+            encoding="utf-8",
+            check=False,
         )
         if done.returncode not in (0, SOME_BROKEN_OFF):
             raise SystemExit(done.returncode)

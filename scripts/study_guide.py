@@ -163,7 +163,7 @@ def pay(page: Page, shoot: Shoot) -> None:
     page.get_by_role("button", name="Draft a batch").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download batch 1").click()
-    lines = Path(download.value.path()).read_text().splitlines()
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     expected(len(lines) == 2, "a header and one person", lines)
     shoot(page, "pay")
     page.get_by_role("button", name="Mark as uploaded").click()

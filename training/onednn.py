@@ -18,9 +18,8 @@ _LEAST = 2**17  # weights of a layer: oneDNN first makes code for each shape, fo
 def is_onednn_faster() -> bool:
     """Whether this processor has AVX-512 and is not Intel's."""
     about = Path("/proc/cpuinfo")
-    vendors = (
-        [line for line in about.read_text().splitlines() if line.startswith("vendor_id")] if about.exists() else []
-    )
+    lines = about.read_text(encoding="utf-8").splitlines() if about.exists() else []
+    vendors = [line for line in lines if line.startswith("vendor_id")]
     return (
         bool(vendors)
         and "GenuineIntel" not in vendors[0]

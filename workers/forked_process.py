@@ -132,8 +132,8 @@ def _keep_files(outputs: tuple[int, int], kept: Collection[int]) -> None:
     for number in kept:
         os.set_inheritable(number, True)
     # Not the parent's, which may hold something unwritten, or write each line at once to a terminal.
-    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - a file descriptor, open to the end
-    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - a file descriptor, open to the end
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
 
 
 def _forget_handlers() -> None:

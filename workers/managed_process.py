@@ -108,7 +108,7 @@ class ManagedProcess:
         self._started_at = self._alive_at = time.monotonic()
         self._was_alive = False
         try:
-            self._unwritten = self._pid_path.open("w")
+            self._unwritten = self._pid_path.open("w", encoding="utf-8")
             fcntl.flock(self._unwritten, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._process = self._launch(self._unwritten.fileno())
         except OSError as error:
@@ -229,7 +229,7 @@ def ending(code: int) -> str:
 
 def end_leftover(pid_path: Path) -> None:
     """End the family of an earlier run whose supervisor was killed, if it is still there. Raises Conflict."""
-    with pid_path.open("r+") as pid_file:
+    with pid_path.open("r+", encoding="utf-8") as pid_file:
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 # A number that a full disk did not take is none; Linux has told that family to end.

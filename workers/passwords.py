@@ -56,7 +56,7 @@ def _write(path: Path, text: str, mode: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         temporary_beside(path) as draft,
-        os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file,
+        os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file,
     ):
         os.fchmod(file.fileno(), mode)  # whatever the umask is
         file.write(text)

@@ -25,6 +25,7 @@ from typing import IO
 
 from dotenv import dotenv_values
 
+from app import logs
 from app.config import QUEUES, ROOT, Settings, load_settings
 from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid, Verbatim
@@ -345,7 +346,7 @@ def claim(home: Path) -> Iterator[None]:
         for name in ("run", "broker", "logs"):
             (home / name).mkdir(exist_ok=True)
             (home / name).chmod(0o700)
-        lock = (home / "run" / "supervisor.lock").open("a+")
+        lock = (home / "run" / "supervisor.lock").open("a+", encoding="utf-8")
     except OSError as error:
         raise Invalid(
             "PARLOR_HOME",
@@ -406,11 +407,15 @@ def main() -> int:
     """Run until asked to stop. 0: stopped when asked; 1: something did not start; 2: a setting has to change."""
     os.umask(PRIVATE)
     _open_standard_files()
+    logs.print_anything()
+    # What is started anew, and the libraries in it, read files as UTF-8 whatever the locale says.
+    os.environ.setdefault("PYTHONUTF8", "1")
     try:
         settings = load_settings()
-        redis_url = settings.redis_url  # refuses a PARLOR_HOME that is too long for a socket, before anything is made
         with claim(settings.home), listen(settings.HOST, settings.PORT) as listener:
-            if settings.REDIS_URL and not broker.answers(redis_url):
+            if not settings.REDIS_URL:
+                broker.make_folder_of(settings.redis_socket)
+            elif not broker.answers(settings.redis_url):
                 raise Invalid(
                     "REDIS_URL",
                     expected="a Redis server that answers",
@@ -424,9 +429,13 @@ def main() -> int:
         say(f"error: {error.message}")
         return 1 if isinstance(error, StartError) else WRONG_SETTING
     except OSError as error:
-        if not is_full(error):
+        if is_full(error):
+            wanted = f"room on the disk of {settings.home}, got none; make room and start again"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            wanted = f"files that this user may write to, got {error}; give them to this user"
+        else:
             raise
-        say(f"error: PARLOR_HOME: expected room on the disk of {settings.home}, got none; make room and start again")
+        say(f"error: PARLOR_HOME: expected {wanted}")
         return WRONG_SETTING
     return 0
 

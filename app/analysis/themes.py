@@ -44,7 +44,7 @@ def palette(theme: str) -> Palette:
     """The colours of `light` or `dark`. Raises Invalid."""
     if theme not in THEMES:
         raise Invalid("theme", expected=either(THEMES), got=theme)
-    light, dark = _TOKENS.read_text().split("@media (prefers-color-scheme: dark)")
+    light, dark = _TOKENS.read_text(encoding="utf-8").split("@media (prefers-color-scheme: dark)")
     found = dict(re.findall(r"--([\w-]+):\s*(#[0-9a-f]{6})", light))
     if theme == DARK:
         found |= dict(re.findall(r"--([\w-]+):\s*(#[0-9a-f]{6})", dark))

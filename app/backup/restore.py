@@ -75,7 +75,7 @@ def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = F
 def _stopped(home: Path) -> Iterator[None]:
     """Hold the supervisor's lock, so that nobody starts Parlor meanwhile. Raises Conflict while it runs."""
     private_folder(home / "run")
-    with (home / "run" / "supervisor.lock").open("a+") as lock:
+    with (home / "run" / "supervisor.lock").open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

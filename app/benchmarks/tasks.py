@@ -106,7 +106,7 @@ def look(names: Sequence[str], *, answers: bool) -> Mapping[str, Any]:
     `answers`: by a model that only answers. Raises AppError where it could not be asked.
     """
     command = [*PROGRAM, "tasks", *(("--answers",) if answers else ()), *names]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)  # noqa: S603 - our own command
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise AppError(last.removeprefix("error: "))

@@ -69,7 +69,7 @@ def add_local(
 def look_at(folder: Path) -> dict[str, Any]:
     """What `python -m training check` says of a folder, in a process of its own. Raises AppError with its line."""
     command = [sys.executable, "-m", "training", "check", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)  # noqa: S603 - our own
     lines = done.stderr.strip().splitlines() or ["it said nothing"]
     if "ModuleNotFoundError" in lines[-1]:
         raise Invalid(

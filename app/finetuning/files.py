@@ -77,7 +77,7 @@ class JobFiles:
 
     def refuse_foreign_output(self) -> None:
         """Raises Conflict for a checkpoint under the model's name that this job has not made."""
-        if not self._claim.is_file() or self._claim.read_text() != str(self.job_id):
+        if not self._claim.is_file() or self._claim.read_text(encoding="utf-8") != str(self.job_id):
             raise Conflict(
                 None,
                 expected="a folder that is not there yet",

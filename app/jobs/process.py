@@ -40,7 +40,7 @@ class JobProcess:
         name: str,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        with lock.open("a+") as held, log.open("ab") as printed:
+        with lock.open("a+", encoding="utf-8") as held, log.open("ab") as printed:
             _wait_for_lock(held, lock, waiting, name)
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 command,

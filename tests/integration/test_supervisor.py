@@ -201,11 +201,6 @@ def test_a_setting_that_cannot_be_is_one_line(home: Path, free_port: int, env: d
     assert refused(home, free_port, **env).startswith(expected)
 
 
-def test_a_home_too_long_for_a_socket_is_refused_before_it_is_made(home: Path, free_port: int) -> None:
-    assert refused(home / ("long" * 25), free_port).startswith("error: PARLOR_HOME: ")
-    assert list(home.iterdir()) == []
-
-
 def test_embedded_parlor_connects_to_no_database_or_redis_server(parlor: Stack) -> None:
     command = [sys.executable, "-m", "flask", "doctor"]
     seen: set[int] = set()

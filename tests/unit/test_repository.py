@@ -1,5 +1,6 @@
 """The repository itself: what is pinned, what is committed, what is documented."""
 
+import ast
 import gzip
 import importlib.metadata
 import os
@@ -175,3 +176,65 @@ def test_continuous_integration_runs_the_same_command_as_everybody() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert script.read_text().rstrip().endswith("make test")
+
+
+def test_every_file_and_pipe_of_text_is_read_and_written_in_an_encoding_that_is_named(committed: list[Path]) -> None:
+    tests = ROOT / "tests"  # whose texts are their own
+    sources = [path for path in committed if path.suffix == ".py" and tests not in path.parents]
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and _is_text_without_encoding(node)
+    ]
+    assert found == []
+    assert (ROOT / "migrations" / "alembic.ini").read_text("utf-8").isascii()  # alembic reads it by the locale
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("path.read_text()", True),
+        ("path.read_text('utf-8')", False),
+        ("path.write_text(text)", True),
+        ("path.open()", True),
+        ("path.open('a+')", True),
+        ("path.open('rb')", False),
+        ("zip.open(info, 'w')", False),
+        ("os.fdopen(number, 'w')", True),
+        ("open(1, 'w', encoding='utf-8')", False),
+        ("subprocess.run(command, text=True)", True),
+        ("subprocess.run(command, text=True, encoding='utf-8')", False),
+        ("NamedTemporaryFile('w')", True),
+        ("NamedTemporaryFile()", False),
+    ],
+)
+def test_text_without_an_encoding_is_recognised(call: str, expected: bool) -> None:
+    node = ast.parse(call).body[0]
+    assert isinstance(node, ast.Expr)
+    assert isinstance(node.value, ast.Call)
+    assert _is_text_without_encoding(node.value) is expected
+
+
+def _is_text_without_encoding(call: ast.Call) -> bool:
+    """Whether a call opens, reads or writes text, and leaves it to the locale how."""
+    is_method = isinstance(call.func, ast.Attribute)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    given = {each.arg: each.value for each in call.keywords}
+    if "encoding" in given or None in given:
+        return False
+    texts = [each.value for each in (*call.args, *given.values()) if isinstance(each, ast.Constant)]
+    mode = next((text for text in texts if isinstance(text, str) and text.strip("rwxabt+") == ""), None)
+    writes_text = mode is not None and "b" not in mode
+    if name in ("read_text", "write_text"):
+        return is_method and len(call.args) == (name == "write_text")
+    if name == "open" and is_method:  # of a path; an archive's has the name of a member first
+        return not call.args if mode is None else writes_text and len(call.args) < 2
+    if name == "open":
+        return mode is None or writes_text
+    if name in ("NamedTemporaryFile", "TemporaryFile", "SpooledTemporaryFile"):
+        return writes_text
+    if name == "fdopen":
+        return mode is None or writes_text
+    by_text = [each for each in ("text", "universal_newlines") if getattr(given.get(each), "value", None) is True]
+    return name == "TextIOWrapper" or bool(by_text)

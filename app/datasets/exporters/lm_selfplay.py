@@ -38,7 +38,8 @@ def _write(matches: Iterable[ExportableMatch], folder: Path) -> int:
     for part in (LOGS, RESULTS, TEXTS):
         (folder / part).mkdir()
     written, before = 0, -1
-    with (folder / SCORES[0]).open("w") as scores_0, (folder / SCORES[1]).open("w") as scores_1:
+    first, second = ((folder / name).open("w", encoding="utf-8") for name in SCORES)
+    with first as scores_0, second as scores_1:
         for match in matches:
             if match.index <= before:
                 raise Invalid(
