@@ -19,10 +19,25 @@ from app.studies.export.scope import find_scope
 @click.option("--public", is_flag=True, help="Leave out what people wrote in their own words.")
 @click.option("--bom", is_flag=True, help="Begin CSVs with a byte order mark, by which Excel knows UTF-8.")
 @click.option("--guard", is_flag=True, help="Keep spreadsheets from running text and rounding seeds.")
+@click.option("--since-freeze", is_flag=True, help="Write what came after the waves were frozen: pay, consent, log.")
 @click.option("--json", "as_json", is_flag=True, help="Print the files of the archive as one JSON object.")
 @with_appcontext
-def export_data(reference: str, out: Path, with_ids: bool, public: bool, bom: bool, guard: bool, as_json: bool) -> None:
-    """Write the data of a study, or of one wave of it, with a codebook; the same data gives the same bytes."""
+def export_data(
+    reference: str,
+    out: Path,
+    with_ids: bool,
+    public: bool,
+    bom: bool,
+    guard: bool,
+    since_freeze: bool,
+    as_json: bool,
+) -> None:
+    """Write the data of a study, or of one wave of it, with a codebook; the same data gives the same bytes.
+
+    Once a wave is frozen its data stay as they are; later adjustments of pay are written with --since-freeze.
+    """
+    if with_ids and since_freeze:
+        raise Invalid("--since-freeze", expected="it without --with-ids", got=Verbatim("both"))
     if with_ids and public:
         raise Invalid("--public", expected="it without --with-ids", got=Verbatim("both"))
     ensure_database()
@@ -31,13 +46,15 @@ def export_data(reference: str, out: Path, with_ids: bool, public: bool, bom: bo
             note_ids(session, find_scope(session, reference), "command line")
     with reading() as session:
         read_one_moment(session)
-        scope = find_scope(session, reference, public=public, with_ids=with_ids)
+        scope = find_scope(session, reference, public=public, with_ids=with_ids, since_freeze=since_freeze)
         try:
             files = write_archive(session, scope, out.resolve(), guard=guard, bom=bom)
         except OSError as error:
             raise unwritable(out, error) from None
     if as_json:
         print_json({"file": str(out), "files": [each._asdict() for each in files]})
+    elif since_freeze:
+        click.echo(f"Wrote what came since the freeze to {out}.")
     else:
         people = next(each.rows for each in files if each.name == "analysis.csv")
         click.echo(f"Wrote {people} {'person' if people == 1 else 'people'} to {out}.")

@@ -18,6 +18,7 @@ from app.studies.steps import DEBRIEF, DONE, Step, steps
 from app.studies.store import design_of
 
 ENDING = "ending"  # the kind of the event that says how an enrolment ended
+STEP = "step"  # the kind of the event that somebody goes on to a step
 
 
 class Way:
@@ -74,7 +75,7 @@ def advance(session: Session, way: Way, key: str) -> Step:
     """Go on from the step with that key, if it is the one that is due; returns the step that is due then."""
     if way.step.key == key and way.step.kind != DONE:
         _go_to(way, way.enrolment.step + 1)
-        note(session, way, "step", {"step": way.step.key})
+        note(session, way, STEP, {"step": way.step.key})
     return way.step
 
 

@@ -18,6 +18,7 @@ from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
 OPEN, PAUSED, CLOSED = "open", "paused", "closed"
+FROZEN = "frozen"  # the kind of the event that a freeze is in the log
 _AFTER_CLOSE = "close"  # the last word of a time that counts from there
 
 
@@ -107,7 +108,7 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
             wave, Phrase("a wave in which nobody is under way"), Phrase("one with %(count)s people", count=count)
         )
     wave.frozen_at = datetime.now(UTC)
-    note(session, wave, "frozen", by)
+    note(session, wave, FROZEN, by)
 
 
 def check_not_frozen(wave: Wave) -> None:

@@ -464,6 +464,7 @@ def test_scores_and_models_are_hidden_until_the_wave_is_frozen(client: FlaskClie
     address = f"/admin/studies/waves/{wave}"
     page = words(client.get(address).text)
     assert "Scores and models are hidden until this wave is frozen." in page
+    assert "Download what came since the freeze" not in page
     assert "scripted" not in page
     assert "casual" not in page
     assert "hidden" in words(client.get(f"{address}/people/{number}").text)
@@ -471,6 +472,7 @@ def test_scores_and_models_are_hidden_until_the_wave_is_frozen(client: FlaskClie
         assert client.post(address, data={"action": action}).status_code == 303
     frozen = words(client.get(address).text)
     assert "Model a scripted Model b casual" in frozen
+    assert "Download what came since the freeze" in frozen
     assert re.search(r"order \d 1 0 0 2\.5 [\d.]+", frozen)
 
 

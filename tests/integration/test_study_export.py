@@ -18,7 +18,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app import csv_tables
-from app.errors import NotFound
+from app.errors import Conflict, NotFound
 from app.extensions import reading, writing
 from app.matches import live
 from app.models import (
@@ -29,7 +29,8 @@ from app.models import (
     StudyVersion,
     Wave,
 )
-from app.studies import batches, matches, payments
+from app.studies import batches, matches, payments, progress
+from app.studies.consents import withdraw_training
 from app.studies.export import analysis, columns
 from app.studies.export import archive as archives
 from app.studies.export.archive import read_one_moment, write_archive
@@ -38,6 +39,7 @@ from app.studies.monitor.incidents import reports
 from app.studies.progress import Way, answer, note
 from app.studies.waves import close, freeze
 from tests.enrolments import START, break_off, enrol, finish, load_example, open_wave, play, time_moves
+from tests.experimenter import signed_in
 from tests.many_people import copy_people
 from tests.shell import Finished
 from tests.waves import assigned, new_wave
@@ -86,6 +88,55 @@ def test_a_report_after_the_freeze_is_kept_beside_what_was_frozen(
         (report,) = reports(session, wave_id)
         assert (report.code, report.event.body["text"]) == ("P1", "I was not paid.")
     assert export(engine, tmp_path).content == before
+
+
+def test_a_frozen_archive_stays_as_it_was_and_what_came_since_is_apart(
+    app: Flask, engine: Engine, wave_id: int, tmp_path: Path
+) -> None:
+    with writing(engine) as session:
+        one, two = (person(session, wave_id, code) for code in ("P1", "P2"))
+        play(session, one, 0)
+        for way in (one, two):
+            finish(session, way, "completed" if way is one else "quiz_failed")
+            session.add(Consent(participant_id=way.enrolment.participant_id, kind="training", text_version="a" * 64,
+                                given=True, at=START))  # fmt: skip
+        progress.end(session, person(session, wave_id, "P3"), "withdrawn")
+        wave = session.get_one(Wave, wave_id)
+        payments.settle_all(session, wave)
+        first, *_ = batches.draft(session, wave)
+        payments.adjust(session, two, Decimal("0.50"), "The page did not load")
+        with pytest.raises(Conflict, match="wave: expected a wave that is frozen"):
+            find_scope(session, "two-models:main", since_freeze=True)
+        close(session, wave)
+        freeze(session, wave)
+        number, first_batch = two.enrolment.id, first.number
+    frozen = export(engine, tmp_path)
+    with writing(engine) as session:
+        wave, two = session.get_one(Wave, wave_id), progress.find_way(session, number)
+        payments.adjust(session, two, Decimal("2.25"), "Paid after all")
+        batches.discard(session, batches.find_batch(session, wave, first_batch))
+        drafted, *_ = batches.draft(session, wave)
+        batches.mark(session, drafted, batches.UPLOADED)
+        batches.mark(session, drafted, batches.CONFIRMED)
+        withdraw_training(session, two.enrolment.participant_id)
+        three = session.scalars(select(Enrolment).where(Enrolment.ending == "withdrawn")).one()
+        assert progress.advance(session, progress.find_way(session, three.id), "debrief").kind == "done"
+    assert export(engine, tmp_path).content == frozen.content
+    later = export(engine, tmp_path, since_freeze=True)
+    assert set(later.files) == {
+        "README.txt", "payments.csv", "consents.csv", "log.jsonl", "codebook.csv", "design-1.json", "SHA256SUMS",
+    }  # fmt: skip
+    new = [row for row in later.rows("payments") if row not in frozen.rows("payments")]
+    assert ("P2", "2.25", "confirmed") in {(row["participant"], row["amount"], row["status"]) for row in new}
+    assert ("P2", "2.25") not in {(row["participant"], row["amount"]) for row in frozen.rows("payments")}
+    assert [bool(row["withdrawn_at"]) for row in later.rows("consents")] == [False, True]
+    assert [bool(row["withdrawn_at"]) for row in frozen.rows("consents")] == [False, False]
+    kinds = [each["kind"] for each in later.lines("log")]
+    assert "adjustment" in kinds
+    assert "frozen" not in kinds
+    assert "frozen" in [each["kind"] for each in frozen.lines("log")]
+    admin = signed_in(app)
+    assert admin.get(f"/admin/studies/waves/{wave_id}/since-freeze.zip").data == later.content
 
 
 @pytest.fixture

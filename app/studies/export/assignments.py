@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, or_, select
 
 from app.csv_tables import Column
 from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, Wave
 from app.studies.assignment import ASSIGNMENT
+from app.studies.batches import CONFIRMED, UPLOADED
 from app.studies.export.columns import (
     DATA_OF,
     PARTICIPANT,
@@ -26,8 +27,13 @@ def tables(scope: ExportScope) -> list[StoredTable]:
     """The tables of arms and of pay."""
     return [
         StoredTable("assignments", _assignment_columns(scope), _assignments(scope)),
-        StoredTable("payments", _payment_columns(scope), _payments(scope)),
+        payments(scope),
     ]
+
+
+def payments(scope: ExportScope) -> StoredTable:
+    """What was owed and paid, until the waves were frozen or, with what came since, until now."""
+    return StoredTable("payments", _payment_columns(scope), _payments(scope))
 
 
 def material(scope: ExportScope) -> DataTable:
@@ -76,24 +82,44 @@ def _payment_columns(scope: ExportScope) -> tuple[Column, ...]:
         Column("reason", "text", "Why it was adjusted.", "empty in a public export" if scope.public else "a text",
                lambda row: None if scope.public else row.reason),
         Column("batch", "integer", "The batch that pays it.",
-               "from 1; empty for a base that the recruiter pays on approval, and before there is one",
-               attrgetter("batch")),
-        text_column("status", "How far that batch is.", "drafted | uploaded | confirmed; empty without one"),
+               "from 1; empty for a base that the recruiter pays on approval, before there is one, and for one that was"
+               " not uploaded when the wave was frozen",
+               _unless_later(scope, "batch")),
+        Column("status", "text", "How far that batch is.", "drafted | uploaded | confirmed; empty without one",
+               _unless_later(scope, "status")),
         time_column("created_at", "When it was owed."),
     )  # fmt: skip
+
+
+def _unless_later(scope: ExportScope, name: str) -> Callable[[Any], Any]:
+    """Of the batch of a payment; of a frozen wave what there was then. A draft might have been discarded since."""
+
+    def read(row: Any) -> Any:
+        if row.frozen_at is None or scope.since_freeze:
+            return getattr(row, name)
+        if row.uploaded_at is None or row.uploaded_at > row.frozen_at:
+            return None
+        confirmed = row.confirmed_at is not None and row.confirmed_at <= row.frozen_at
+        return row.batch if name == "batch" else CONFIRMED if confirmed else UPLOADED
+
+    return read
 
 
 def _payments(scope: ExportScope) -> Select[Any]:
     columns: tuple[Any, ...] = (
         Participant.code.label("participant"), Wave.name.label("wave"), Payment.key, Payment.amount, Payment.currency,
-        Payment.reason, PaymentBatch.number.label("batch"), PaymentBatch.status, Payment.created_at, *DATA_OF,
+        Payment.reason, PaymentBatch.number.label("batch"), PaymentBatch.status, Payment.created_at,
+        PaymentBatch.uploaded_at, PaymentBatch.confirmed_at, Wave.frozen_at, *DATA_OF,
     )  # fmt: skip
     joined = (
         select(*columns)
         .join(Enrolment, Enrolment.id == Payment.enrolment_id)
         .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
     )
-    return of_people(joined, scope).order_by(Payment.id)
+    rows = of_people(joined, scope).order_by(Payment.id)
+    if scope.since_freeze:
+        return rows
+    return rows.where(or_(Wave.frozen_at.is_(None), Payment.created_at <= Wave.frozen_at))
 
 
 _MATERIAL = (

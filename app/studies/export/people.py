@@ -1,9 +1,10 @@
 """Tables of people: who came, what they agreed to, their ways and visits, and how recruiters name them."""
 
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, exists, false, or_, select
 
 from app.csv_tables import Column
 from app.models import (
@@ -31,16 +32,23 @@ from app.studies.export.columns import (
 )
 from app.studies.export.scope import ExportScope
 from app.studies.extra_time import EXTRA_TIME
+from app.studies.progress import STEP
+from app.studies.steps import DEBRIEF
 
 
 def tables(scope: ExportScope) -> list[StoredTable]:
     """All tables of people that name nobody as a recruiter does."""
     return [
         StoredTable("participants", _PARTICIPANTS, _people(scope)),
-        StoredTable("consents", _CONSENTS, _consents(scope)),
+        consents(scope),
         StoredTable("enrolments", _enrolment_columns(scope), _enrolments(scope)),
         StoredTable("submissions", _submission_columns(scope), _submissions(scope)),
     ]
+
+
+def consents(scope: ExportScope) -> StoredTable:
+    """What people agreed to, until the waves were frozen or, with what came since, until now."""
+    return StoredTable("consents", _consent_columns(scope), _consents(scope))
 
 
 def ids(scope: ExportScope) -> StoredTable:
@@ -64,14 +72,15 @@ def _people(scope: ExportScope) -> Select[Any]:
     return select(*columns).where(Participant.id.in_(own)).order_by(Participant.id)
 
 
-_CONSENTS = (
-    PARTICIPANT,
-    text_column("kind", "What was asked.", "participation | training"),
-    text_column("text_version", "The SHA-256 of the text that was read.", "64 hexadecimal digits"),
-    Column("given", "boolean", "What was answered.", "true | false", attrgetter("given")),
-    time_column("at", "When it was answered."),
-    time_column("withdrawn_at", "When it was taken back.", f"{TIME}; empty if it was not"),
-)
+def _consent_columns(scope: ExportScope) -> tuple[Column, ...]:
+    return (
+        PARTICIPANT,
+        text_column("kind", "What was asked.", "participation | training"),
+        text_column("text_version", "The SHA-256 of the text that was read.", "64 hexadecimal digits"),
+        Column("given", "boolean", "What was answered.", "true | false", attrgetter("given")),
+        time_column("at", "When it was answered."),
+        Column("withdrawn_at", "time", "When it was taken back.", f"{TIME}; empty if it was not", _withdrawn_at(scope)),
+    )
 
 
 def _consents(scope: ExportScope) -> Select[Any]:
@@ -83,9 +92,23 @@ def _consents(scope: ExportScope) -> Select[Any]:
     return (
         select(*columns)
         .join(Participant, Participant.id == Consent.participant_id)
-        .where(Consent.participant_id.in_(own))
+        .where(Consent.participant_id.in_(own), *_until_frozen(scope))
         .order_by(Participant.id, Consent.id)
     )
+
+
+def _until_frozen(scope: ExportScope) -> list[ColumnElement[bool]]:
+    if scope.since_freeze or scope.frozen_at is None:
+        return []
+    return [Consent.at <= scope.frozen_at]
+
+
+def _withdrawn_at(scope: ExportScope) -> Callable[[Any], Any]:
+    def read(row: Any) -> Any:
+        later = row.withdrawn_at is not None and scope.frozen_at is not None and row.withdrawn_at > scope.frozen_at
+        return None if later and not scope.since_freeze else row.withdrawn_at
+
+    return read
 
 
 def _enrolment_columns(scope: ExportScope) -> tuple[Column, ...]:
@@ -97,7 +120,8 @@ def _enrolment_columns(scope: ExportScope) -> tuple[Column, ...]:
         text_column("stratum", "Within which the arm was drawn.", "empty where all are one"),
         text_column("arm", "The arm.", "a name; empty before it was drawn"),
         time_column("assigned_at", "When the arm was drawn.", f"{TIME}; empty before that"),
-        text_column("stage", "On which kind of page the person was last.", "consent | quiz | match | done | …"),
+        Column("stage", "text", "On which kind of page the person was last.", "consent | quiz | match | done | …",
+               lambda row: DEBRIEF if row.went_on_since else row.stage),
         text_column("ending", "How it ended.", f"{' | '.join(PROLIFIC)}; empty for who is under way"),
         data_column(scope),
         Column("extra_time", "number", "How many times as long as others the person had for matches, as given last.",
@@ -116,7 +140,14 @@ def _enrolments(scope: ExportScope) -> Select[Any]:
         .correlate(Enrolment)
         .scalar_subquery()
     )
+    # In a frozen wave everybody has ended, and only the debrief can be gone on from.
+    went_on = exists().where(
+        StudyEvent.enrolment_id == Enrolment.id,
+        StudyEvent.kind == STEP,
+        or_(*((StudyEvent.wave_id == wave) & (StudyEvent.id > last) for wave, last in scope.frozen.items()), false()),
+    )
     columns: tuple[Any, ...] = (
+        went_on.label("went_on_since"),
         Participant.code.label("participant"), Wave.name.label("wave"), StudyVersion.number.label("version"),
         Enrolment.device, Enrolment.stratum, Arm.name.label("arm"), Enrolment.assigned_at, Enrolment.stage,
         Enrolment.enrolled_at, Enrolment.ended_at, extra_time.label("extra_time"), *DATA_OF,

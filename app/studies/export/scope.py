@@ -1,18 +1,23 @@
-"""What an export is about: a study or one of its waves, and how much of it is shown."""
+"""What an export is about: a study or one of its waves, and how much of it is shown.
+
+Of a frozen wave an export holds what there was when it was frozen, so that it never changes, but for people who have
+their data deleted. What came since, such as payments and adjustments, is an export of its own.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.csv_tables import Column
-from app.errors import NotFound, Phrase
-from app.models import Enrolment, SeatRow, Study, StudyVersion, Wave
+from app.errors import Conflict, NotFound, Phrase
+from app.models import Enrolment, SeatRow, Study, StudyEvent, StudyVersion, Wave
 from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.store import design_of
-from app.studies.waves import find_wave
+from app.studies.waves import FROZEN, find_wave
 
 
 class DataTable(NamedTuple):
@@ -27,7 +32,8 @@ class DataTable(NamedTuple):
 class ExportScope:
     """The waves, by their ids, with the versions and designs of their study. Previews are in no wave.
 
-    `public` leaves out what people wrote in their own words; `with_ids` adds the recruiter's ids.
+    `public` leaves out what people wrote in their own words; `with_ids` adds the recruiter's ids. `frozen` has,
+    by frozen wave, the id of the event that froze it; with `since_freeze` the export is about what came after that.
     """
 
     study: Study
@@ -36,6 +42,22 @@ class ExportScope:
     designs: Mapping[int, StudyDesign]
     public: bool = False
     with_ids: bool = False
+    frozen: Mapping[int, int] = field(default_factory=dict)
+    since_freeze: bool = False
+
+    @property
+    def frozen_at(self) -> datetime | None:
+        """When the last of the waves was frozen; None while one of them is not."""
+        moments = [wave.frozen_at for wave in self.waves.values()]
+        return None if None in moments else max(moment for moment in moments if moment is not None)
+
+    @property
+    def events(self) -> ColumnElement[bool]:
+        """Which rows of StudyEvent are in the export."""
+        if self.since_freeze:
+            return or_(*(_of(wave) & (StudyEvent.id > last) for wave, last in self.frozen.items()))
+        going_on = StudyEvent.wave_id.in_(self.waves.keys() - self.frozen.keys())
+        return or_(going_on, *(_of(wave) & (StudyEvent.id <= last) for wave, last in self.frozen.items()))
 
     @property
     def enrolments(self) -> Select[int]:
@@ -57,8 +79,17 @@ class ExportScope:
         return {each.id: each for design in self.designs.values() for each in design.survey.all}
 
 
-def find_scope(session: Session, reference: str, *, public: bool = False, with_ids: bool = False) -> ExportScope:
-    """What `study` or `study:wave` stands for. Raises NotFound for one that there is not, or that has no wave."""
+def _of(wave_id: int) -> ColumnElement[bool]:
+    return StudyEvent.wave_id == wave_id
+
+
+def find_scope(
+    session: Session, reference: str, *, public: bool = False, with_ids: bool = False, since_freeze: bool = False
+) -> ExportScope:
+    """What `study` or `study:wave` stands for; with `since_freeze` of its waves those that are frozen.
+
+    Raises NotFound for one that there is not, or that has no wave, and Conflict if none is frozen for `since_freeze`.
+    """
     name, mark, _ = reference.partition(":")
     study = session.scalar(select(Study).where(Study.name == name))
     if study is None:
@@ -70,6 +101,13 @@ def find_scope(session: Session, reference: str, *, public: bool = False, with_i
     )
     if not waves:
         raise NotFound("wave", expected=Phrase("a study with a wave that was opened"), got=reference)
+    if since_freeze:
+        waves = [wave for wave in waves if wave.frozen_at is not None]
+        if not waves:
+            raise Conflict("wave", expected=Phrase("a wave that is frozen"), got=reference)
+    freezing = select(StudyEvent.wave_id, func.max(StudyEvent.id)).where(
+        StudyEvent.kind == FROZEN, StudyEvent.wave_id.in_([wave.id for wave in waves])
+    )
     found = session.scalars(
         select(StudyVersion)
         .where(StudyVersion.id.in_({wave.study_version_id for wave in waves}))
@@ -82,4 +120,6 @@ def find_scope(session: Session, reference: str, *, public: bool = False, with_i
         {version.id: design_of(version) for version in found},
         public,
         with_ids,
+        dict(session.execute(freezing.group_by(StudyEvent.wave_id)).all()),
+        since_freeze,
     )

@@ -19,3 +19,9 @@ def stored_tables(session: Session, scope: ExportScope) -> Iterator[DataTable]:
     for table in [*stored, people.ids(scope)] if scope.with_ids else stored:
         yield DataTable(table.name, table.columns, streamed(session, table.statement))
     yield assignments.material(scope)
+
+
+def tables_since_freeze(session: Session, scope: ExportScope) -> Iterator[DataTable]:
+    """Those that may change after a wave was frozen, as they are now."""
+    for table in (people.consents(scope), assignments.payments(scope)):
+        yield DataTable(table.name, table.columns, streamed(session, table.statement))

@@ -14,6 +14,7 @@ from app.models import Arm, Enrolment, MatchRow, SeatRow, StudyEvent, Wave
 from app.studies.design import StudyDesign
 from app.studies.endings import COMPLETED
 from app.studies.monitor.people import COMPLETE, EARLY, HERE
+from app.studies.progress import STEP
 from app.studies.steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PARTNER, PRACTICE, QUIZ, SURVEY, Step, steps
 
 
@@ -111,7 +112,7 @@ def _groups(session: Session, wave: Wave, design: StudyDesign) -> list[_Group]:
             StudyEvent.enrolment_id,
             func.max(case(reached, value=StudyEvent.body["step"].as_string(), else_=0)).label("step"),
         )
-        .where(StudyEvent.enrolment_id.in_(early), StudyEvent.kind == "step")
+        .where(StudyEvent.enrolment_id.in_(early), StudyEvent.kind == STEP)
         .group_by(StudyEvent.enrolment_id)
         .subquery()
     )

@@ -22,22 +22,34 @@ _PIECE = 1 << 16  # bytes
 @blueprint.get("/studies/waves/<int:wave_id>/data.zip")
 def wave_data(wave_id: int) -> Response:
     """The archive without the recruiter's ids, written off the event loop and sent as it is read."""
+    return _download(wave_id, since_freeze=False)
+
+
+@blueprint.get("/studies/waves/<int:wave_id>/since-freeze.zip")
+def wave_data_since_freeze(wave_id: int) -> Response:
+    """The archive of what came after the freeze. Raises Conflict for a wave that is not frozen."""
+    return _download(wave_id, since_freeze=True)
+
+
+def _download(wave_id: int, *, since_freeze: bool) -> Response:
     with reading() as session:
         found = wave_by_id(session, wave_id)
-        reference, name = f"{found.study.name}:{found.wave.name}", f"{found.study.name}-{found.wave.name}.zip"
-    file = in_thread(db.engine, lambda own: _archive(own, reference))
+        reference, name = f"{found.study.name}:{found.wave.name}", f"{found.study.name}-{found.wave.name}"
+        find_scope(session, reference, since_freeze=since_freeze)
+    name = f"{name}-since-freeze.zip" if since_freeze else f"{name}.zip"
+    file = in_thread(db.engine, lambda own: _archive(own, reference, since_freeze=since_freeze))
     response = Response(_pieces(file), mimetype="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-def _archive(engine: Engine, reference: str) -> BinaryIO:
+def _archive(engine: Engine, reference: str, *, since_freeze: bool) -> BinaryIO:
     """The archive as an open file that has no name any more."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.zip"
         with reading(engine) as session:
             read_one_moment(session)
-            write_archive(session, find_scope(session, reference), path)
+            write_archive(session, find_scope(session, reference, since_freeze=since_freeze), path)
         return path.open("rb")
 
 
