@@ -21,7 +21,7 @@ import structlog
 
 from app.config import Settings
 from app.games.base import JSON
-from app.web.limits import Bucket
+from app.web.bucket import Bucket
 from app.web.packets import BadPacket, check
 from app.web.websocket import WebSocketConnection, WebSocketLimits
 
@@ -210,8 +210,11 @@ class ConnectionLimits:
 
 
 def _address(environ: JSON) -> str:
+    return network_of(environ.get("REMOTE_ADDR") or "")
+
+
+def network_of(text: str) -> str:
     """Who has a connection: an address, or of IPv6 the network that one customer is given."""
-    text = environ.get("REMOTE_ADDR") or ""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -28,8 +28,8 @@ from app.matches.move_timing import read_timing
 from app.matches.stored import StoredMatch
 from app.queues import CHANNEL, enqueue_turn, read_notice
 from app.web import tickets
+from app.web.bucket import Bucket
 from app.web.extensions import socketio
-from app.web.limits import Bucket
 from app.web.move_writer import MoveWriter
 from app.web.rooms import Rooms, sender
 

@@ -22,7 +22,7 @@ from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_accept_token
 
 from app.games.base import JSON
-from app.web.limits import Bucket
+from app.web.bucket import Bucket
 from app.web.packets import BadPacket
 
 _READ = 8192

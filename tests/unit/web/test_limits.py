@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.web.limits import Bucket
+from app.web.bucket import Bucket
 
 
 def test_a_burst_is_allowed_and_then_the_pace() -> None:

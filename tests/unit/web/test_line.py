@@ -12,7 +12,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Ping, Pong, Request, TextMessage
 
 from app.web import websocket as lines
-from app.web.limits import Bucket
+from app.web.bucket import Bucket
 from app.web.packets import check
 from app.web.websocket import WebSocketConnection, WebSocketLimits
 from tests.stack import PATIENCE
