@@ -11,6 +11,7 @@ from typing import Any
 from app.config import load_settings
 from app.errors import Invalid
 from workers import heartbeat
+from workers.open_files import max_open_files, raise_limit
 
 os.umask(0o077)  # what is written is its owner's alone
 
@@ -19,10 +20,11 @@ try:
 except Invalid as error:
     raise SystemExit(f"error: {error.message}") from None
 
+raise_limit()  # a socket and more for each connection
 bind = f"[{_settings.HOST}]:{_settings.PORT}" if ":" in _settings.HOST else f"{_settings.HOST}:{_settings.PORT}"
-worker_class = "gevent"
+worker_class = "workers.web_worker.WebWorker"
 workers = 1
-worker_connections = 4000
+worker_connections = min(4000, max_open_files() // 2)
 backlog = 2048
 timeout = 30  # seconds without a sign of life, after which the worker is replaced
 graceful_timeout = 1  # open WebSockets never end by themselves, and their clients come back
@@ -40,8 +42,11 @@ def post_worker_init(worker: Any) -> None:
     """
     import gevent  # only here, after gunicorn has patched
 
+    from app.web.connections import network_of
     from app.web.sign_of_life import give_signs_of_life
 
+    if not _settings.TRUSTED_PROXIES:  # else everybody has the proxy's address
+        worker.limit_addresses(2 * _settings.CONNECTIONS_PER_ADDRESS, network_of)
     gevent.spawn(_beat_on, gevent.sleep)
     if gate := os.environ.get("PARLOR_GATE"):
         os.read(int(gate), 1)

@@ -11,6 +11,7 @@ from app import cli, logs, schema
 from app.config import ROOT, Settings, load_settings
 from app.inference import scheduler
 from app.web import admin, api, auth, errors, facts, language, moves, play, sockets, study, watch
+from app.web.body_limits import BodyLimits, UploadRequest
 from app.web.connections import ConnectionLimits, library_logger
 from app.web.extensions import csrf, limiter, login, socketio
 from app.web.packets import TextPacket
@@ -37,6 +38,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     settings = load_settings(overrides)
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
     app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
+    app.request_class = UploadRequest
     cli.register(app)  # before the extensions, which add commands of their own
     schema.bind(app, settings)
     app.config.update(_flask_config(settings))
@@ -64,7 +66,6 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
         "PERMANENT_SESSION_LIFETIME": int(max(settings.TICKET_HOURS, settings.ADMIN_HOURS) * 3600),
         # A late answer, a picture's for example, must not bring back the cookie of a moment ago: a seat would be lost.
         "SESSION_REFRESH_EACH_REQUEST": False,
-        "MAX_CONTENT_LENGTH": 1_000_000,
         "RATELIMIT_STORAGE_URI": settings.limiter_url,
         "RATELIMIT_IN_MEMORY_FALLBACK_ENABLED": True,
         "WTF_CSRF_TIME_LIMIT": None,  # as long as the session: a page left open over lunch still works
@@ -73,7 +74,8 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
 
 def _extensions(app: Flask, settings: Settings) -> None:
     login.init_app(app)
-    app.before_request(admin.datasets_import.allow_upload)
+    app.before_request(admin.datasets_import.refuse_upload)
+    bodies = BodyLimits(app, settings)  # before what looks into forms
     csrf.init_app(app)
     limiter.init_app(app)
     Talisman(
@@ -99,6 +101,6 @@ def _extensions(app: Flask, settings: Settings) -> None:
         ping_timeout=3 * settings.HEARTBEAT,
     )
     limits = ConnectionLimits(socketio.server, settings, (sockets.NAMESPACE, watch.NAMESPACE))
-    app.wsgi_app = limits.install(app.wsgi_app)  # type: ignore[method-assign,assignment]
+    app.wsgi_app = bodies.install(limits.install(app.wsgi_app))  # type: ignore[method-assign,assignment]
     sockets.PlayNamespace(app, settings).register(socketio.server)
     watch.WatchNamespace(app).register(socketio.server)

@@ -117,7 +117,7 @@ def _is_in_study() -> bool:
 
 
 def _is_for_programs() -> bool:
-    return request.path.startswith("/api/")
+    return request.path.startswith(("/api/", "/socket.io/"))
 
 
 def _is_for_experimenters() -> bool:

@@ -18,27 +18,20 @@ from app.errors import AppError, Invalid, Phrase, check_name
 from app.extensions import db, reading
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
+from app.web.body_limits import TooLarge, refused_body
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
 
 SHOWN = 50  # bad rows on the page
-_ENVELOPE = 100_000  # bytes of a request beside the file
 _DEFAULTS = {"format": "parlor", "name": "", "skip_bad": ""}
 
 
-def allow_upload() -> ResponseReturnValue | None:
-    """Let a signed-in experimenter send a file here that is larger than any other request may be.
-
-    Runs before the form's token is looked for, which reads the whole request. A file that is too large is refused
-    before any of it is read.
-    """
-    if request.endpoint != "admin.import_dataset" or request.method != "POST" or not current_user.is_authenticated:
+def refuse_upload() -> ResponseReturnValue | None:
+    """Show the form again where a signed-in experimenter sends a file that is larger than the setting says."""
+    if request.endpoint != "admin.import_dataset" or not isinstance(refused_body(), TooLarge):
         return None
-    request.max_content_length = _most() + _ENVELOPE
-    if (request.content_length or 0) > request.max_content_length:
-        return _form(_DEFAULTS, too_large(_most())), 413
-    return None
+    return (_form(_DEFAULTS, too_large(_most())), 413) if current_user.is_authenticated else None
 
 
 @blueprint.get("/datasets/import")

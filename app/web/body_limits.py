@@ -1,0 +1,267 @@
+"""How long the body of a request may be, by its route, and the reading of it before anything else looks at it.
+
+Around the whole application: what it gets has its body whole, in memory or on the disk, so that no handler ever waits
+for a client. Whoever announces or sends more than the route takes, or sends it too slowly, is answered by an error page
+or JSON before the rest has come; the server then hangs up (`workers/web_worker.py`).
+"""
+
+import io
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, BinaryIO, cast
+
+from flask import Flask, Request, request
+from flask_login import current_user
+from gunicorn.http.errors import LimitRequestHeaders, ParseException
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.exceptions import HTTPException
+
+from app.config import Settings
+from app.disk import is_full
+from app.errors import AppError, Phrase, Unavailable
+from app.games.base import JSON
+from app.web.bucket import Bucket
+from app.web.threads import off_loop
+
+SMALL = 100_000  # bytes that anybody may send to any address, also to one that does not exist
+ANSWERS = 1_000_000  # the answers of a participant to a page of questions
+TEXTS = 2_000_000  # forms with texts of experimenters
+_ENVELOPE = 100_000  # bytes of a request beside its file
+_PIECE = 1 << 18  # bytes that are read at once
+_PAGES_A_SECOND = 10.0  # refusals that are written as pages
+_REFUSAL, _SPOOLED = "parlor.body_refusal", "parlor.body_on_disk"
+
+WsgiApp = Callable[[JSON, Callable[..., Any]], Iterable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimit:
+    """How many bytes a route takes; where `signed_in`, of experimenters alone, and SMALL of everybody else."""
+
+    most: int
+    signed_in: bool = True
+
+
+def body_limits(settings: Settings) -> Mapping[str, BodyLimit]:
+    """The routes that take more than SMALL, by their endpoints."""
+    texts = (
+        "act_on_draft",
+        "act_on_wave",
+        "launch_round",
+        "start_alignment",
+        "start_assessment",
+        "start_campaign",
+        "start_society",
+        "upload_study",
+    )
+    return {
+        "study.send": BodyLimit(ANSWERS, signed_in=False),
+        **{f"admin.{name}": BodyLimit(TEXTS) for name in texts},
+        "admin.import_dataset": BodyLimit(int(settings.DATASET_UPLOAD_MB * 1e6) + _ENVELOPE),
+    }
+
+
+class TooLarge(AppError):
+    """A request has a longer body than its route takes."""
+
+    code = "too_large"
+    status = 413
+
+
+class TooSlow(AppError):
+    """A body did not come in time."""
+
+    code = "too_slow"
+    status = 408
+
+
+class BrokenBody(AppError):
+    """A body did not come whole, or not in the form that its head says."""
+
+    code = "broken_body"
+
+
+class UploadRequest(Request):
+    """A request whose files lie where PARLOR_HOME lies, if they are large: there is room for what they become."""
+
+    def _get_file_stream(
+        self,
+        total_content_length: int | None,
+        content_type: str | None,
+        filename: str | None = None,
+        content_length: int | None = None,
+    ) -> Any:
+        if (folder := self.environ.get(_SPOOLED)) is not None:
+            return tempfile.TemporaryFile(dir=folder)
+        return super()._get_file_stream(total_content_length, content_type, filename, content_length)
+
+
+class BodyLimits:
+    """The limits of one application."""
+
+    def __init__(self, app: Flask, settings: Settings) -> None:
+        self._app = app
+        self._limits = body_limits(settings)
+        self._folder = str(settings.home)
+        self._pages = Bucket(_PAGES_A_SECOND, time.monotonic())
+        app.before_request(_refuse)
+        app.before_request(_read_form_in_thread)
+
+    def install(self, inner: WsgiApp) -> WsgiApp:
+        """Put the limits around `inner`; the application itself writes the refusals, in its own form and language."""
+
+        def application(environ: JSON, start_response: Callable[..., Any]) -> Iterable[bytes]:
+            try:
+                body, size = self._receive(environ)
+            except AppError as error:
+                if not self._pages.take(time.monotonic()):
+                    return _one_line(error, environ, start_response)
+                _put_body(environ, io.BytesIO(), 0)
+                environ[_REFUSAL] = error
+                return Flask.wsgi_app(self._app, environ, start_response)
+            _put_body(environ, body, size)
+            return inner(environ, start_response)
+
+        return application
+
+    def _receive(self, environ: JSON) -> tuple[BinaryIO, int]:
+        """The body and its length in bytes.
+
+        Raises TooLarge, TooSlow, BrokenBody, Unavailable where it cannot be put anywhere, and OSError when the client
+        is gone.
+        """
+        announced = _announced(environ)
+        if announced == 0:
+            return io.BytesIO(), 0
+        most = self._most(environ, announced)
+        if announced is not None and announced > most:
+            raise too_large(most)
+        body, size = self._read(environ, most)
+        if announced is not None and size < announced:
+            raise BrokenBody(Phrase("expected a body of %(length)s bytes, got %(got)s", length=announced, got=size))
+        body.seek(0)
+        return body, size
+
+    def _read(self, environ: JSON, most: int) -> tuple[BinaryIO, int]:
+        source = environ["wsgi.input"]
+        body: BinaryIO = io.BytesIO()
+        size = 0
+        while piece := _next_piece(source, most):
+            size += len(piece)
+            if size > most:
+                raise too_large(most)
+            if size > SMALL and _SPOOLED not in environ:
+                environ[_SPOOLED] = self._folder
+                head, body = cast(io.BytesIO, body).getvalue(), self._on_disk()
+                piece = head + piece
+            if _SPOOLED in environ:
+                off_loop(_write, body, piece)
+            else:
+                body.write(piece)
+        return body, size
+
+    def _on_disk(self) -> BinaryIO:
+        """A file that nobody else sees and that is gone when it is closed, whatever happens."""
+        with _room_needed():
+            return cast(BinaryIO, tempfile.TemporaryFile(dir=self._folder))
+
+    def _most(self, environ: JSON, announced: int | None) -> int:
+        """How many bytes this request may have. Raises Unavailable where it cannot be found out who sends it."""
+        if announced is not None and announced <= SMALL:
+            return SMALL
+        try:
+            endpoint, _ = self._app.url_map.bind_to_environ(environ).match()
+        except HTTPException:
+            return SMALL
+        limit = self._limits.get(endpoint, BodyLimit(SMALL, signed_in=False))
+        return SMALL if limit.signed_in and not self._is_signed_in(environ) else limit.most
+
+    def _is_signed_in(self, environ: JSON) -> bool:
+        try:
+            with self._app.request_context({**environ, "wsgi.input": io.BytesIO()}):
+                return bool(current_user.is_authenticated)
+        except SQLAlchemyError:
+            raise Unavailable(Phrase("The database does not answer. Nothing was changed.")) from None
+
+
+def refused_body() -> AppError | None:
+    """Why the body of this request was not taken, if it was not."""
+    return cast(AppError | None, request.environ.get(_REFUSAL))
+
+
+def too_large(most: int) -> TooLarge:
+    """The refusal of a body of more than `most` bytes."""
+    return TooLarge(
+        Phrase(
+            "This is more than fits: at most %(most)s MB can be sent to this address at once.", most=f"{most / 1e6:g}"
+        )
+    )
+
+
+def _one_line(error: AppError, environ: JSON, start_response: Callable[..., Any]) -> list[bytes]:
+    """The refusal in one line, for whoever sends one such request after the other."""
+    start_response(f"{error.status} {HTTPStatus(error.status).phrase}", [("Content-Type", "text/plain; charset=utf-8")])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [f"{error.message}\n".encode()]
+
+
+def _refuse() -> None:
+    if (error := refused_body()) is not None:
+        raise error
+
+
+def _read_form_in_thread() -> None:
+    """Take a large form apart before anybody asks for a field of it: its files are written to the disk once more."""
+    if _SPOOLED not in request.environ:
+        return
+    real = cast(Any, request)._get_current_object()
+    # Which has been checked already; texts may be as long as all of a form with texts.
+    real.max_content_length, real.max_form_memory_size = None, TEXTS
+
+    def read() -> None:
+        with _room_needed():
+            _ = real.form
+
+    off_loop(read)
+
+
+def _announced(environ: JSON) -> int | None:
+    """The length that the head of a request gives its body, in bytes; None where it comes in chunks."""
+    return None if environ.get("HTTP_TRANSFER_ENCODING") else int(environ.get("CONTENT_LENGTH") or 0)
+
+
+def _next_piece(source: Any, most: int) -> bytes:
+    """The next piece of a body; none at its end. Raises TooLarge, TooSlow, BrokenBody, and OSError."""
+    try:
+        return cast(bytes, source.read(_PIECE))
+    except TimeoutError:
+        raise TooSlow(Phrase("The request did not come in time. Please send it again.")) from None
+    except LimitRequestHeaders:  # of chunks that have more around them than in them, too
+        raise too_large(most) from None
+    except ParseException as error:
+        raise BrokenBody(Phrase("expected a body in chunks, got %(got)s", got=str(error))) from None
+
+
+def _write(body: BinaryIO, piece: bytes) -> None:
+    with _room_needed():
+        body.write(piece)
+
+
+@contextmanager
+def _room_needed() -> Iterator[None]:
+    """Raises Unavailable where the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise Unavailable(Phrase("There is no room on the server's disk. Nothing was changed.")) from None
+
+
+def _put_body(environ: JSON, body: BinaryIO, size: int) -> None:
+    environ["wsgi.input"] = body
+    environ["CONTENT_LENGTH"] = str(size)
+    environ.pop("HTTP_TRANSFER_ENCODING", None)

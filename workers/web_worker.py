@@ -1,0 +1,275 @@
+"""The worker class of gunicorn that serves Parlor: its gevent worker with limits on what a connection may send.
+
+gunicorn's own reads the rest of a body that nobody wanted 1 kB at a time, without a limit and without letting anybody
+else have a turn. Here every read lets others have theirs and has a deadline, for heads and for bodies; whoever is
+answered before the end of a body is drained of a little at most and hung up on; and of those whom the server waits for
+there are so many at most. How long a body may be, the application says (`app/web/body_limits.py`).
+"""
+
+import contextlib
+import logging
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import gevent
+from gunicorn.http.body import ChunkedReader
+from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
+from gunicorn.http.message import Request
+from gunicorn.http.parser import RequestParser
+from gunicorn.http.unreader import SocketUnreader
+from gunicorn.util import close, close_graceful
+from gunicorn.workers.ggevent import GeventWorker
+
+from app.web.bucket import Bucket
+from workers.open_files import max_open_files
+
+HEAD_SECONDS = 5.0  # until a request's head is there, the time before its first byte included
+MOST_HEAD = 32_768  # bytes of it
+BODY_SECONDS = 10.0  # until a body is there, and for each LEAST_RATE bytes of it a second more
+LEAST_RATE = 8192
+SEND_SECONDS = 60.0  # in which a piece of an answer has to be taken
+MOST_WAITED_FOR = 1000  # connections whose head or body is not there yet; with more, the oldest is hung up on
+DRAIN_SECONDS, DRAIN_BYTES = 1.0, 65_536  # of what is still sent after the answer
+_PIECE = 65_536  # bytes of a body that are read before others have their turn
+_SMALL_PIECE = 4096  # the same of heads and chunks, which take longer to look at
+_AROUND_CHUNKS = 4096  # bytes that a body in chunks may have on the line beside twice its own
+_LINES_A_SECOND = 5.0  # in the log, of bad requests
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class WaitedFor:
+    """The readers whose clients have yet to send something, those who are waited for longest first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._readers: dict[ClientReader, None] = {}
+
+    def add(self, reader: "ClientReader") -> None:
+        """One more, or one who begins anew; the oldest is hung up on where that is one too many."""
+        self.remove(reader)
+        self._readers[reader] = None
+        if len(self._readers) > self._most:
+            next(iter(self._readers)).hang_up()
+
+    def remove(self, reader: "ClientReader") -> None:
+        """What was waited for is there, or is not wanted any more."""
+        self._readers.pop(reader, None)
+
+
+class ClientReader(SocketUnreader):
+    """Reads from a client's socket, for as long and as much as it was told to wait for, in turn with everybody else."""
+
+    max_body_chunk = _PIECE
+
+    def __init__(self, sock: Any, waited_for: WaitedFor) -> None:
+        super().__init__(sock, _SMALL_PIECE)
+        self.received = 0  # bytes that have come of what is expected
+        self.asks = False  # whether the client waits to be asked for the body
+        self._waited_for = waited_for
+        self._began = self._seconds = 0.0
+        self._rate = 0
+        self._most = 0
+
+    def expect(self, seconds: float, most: int, rate: int = 0) -> None:
+        """Wait for at most `most` bytes, which have `seconds` and one more for each `rate` bytes that have come."""
+        self.received, self._began = 0, time.monotonic()
+        self._seconds, self._most, self._rate = seconds, most, rate
+        self._waited_for.add(self)
+
+    def allow(self, most: int) -> None:
+        """As `most` of `expect`, while it is being read."""
+        self._most = most
+
+    def expect_nothing(self) -> None:
+        """Nothing is waited for any more."""
+        self._waited_for.remove(self)
+
+    @property
+    def holds(self) -> bool:
+        """Whether something has been read that nobody has asked for yet: the client does not wait for its answer."""
+        return bool(self.buf.tell() > 0)
+
+    def hang_up(self) -> None:
+        """Have whoever reads here find that the client is gone."""
+        self.expect_nothing()
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+    def chunk(self, size_hint: int | None = None) -> bytes:
+        """The next bytes. Raises TimeoutError after the deadline and LimitRequestHeaders for too many."""
+        if self.asks:
+            self.asks = False
+            self.sock.sendall(_CONTINUE)
+        if self.received > self._most:
+            raise LimitRequestHeaders(f"more than {self._most} bytes")
+        gevent.sleep(0)
+        more = self.received / self._rate if self._rate else 0.0
+        left = self._began + self._seconds + more - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.sock.settimeout(left)
+        try:
+            data = super().chunk(size_hint)
+        finally:
+            self.sock.settimeout(SEND_SECONDS)
+        self.received += len(data)
+        return bytes(data)
+
+
+class RequestBody:
+    """What an application reads a body from. `unread` is false once it has read all of it."""
+
+    def __init__(self, body: Any, reader: ClientReader) -> None:
+        self._body = body
+        self._reader = reader
+        self._left: int | None = None  # bytes of it; None: it comes in chunks
+        if isinstance(body.reader, ChunkedReader):
+            body.reader.parser = self._counted(body.reader.parser)
+        else:
+            self._left = body.reader.length
+        self.unread = self._left != 0
+
+    def begin(self) -> None:
+        """Wait for it from now on."""
+        self._reader.expect(BODY_SECONDS, _AROUND_CHUNKS if self._left is None else self._left, LEAST_RATE)
+
+    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces of a body in chunks, around which there may be as much as is in them and a little more."""
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+            self._reader.allow(2 * size + _AROUND_CHUNKS)
+            yield piece
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes, none at the end. Raises OSError and ParseException for what does not come whole."""
+        data: bytes = self._body.read(size)
+        if self._left is not None:
+            self._left -= len(data)
+        if not data or self._left == 0:
+            self.unread = False
+            self._reader.expect_nothing()
+        return data
+
+
+class BoundedRequest(Request):
+    """A request after which the connection is closed where the client has sent more than its answer needed."""
+
+    def set_body_reader(self) -> None:
+        """Put the limits around the body."""
+        super().set_body_reader()
+        self.body: Any = RequestBody(self.body, self.unreader)
+
+    def should_close(self) -> bool:
+        """Whether no other request is read from the connection; none that was sent before its time."""
+        return bool(self.has_more() or super().should_close())
+
+    def has_more(self) -> bool:
+        """Whether the client has sent more than was read of this request, or is about to."""
+        return bool(self.body.unread or self.unreader.holds)
+
+
+class BoundedParser(RequestParser):
+    """The requests of a connection, which are read from `reader`."""
+
+    mesg_class = BoundedRequest
+
+    def __init__(self, cfg: Any, reader: ClientReader, address: Any) -> None:
+        super().__init__(cfg, reader.sock, address)
+        self.unreader = reader
+
+    def finish_body(self, *_: object) -> bool:
+        """Whether the last body was read to its end: what was not is never drained here."""
+        return not (self.mesg and self.mesg.body.unread)
+
+
+class _Seldom(logging.Filter):
+    """Lets so few lines about bad requests through that nobody can fill a disk with them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pace = Bucket(_LINES_A_SECOND, time.monotonic())
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is written."""
+        return not record.getMessage().startswith("Invalid request") or self._pace.take(time.monotonic())
+
+
+class WebWorker(GeventWorker):
+    """See the module."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._waited_for = WaitedFor(min(MOST_WAITED_FOR, max_open_files() // 4))
+        self._per_address: Counter[str] = Counter()
+        self._most_per_address = 0
+        self._group: Callable[[str], str] = str
+        self.log.error_log.addFilter(_Seldom())
+
+    def limit_addresses(self, most: int, group: Callable[[str], str]) -> None:
+        """Have no more than `most` connections of one address, or of those that `group` gives one name; 0: no limit."""
+        self._most_per_address, self._group = most, group
+
+    def handle(self, listener: Any, client: Any, addr: Any) -> None:
+        """Serve one connection to its end."""
+        address = self._group(addr[0]) if isinstance(addr, tuple) else ""
+        if 0 < self._most_per_address <= self._per_address[address]:
+            close(client)
+            return
+        self._per_address[address] += 1
+        reader = ClientReader(client, self._waited_for)
+        try:
+            self._serve(listener.getsockname(), reader, addr)
+        finally:
+            close(client)
+            reader.expect_nothing()
+            self._per_address[address] -= 1
+            if not self._per_address[address]:
+                del self._per_address[address]
+
+    def _serve(self, name: Any, reader: ClientReader, addr: Any) -> None:
+        """Answer request after request; who is hung up on before all was read is drained of a little."""
+        client, request, early = reader.sock, None, False
+        client.settimeout(SEND_SECONDS)
+        parser = BoundedParser(self.cfg, reader, addr)
+        try:
+            while True:
+                request = None
+                reader.expect(HEAD_SECONDS, MOST_HEAD)
+                request = next(parser)
+                self._answer(name, request, reader, addr)
+                gevent.sleep(0)  # the next request may be here already, and so may other people's
+        except (StopIteration, NoMoreData):
+            early = request is not None and request.has_more()
+        except TimeoutError:
+            early = request is None and reader.received > 0
+            if early:
+                self._say(client, _SLOW)
+        except OSError:
+            pass  # the client is gone
+        except Exception as error:
+            self.handle_error(request, client, addr, error)
+            early = True
+        if early:
+            close_graceful(client, DRAIN_SECONDS, DRAIN_BYTES)
+
+    @staticmethod
+    def _say(client: Any, answer: bytes) -> None:
+        with contextlib.suppress(OSError):
+            client.sendall(answer)
+
+    def _answer(self, name: Any, request: BoundedRequest, reader: ClientReader, addr: Any) -> None:
+        reader.expect_nothing()
+        if request.body.unread:
+            request.body.begin()
+        # gunicorn would ask for the body before anybody has looked at its length.
+        reader.asks, request._expected_100_continue = request._expected_100_continue, False
+        try:
+            self.handle_request(name, request, reader.sock, addr)
+        finally:
+            reader.asks = False
+            reader.expect_nothing()
