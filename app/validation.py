@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.errors import Invalid, Phrase, either
+from app.typed_numbers import is_plain_real, is_plain_whole
 
 _MOST = 10**9  # of a whole number without a bound
 _LARGEST = 1e300  # of a number without a bound
@@ -85,9 +86,11 @@ def is_storable(text: str) -> bool:
 
 
 def whole_number(raw: Any, name: str, least: int, most: int) -> int:
-    """Read a whole number that may have come as text from a command line."""
+    """Read a whole number that may have come as text, in ordinary digits alone."""
     try:
         if isinstance(raw, bool) or (isinstance(raw, float) and not raw.is_integer()):
+            raise ValueError
+        if isinstance(raw, str) and not is_plain_whole(raw):
             raise ValueError
         number = int(raw)
     except (TypeError, ValueError, OverflowError):
@@ -102,9 +105,9 @@ def whole_number(raw: Any, name: str, least: int, most: int) -> int:
 
 
 def real_number(raw: Any, name: str, least: float, most: float) -> float:
-    """Read a number that may have come as text from a command line."""
+    """Read a number that may have come as text, in ordinary digits and perhaps with an exponent."""
     try:
-        number = float("nan") if isinstance(raw, bool) else float(raw)
+        number = float("nan") if isinstance(raw, bool) or not _may_be_real(raw) else float(raw)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not least <= number <= most:
@@ -112,3 +115,7 @@ def real_number(raw: Any, name: str, least: float, most: float) -> float:
             name, expected=Phrase("a number from %(least)s to %(most)s", least=f"{least:g}", most=f"{most:g}"), got=raw
         )
     return number
+
+
+def _may_be_real(raw: Any) -> bool:
+    return is_plain_real(raw) if isinstance(raw, str) else True

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.errors import Invalid, Phrase, Verbatim
+from app.validation import real_number
 
 
 class PlayPartner(NamedTuple):
@@ -48,8 +49,8 @@ def _parted(text: str) -> tuple[str, str | None]:
 
 def _share(raw: Any) -> float:
     try:
-        share = float(raw)
-    except (TypeError, ValueError):
+        share = real_number(raw, "play_with", 0, 1)
+    except Invalid:
         share = 0
     if not 0 < share < 1:
         raise Invalid("play_with", expected=Phrase("a share above 0 and below 1"), got=raw)

@@ -19,7 +19,7 @@ from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.tables import analysis_columns, analysis_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.analysis.wording import beside, number, signed, signed_beside, with_unit
-from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, progress
+from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, progress
 from app.cli.drawing import FORMATS, write_chart
 from app.cli.match_filter import filter_options, read_filter
 from app.errors import Invalid, Verbatim
@@ -34,8 +34,8 @@ A = TypeVar("A", bound=MatchAnalysis)
 
 
 @click.command(cls=Command)
-@click.option("--round", "round_ids", type=int, multiple=True, metavar="R", help="A round; several for side by side.")
-@click.option("--matrix", "matrix_id", type=int, metavar="R", help="The first round of a cross-play: all of its pairs.")
+@click.option("--round", "round_ids", type=WHOLE, multiple=True, metavar="R", help="A round; several for side by side.")
+@click.option("--matrix", "matrix_id", type=WHOLE, metavar="R", help="The first round of a cross-play, for all pairs.")
 @filter_options("round")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all columns.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row a round or choice, a model, a difference.")

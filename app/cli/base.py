@@ -19,6 +19,7 @@ from app.config import Settings
 from app.csv_tables import Column, to_csv
 from app.errors import AppError, Invalid, Verbatim
 from app.files import write_all
+from app.typed_numbers import is_plain_whole
 
 T = TypeVar("T")
 
@@ -63,6 +64,32 @@ def one_line_errors() -> Iterator[None]:
         ) from None
     except KeyboardInterrupt:
         raise Interrupted("Interrupted.") from None
+
+
+class _PlainWhole(click.types.IntParamType):
+    """A whole number in ordinary digits: not 1_000, nor digits of other scripts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        _check_plain(self, value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class WholeRange(click.IntRange):
+    """Such a number between two bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        _check_plain(self, value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+WHOLE = _PlainWhole()
+
+
+def _check_plain(
+    kind: click.types.IntParamType, value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> None:
+    if isinstance(value, str) and not is_plain_whole(value):
+        kind.fail(f"{value!r} is not a valid integer.", param, ctx)
 
 
 class RepeatableOption(click.Option):

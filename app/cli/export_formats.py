@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import Command, ensure_database, print_json, progress
+from app.cli.base import WHOLE, Command, ensure_database, print_json, progress
 from app.datasets import rounds as service
 from app.datasets.exporters.lm_selfplay import write_lm_selfplay
 from app.datasets.exporters.spag import write_spag
@@ -14,7 +14,7 @@ from app.extensions import reading
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import TABOO
 
-_round = click.option("--round", "round_id", type=int, required=True, metavar="N", help="Which round.")
+_round = click.option("--round", "round_id", type=WHOLE, required=True, metavar="N", help="Which round.")
 
 
 @click.command("lm-selfplay", cls=Command)

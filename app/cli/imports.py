@@ -2,7 +2,7 @@
 
 import click
 
-from app.cli.base import Group, ensure_database, print_json, progress, read_value, settings
+from app.cli.base import WHOLE, Group, ensure_database, print_json, progress, read_value, settings
 from app.datasets import rounds as service
 from app.datasets.lm_folder import LIMIT
 from app.datasets.records import check
@@ -21,7 +21,7 @@ _player = click.option(
 @imports.command("lm-selfplay")
 @click.argument("folder", metavar="DIR")
 @click.option("--objective", default="self", show_default=True, help="self, coop, comp, or λ from -1 to 1.")
-@click.option("--limit", type=int, default=LIMIT, show_default=True, help="The move that ended a game at the latest.")
+@click.option("--limit", type=WHOLE, default=LIMIT, show_default=True, help="The move that ended a game at the latest.")
 @_player
 @_as_json
 def lm_selfplay(folder: str, objective: str, limit: int, player: str, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import CommandFailed, Group, Interrupted, ensure_database, print_json, settings
+from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
 from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.jobs import states
@@ -191,10 +191,10 @@ class JobCommands(Generic[R]):
         """The commands as a group of `flask`."""
         name = self.kind.name
         group = Group(name, help=self.help or f"List, show, cancel and resume {self.kind.plural}.")
-        argument = click.argument("number", metavar=name.upper(), type=int)
+        argument = click.argument("number", metavar=name.upper(), type=WHOLE)
         pages = (
-            click.option("--limit", type=int, metavar="N", help=f"How many. [default: {PAGE}; all with --json]"),
-            click.option("--offset", type=int, default=0, metavar="N", help="How many of the latest to leave out."),
+            click.option("--limit", type=WHOLE, metavar="N", help=f"How many. [default: {PAGE}; all with --json]"),
+            click.option("--offset", type=WHOLE, default=0, metavar="N", help="How many of the latest to leave out."),
         )
         commands: tuple[tuple[str, Callable[..., None], str, Sequence[Decorator]], ...] = (
             ("list", self.print_page, self.list_help, pages),

@@ -7,7 +7,7 @@ import click
 from flask.cli import with_appcontext
 
 from app.analysis.bootstrap import Figure
-from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, settings
+from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, settings
 from app.cli.jobs import json_option
 from app.csv_tables import Column
 from app.datasets import register
@@ -28,7 +28,7 @@ from app.society.statistics import (
     iteration_figures,
 )
 
-_number = click.argument("number", type=int, metavar="SOCIETY")
+_number = click.argument("number", type=WHOLE, metavar="SOCIETY")
 _HEADS = [f"{aspect}, {when}" for aspect in ASPECTS for when in ("drafts", "revisions")]
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from app.studies.cost import person_costs, points_of, study_cost
 from app.studies.design import FORMS, SLUG, StudyDesign
 from app.studies.design_files import load_design, write_design
 from app.studies.loaded_design import LoadedDesign
+from app.typed_numbers import read_amount
 
 _FILE = click.argument("path", metavar="FILE", type=Path)
 _STUDY = click.argument("reference", metavar="STUDY[@VERSION]")
@@ -32,6 +33,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 _OUT = click.option("--out", required=True, type=Path, metavar="FOLDER", help="A folder that is not there yet.")
 
 _MOST = Decimal(1_000_000)  # places, or a share
+_PLACES = 6  # after the point of a share, and of points
 
 study = Group("study", help="Human experiments: check, load, copy and price their designs, and open waves of them.")
 for command in (
@@ -213,12 +215,11 @@ def _means(design: StudyDesign, pairs: Mapping[str, Any]) -> Mapping[str, Decima
 
 def _number(text: Any, option: str, least: Decimal = Decimal(0), most: Decimal = _MOST) -> Decimal:
     try:
-        found = Decimal(str(text))
-        if not found.is_finite() or not least <= found <= most:
-            raise InvalidOperation
-    except InvalidOperation:
-        expected = f"a number from {least} to {most}"
-        raise Invalid(option, expected=expected, got=Verbatim(repr(text))) from None
+        found = read_amount(str(text), option, places=_PLACES, signed=True).normalize()
+    except Invalid:
+        found = None
+    if found is None or not least <= found <= most:
+        raise Invalid(option, expected=f"a number from {least} to {most}", got=Verbatim(repr(text)))
     return found
 
 

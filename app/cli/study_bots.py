@@ -6,7 +6,7 @@
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, WholeRange, ensure_database, print_json, settings
 from app.extensions import db, writing
 from app.studies.bots.copies import open_rehearsal
 from app.studies.bots.job import MOST_BOTS
@@ -15,9 +15,9 @@ from app.studies.bots.sending import AT_ONCE, rehearse
 
 @click.command("bots", cls=Command)
 @click.argument("reference", metavar="STUDY[@VERSION]")
-@click.option("--n", "count", type=click.IntRange(1, MOST_BOTS), default=20, show_default=True, help="How many bots.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what they choose.")
-@click.option("--at-once", type=click.IntRange(1), default=AT_ONCE, show_default=True, help="How many are under way.")
+@click.option("--n", "count", type=WholeRange(1, MOST_BOTS), default=20, show_default=True, help="How many bots.")
+@click.option("--seed", type=WholeRange(0), default=1, show_default=True, help="Of what they choose.")
+@click.option("--at-once", type=WholeRange(1), default=AT_ONCE, show_default=True, help="How many are under way.")
 @click.option("--live", is_flag=True, help="Against the models of the study, at its own pace.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @with_appcontext

@@ -1,7 +1,7 @@
 """`flask study pay`: what people are owed, and the batches that pay them. `app/cli/study.py` puts it into its group."""
 
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +13,52 @@ from app.cli.base import Command, ensure_database, print_json
 from app.errors import Invalid, Verbatim
 from app.extensions import db, transact
 from app.files import replace_file
-from app.models import Wave
+from app.models import Payment, Wave
 from app.studies import batches, payments
-from app.studies.pay_doubts import IN_PART, NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, pay_doubts
+from app.studies.due import due
+from app.studies.pay_doubts import (
+    IN_PART,
+    NO_SUBMISSION,
+    OVERPAID,
+    PAID_TWICE,
+    UNDER_WAY,
+    UNKNOWN,
+    WOULD_PAY_TWICE,
+    PayDoubt,
+    decide,
+    held_back,
+    pay_doubts,
+)
+from app.studies.payable import BAD_ID, NO_ID, TOO_MUCH
+from app.studies.visits import REJECTED, RETURNED
 from app.studies.waves import find_wave
+from app.typed_numbers import read_amount
 from app.validation import whole_number
 
 _BY = "command line"
-_MOST_BATCHES = 10**6
+_MOST_BATCHES = _MOST_ADJUSTMENTS = 10**6
 
 Done = Mapping[str, Any]
 
 
 @click.command("pay", cls=Command)
 @click.argument("reference", metavar="STUDY:WAVE")
-@click.argument("action", metavar="[draft|file|uploaded|confirmed|discard|adjust]", default="")
+@click.argument("action", metavar="[draft|file|uploaded|confirmed|discard|adjust|reverse|keep|leave-out]", default="")
 @click.argument("what", metavar="[BATCH|PARTICIPANT]", default="")
 @click.option("--amount", metavar="AMOUNT", help="Of an adjustment: 1.50, or -0.25 to take away what is not paid yet.")
-@click.option("--reason", metavar="TEXT", help="Why it is adjusted.")
+@click.option("--reason", metavar="TEXT", help="Why it is adjusted, reversed or decided.")
+@click.option("--adjustment", metavar="N", help="The number of the adjustment that is reversed.")
+@click.option("--over-cap", metavar="TEXT", help="Why an adjustment goes over the spend cap; without it, it may not.")
 @click.option("--out", metavar="FILE", type=Path, help="Where the file of a batch is written.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @with_appcontext
 def pay(
-    reference: str, action: str, what: str, amount: str | None, reason: str | None, out: Path | None, as_json: bool
-) -> None:
+    reference: str, action: str, what: str, amount: str | None, reason: str | None, adjustment: str | None,
+    over_cap: str | None, out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Show what is owed in a wave and its batches; or make, write, or move on a batch; or adjust a payment.
+
+    Whoever the recruiter returned or rejected or does not know, or has paid already, is in no batch before `keep`.
 
     \b
     flask study pay STUDY:WAVE                         what the next batch pays, and all batches
@@ -47,14 +68,21 @@ def pay(
     flask study pay STUDY:WAVE confirmed 1             the recruiter has paid it
     flask study pay STUDY:WAVE discard 1               take a draft back
     flask study pay STUDY:WAVE adjust P0042 --amount 1.50 --reason "The page did not load"
+    flask study pay STUDY:WAVE reverse P0042 --adjustment 1 --reason "Meant for another person"
+    flask study pay STUDY:WAVE keep P0042 --reason "Returned it by mistake"
+    flask study pay STUDY:WAVE leave-out P0042 --reason "Paid by hand"
     """
     ensure_database()
-    _check(action, what, amount=amount, reason=reason, out=out)
+    _check(action, what, amount=amount, reason=reason, adjustment=adjustment, over_cap=over_cap, out=out)
 
     def act(session: Session) -> Done:
         wave = find_wave(session, reference)
         if action == "adjust":
-            return _adjust(session, wave, what, amount or "", reason or "")
+            return _adjust(session, wave, what, amount or "", reason or "", over_cap or "")
+        if action == "reverse":
+            return _reverse(session, wave, what, adjustment or "", reason or "", over_cap or "")
+        if action in _DECISIONS:
+            return _decide(session, wave, what, action, reason or "")
         if action == "draft":
             return _draft(session, wave)
         return _of_batch(session, wave, action, what, out) if action else _shown(session, wave)
@@ -68,9 +96,15 @@ def pay(
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "": (), "draft": (), "file": ("what", "out"), "uploaded": ("what",), "confirmed": ("what",), "discard": ("what",),
-    "adjust": ("what", "amount", "reason"),
+    "adjust": ("what", "amount", "reason"), "reverse": ("what", "adjustment", "reason"),
+    "keep": ("what", "reason"), "leave-out": ("what", "reason"),
 }  # fmt: skip
-_CALLED = {"what": "batch or participant", "amount": "--amount", "reason": "--reason", "out": "--out"}
+_MAY: Mapping[str, tuple[str, ...]] = {"adjust": ("over_cap",), "reverse": ("over_cap",)}
+_CALLED = {
+    "what": "batch or participant", "amount": "--amount", "reason": "--reason", "out": "--out",
+    "adjustment": "--adjustment", "over_cap": "--over-cap",
+}  # fmt: skip
+_DECISIONS = {"keep": True, "leave-out": False}
 
 
 _DOUBTS: Mapping[str, str] = {
@@ -78,7 +112,21 @@ _DOUBTS: Mapping[str, str] = {
     PAID_TWICE: "the recruiter has paid the submission, and the base is in a batch as well",
     WOULD_PAY_TWICE: "the recruiter has paid the submission, and the next batch would pay the base as well",
     IN_PART: "the recruiter has paid another amount than the base",
+    RETURNED: "the recruiter calls the submission returned",
+    REJECTED: "the recruiter calls the submission rejected",
+    UNKNOWN: "the recruiter does not know this person",
+    NO_ID: "the recruiter's id was removed, so that no file can pay them",
+    BAD_ID: "the recruiter's file takes no such id",
+    TOO_MUCH: "the recruiter's file pays nobody so much at once",
+    UNDER_WAY: "the recruiter calls the submission submitted or approved, and they are under way here",
+    OVERPAID: "more was sent than is owed",
 }
+
+
+def _doubt(each: PayDoubt) -> str:
+    held = "left out until it is decided (keep)" if each.holds and each.can_be_decided else ""
+    held = "left out" if each.holds and not held else "paid all the same, as decided" if each.kept else held
+    return f"Look at {each.code}: {_DOUBTS[each.kind]}, {each.amount}{f'; {held}' if held else ''}."
 
 
 def _check(action: str, what: str, **options: object) -> None:
@@ -86,6 +134,8 @@ def _check(action: str, what: str, **options: object) -> None:
     if action not in _NEEDS:
         raise Invalid("action", expected=", ".join(filter(None, _NEEDS)), got=action)
     for name, given in {"what": what or None, **options}.items():
+        if given is not None and name in _MAY.get(action, ()):
+            continue
         if (given is not None) != (name in _NEEDS[action]):
             expected = f"{'one' if name in _NEEDS[action] else 'none'} with {action or 'no action'}"
             raise Invalid(_CALLED[name], expected=expected, got=Verbatim("none" if given is None else given))
@@ -93,7 +143,9 @@ def _check(action: str, what: str, **options: object) -> None:
 
 def _shown(session: Session, wave: Wave) -> Done:
     payments.settle_all(session, wave)
-    owed, found, doubts = batches.due(session, wave), batches.batches_of(session, wave), pay_doubts(session, wave)
+    found, doubts, everybody = batches.batches_of(session, wave), pay_doubts(session, wave), due(session, wave)
+    held = held_back(session, wave, everybody)
+    owed = [each for each in everybody if each.enrolment_id not in held]
     return {
         "json": {
             "owed": [
@@ -101,14 +153,17 @@ def _shown(session: Session, wave: Wave) -> Done:
                 for each in owed
             ],
             "batches": [_described(each) for each in found],
-            "look_at": [{"participant": each.code, "why": each.kind, "base": str(each.amount)} for each in doubts],
+            "look_at": [
+                {"participant": each.code, "why": each.kind, "base": str(each.amount), "left_out": each.holds}
+                for each in doubts
+            ],
         },
         "text": "\n".join(
             [
                 *(f"{each.code}  {each.ending:<12} {each.amount:>9} {each.currency}" for each in owed),
                 f"The next batch pays {_people(len(owed))}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
                 *map(_line, found),
-                *(f"Look at {each.code}: {_DOUBTS[each.kind]}, {each.amount}." for each in doubts),
+                *map(_doubt, doubts),
             ]
         ),
     }
@@ -117,7 +172,9 @@ def _shown(session: Session, wave: Wave) -> Done:
 def _draft(session: Session, wave: Wave) -> Done:
     numbers = {batch.number for batch in batches.draft(session, wave, _BY)}
     found = [each for each in batches.batches_of(session, wave) if each.batch.number in numbers]
-    return {"json": [_described(each) for each in found], "text": "\n".join(map(_line, found))}
+    left_out = held_back(session, wave, due(session, wave)).values()
+    lines = [*map(_line, found), *map(_doubt, left_out)]
+    return {"json": [_described(each) for each in found], "text": "\n".join(lines)}
 
 
 def _of_batch(session: Session, wave: Wave, action: str, what: str, out: Path | None) -> Done:
@@ -135,15 +192,33 @@ def _of_batch(session: Session, wave: Wave, action: str, what: str, out: Path | 
     return {"json": {"batch": number, "status": status}, "text": f"Batch {number} is {status}."}
 
 
-def _adjust(session: Session, wave: Wave, code: str, amount: str, reason: str) -> Done:
-    try:
-        exact = Decimal(amount)
-    except InvalidOperation:
-        raise Invalid("--amount", expected="an amount such as 1.50 or -0.25", got=amount) from None
-    row = payments.adjust(session, payments.find_way_by_code(session, wave, code), exact, reason, _BY)
+def _adjust(session: Session, wave: Wave, code: str, amount: str, reason: str, over_cap: str) -> Done:
+    exact = read_amount(amount, "--amount", signed=True, such="1.50 or -0.25")
+    way = payments.find_way_by_code(session, wave, code)
+    return _by_hand(code, payments.adjust(session, way, exact, reason, _BY, over_cap=over_cap))
+
+
+def _reverse(session: Session, wave: Wave, code: str, number: str, reason: str, over_cap: str) -> Done:
+    which = whole_number(number, "--adjustment", 1, _MOST_ADJUSTMENTS)
+    way = payments.find_way_by_code(session, wave, code)
+    return _by_hand(code, payments.reverse(session, way, which, reason, _BY, over_cap=over_cap))
+
+
+def _by_hand(code: str, row: Payment) -> Done:
     return {
         "json": {"participant": code, "key": row.key, "amount": str(row.amount), "currency": row.currency},
         "text": f"{code}: {row.key}, {row.amount} {row.currency}.",
+    }
+
+
+def _decide(session: Session, wave: Wave, code: str, action: str, reason: str) -> Done:
+    keep = _DECISIONS[action]
+    found = decide(session, payments.find_way_by_code(session, wave, code), keep=keep, reason=reason, by=_BY)
+    kinds = [each.kind for each in found]
+    done = "paid all the same" if keep else "left out"
+    return {
+        "json": {"participant": code, "doubts": kinds, "keep": keep},
+        "text": f"{code} is {done} ({', '.join(kinds)}).",
     }
 
 

@@ -14,6 +14,7 @@ from app.models import Study, StudyVersion, Wave
 from app.studies import assignment, store, waves
 from app.studies.design_files import load_design
 from app.studies.submissions import read_statuses, take_statuses
+from app.studies.visits import NO_CODE, OTHER_CODE, done_elsewhere
 from app.studies.wave_file import link_path, wave_warnings
 from app.studies.wave_reader import LoadedWave, load_wave
 
@@ -110,14 +111,25 @@ def submissions(reference: str, path: Path, as_json: bool) -> None:
     visits = read_statuses(path)
     ensure_database()
     # People who are under way at the same moment may be faster; then it is done again.
-    found = transact(db.engine)(lambda session: take_statuses(session, waves.find_wave(session, reference), visits))
+    found = transact(db.engine)(
+        lambda session: take_statuses(session, waves.find_wave(session, reference), visits, whole=True)
+    )
+    with reading() as session:
+        under_way = done_elsewhere(session, waves.find_wave(session, reference))
     if as_json:
-        print_json({"wave": reference, **found._asdict()})
+        here = [{"participant": each.code, "handed_in": each.handed_in} for each in under_way]
+        print_json({"wave": reference, **found._asdict(), "under_way": here})
         return
     said = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(found.statuses.items()))
     click.echo(f"{reference}: {said or 'none'}; {found.changed} changed, {found.unknown} not of this wave.")
     if found.other_codes:
         click.echo(f"Handed in with the code of another ending: {', '.join(found.other_codes)}.")
+    for each in under_way:
+        given = {None: "", NO_CODE: " without a code", OTHER_CODE: " with a code of no ending"}.get(
+            each.handed_in, f" with the code of {each.handed_in}"
+        )
+        status = each.status.replace("_", " ")
+        click.echo(f"Look at {each.code}: under way here, and {status} at the recruiter{given}.")
 
 
 @click.command("replay", cls=Command)

@@ -8,7 +8,7 @@ from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow
 from app.models.model_request import ModelRequest
-from app.models.operation import Lease, Outage
+from app.models.operation import FormRequest, Lease, Outage
 from app.models.rehearsal import Rehearsal, RehearsedBot
 from app.models.round import RoundMaterial, RoundRange, RoundRow
 from app.models.society import Society, SocietyAgent, SocietyInteraction
@@ -29,9 +29,9 @@ from app.models.wave import Payment, PaymentBatch, StudyEvent, Submission, Wave
 __all__ = [
     "Alignment", "Arm", "AssessedAnswer", "Assessment", "BenchmarkAnswer", "BenchmarkJob", "BenchmarkResult",
     "Campaign", "CampaignEvaluation", "CampaignIteration", "CampaignRound", "Consent", "Dataset", "DatasetRow",
-    "Enrolment", "EventRow", "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow", "MatchSource",
-    "ModelRequest", "Outage", "Participant", "Payment", "PaymentBatch", "RecruitmentIdentity", "Rehearsal",
-    "RehearsedBot", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Society", "SocietyAgent",
+    "Enrolment", "EventRow", "FormRequest", "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow",
+    "MatchSource", "ModelRequest", "Outage", "Participant", "Payment", "PaymentBatch", "RecruitmentIdentity",
+    "Rehearsal", "RehearsedBot", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Society", "SocietyAgent",
     "SocietyInteraction", "Study", "StudyEvent", "StudyVersion", "Submission", "TrainingEvent", "TrainingJob", "User",
     "UserSession", "Wave",
 ]  # fmt: skip

@@ -1,12 +1,13 @@
-"""Leases by name, for loops of which only one may run, and when the server was away."""
+"""Leases by name, for loops of which only one may run, when the server was away, and forms that were taken."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.extensions import Model
-from app.models.types import UtcDateTime
+from app.models.types import Json, UtcDateTime
 
 
 class Lease(Model):
@@ -27,3 +28,13 @@ class Outage(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     began: Mapped[datetime] = mapped_column(UtcDateTime)  # the last sign of life before it
     ended: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+
+class FormRequest(Model):
+    """A form that was taken, by the hash of its key and content, and what came of it: sent again it does nothing."""
+
+    __tablename__ = "form_request"
+
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    result: Mapped[Any] = mapped_column(Json)

@@ -43,6 +43,8 @@ class Submission(Model):
     status: Mapped[str] = mapped_column(String(12))  # as app/studies/submissions.py names them
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     changed_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    listed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when a table of the recruiter's named it last
+    handed_in: Mapped[str | None] = mapped_column(String(20))  # with which code: of an ending, `no code`, `other code`
 
 
 class StudyEvent(Model):

@@ -30,7 +30,7 @@ from app.studies.steps import (
     Step,
     shows_arm,
 )
-from app.studies.survey import SurveyForm, Values, read_survey
+from app.studies.survey import SurveyForm, Values, read_survey, typed_numbers
 from app.studies.texts import first_condition
 
 YES, NO = "yes", "no"
@@ -160,10 +160,11 @@ def _quiz(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutco
 
 
 def _survey(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:
-    values, errors = read_survey(asked_now(way), form, earlier_answers(way), returned(way))
+    asked = asked_now(way)
+    values, errors = read_survey(asked, form, earlier_answers(way), returned(way), way.design.language)
     if errors:
         return StepOutcome(errors)
-    answer(way, way.step.key, values)
+    answer(way, way.step.key, values, typed_numbers(asked, form, values))
     return _go_on(session, way)
 
 

@@ -5,9 +5,7 @@ by the recruiter's ids, which lets nobody else in. The list is kept in the log o
 finds the same arms again; of ids it has a hash that is good for that wave alone.
 """
 
-import csv
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.csv_reader import read_csv, refuse_rounded
 from app.errors import Conflict, Invalid, Phrase, Verbatim
 from app.models import Arm, Enrolment, Participant, StudyEvent, Wave
 from app.studies.progress import lock_wave
@@ -126,30 +125,30 @@ def _read(content: bytes, name: str, arms: Sequence[str], places: int, *, has_id
     if len(content) > _MOST_BYTES:
         raise Invalid("list", expected=Phrase("a table of at most 5 MB"), got=Phrase("a larger one"))
     try:
-        table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-        header = [each.strip() for each in table.fieldnames or ()]
-        table.fieldnames = header
-        rows = [(table.line_num, row) for row in table]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise Invalid("list", expected=Phrase("a CSV table in UTF-8"), got=Verbatim(str(error))) from None
+        table = read_csv(content, name, (_BY_ORDER, _BY_PERSON, _ARM))
+    except Invalid as error:
+        raise Invalid("list", **{**error.parts, "subject": None}) from None
+    header = table.columns
     keys = [each for each in (_BY_ORDER, _BY_PERSON) if each in header]
     if len(keys) != 1 or _ARM not in header:
         expected = Phrase("the columns order and arm, or participant and arm")
-        raise Invalid("list", expected=expected, got=Verbatim(", ".join(header) or "none"))
+        raise Invalid("list", expected=expected, got=Verbatim(f"{', '.join(header) or 'none'} ({table.written})"))
     by_person = keys[0] == _BY_PERSON
     if by_person and not has_ids:
         expected = Phrase("the column order, as the people of this wave have no ids")
         raise Invalid("list", expected=expected, got=Verbatim(_BY_PERSON))
-    found = [_line(row, keys[0], arms, f"{name}:{number}") for number, row in rows]
+    found = [_line(row.cells, keys[0], arms, f"{name}:{row.line}") for row in table.rows]
     _check(found, name, places, by_person=by_person)
     if not by_person:
         found.sort(key=lambda line: int(line[0]))
     return AssignmentList([arm for _, arm in found], [key for key, _ in found] if by_person else [])
 
 
-def _line(row: Mapping[str, str | None], key: str, arms: Sequence[str], place: str) -> tuple[str, int]:
+def _line(row: Mapping[str, str], key: str, arms: Sequence[str], place: str) -> tuple[str, int]:
     """For whom a line is, and the place of its arm."""
-    whom, arm = ((row.get(column) or "").strip() for column in (key, _ARM))
+    whom, arm = row.get(key, ""), row.get(_ARM, "")
+    if key == _BY_PERSON:
+        refuse_rounded(whom, place)
     if key == _BY_ORDER and not (whom.isascii() and whom.isdecimal() and len(whom) < 10):
         raise Invalid(None, expected=Phrase("a number from 1 as the order"), got=whom, subject=Verbatim(place))
     if not whom:

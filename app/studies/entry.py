@@ -22,6 +22,7 @@ from app.models import (
     MatchRow,
     Participant,
     Payment,
+    PaymentBatch,
     RecruitmentIdentity,
     SeatRow,
     Study,
@@ -135,6 +136,11 @@ def takes_place(design: StudyDesign) -> ColumnElement[bool]:
 
 def committed(session: Session, wave: Wave) -> Decimal:
     """What a wave has cost and may cost yet, with the fee: what is owed to those who ended, the most to all others."""
+    return committed_before_fee(session, wave) * (1 + settings_of(wave).fee)
+
+
+def committed_before_fee(session: Session, wave: Wave) -> Decimal:
+    """The same without the fee."""
     design = _design(session, wave)
     most, paid = most_a_place(design), _sums(session, wave)
     played = _players(session, wave)
@@ -146,7 +152,7 @@ def committed(session: Session, wave: Wave) -> Decimal:
             total += paid[number]
         else:
             total += _most_of_ending(design, ending, played=number in played)  # type: ignore[arg-type]  # the column's
-    return total * (1 + settings_of(wave).fee)
+    return total
 
 
 def free_place(session: Session, way: Way) -> None:
@@ -344,12 +350,20 @@ def _design(session: Session, wave: Wave) -> StudyDesign:
 
 
 def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
-    """What is owed, by enrolment."""
-    found: dict[int, Decimal] = {}
-    rows = select(Payment.enrolment_id, Payment.amount).join(Enrolment, Enrolment.id == Payment.enrolment_id)
-    for number, amount in session.execute(rows.where(Enrolment.wave_id == wave.id)):
-        found[number] = found.get(number, Decimal(0)) + amount
-    return found
+    """What is owed, by enrolment, and what was sent beyond that: money that a recruiter paid does not come back."""
+    owed: dict[int, Decimal] = {}
+    to_send: dict[int, Decimal] = {}  # without bases, which an approval may pay
+    rows = (
+        select(Payment.enrolment_id, Payment.key, Payment.amount, PaymentBatch.status)
+        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
+        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+        .where(Enrolment.wave_id == wave.id)
+    )
+    for number, key, amount, status in session.execute(rows):
+        owed[number] = owed.get(number, Decimal(0)) + amount
+        if status in (None, "drafted") and key != "base":
+            to_send[number] = to_send.get(number, Decimal(0)) + amount
+    return {number: amount - min(Decimal(0), to_send.get(number, Decimal(0))) for number, amount in owed.items()}
 
 
 def _players(session: Session, wave: Wave) -> set[int | None]:

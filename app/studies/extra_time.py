@@ -6,7 +6,7 @@ person's code once they are there, or before by a signed link of their own. Noth
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from itsdangerous import BadSignature, URLSafeSerializer
@@ -18,12 +18,12 @@ from app.matches.clocks import Clocks
 from app.models import StudyEvent, Wave
 from app.studies.progress import Way, note
 from app.studies.waves import check_not_frozen
+from app.typed_numbers import ENGLISH, read_amount
 
 EXTRA_TIME = "extra time"
 PARAMETER = "extra_time"  # of a link
 NO_MORE = Decimal(1)
 _MOST = Decimal(5)
-_CENT = Decimal("0.01")
 _SALT = "parlor.extra-time"
 
 
@@ -38,15 +38,15 @@ class TimeLink(NamedTuple):
     factor: Decimal
 
 
-def read_factor(text: str) -> Decimal:
-    """A factor as it was typed. Raises Invalid."""
-    expected = Phrase("a number from 1 to %(most)s with two decimals at most, such as 1.5", most=_MOST)
+def read_factor(text: str, language: str = ENGLISH) -> Decimal:
+    """A factor as it was typed on a page in a language. Raises Invalid."""
     try:
-        factor = Decimal(text.strip())
-        if not factor.is_finite() or not NO_MORE <= factor <= _MOST or factor != factor.quantize(_CENT):
-            raise InvalidOperation
-    except InvalidOperation:
-        raise Invalid("factor", expected=expected, got=text) from None
+        factor = read_amount(text, "factor", language).normalize()
+    except Invalid:
+        factor = Decimal(0)
+    if not NO_MORE <= factor <= _MOST:
+        expected = Phrase("a number from 1 to %(most)s with two decimals at most, such as 1.5", most=_MOST)
+        raise Invalid("factor", expected=expected, got=text)
     return factor
 
 

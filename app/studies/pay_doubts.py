@@ -1,48 +1,192 @@
-"""What somebody should look at before a wave is paid: where the recruiter and Parlor may pay the same, or neither pays.
+"""What somebody should look at before a wave is paid, and what keeps a person out of batches until it is decided.
 
 Approving a submission pays the full base. Parlor learns of it from the recruiter's table alone, so it can only say
-where what it holds does not fit together. Reads, and writes nothing.
+where what it holds does not fit together. Whom the recruiter returned or rejected, whom it does not know, and whose
+base it has paid already, no batch pays before somebody decides so, with a reason. Nothing here commits.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple, cast
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, Participant, Payment, StudyVersion, Submission, Wave
-from app.studies.amounts import APPROVING, is_paid_by_approval
+from app.errors import Conflict, Phrase, Verbatim
+from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, StudyVersion, Submission, Wave
+from app.studies.amounts import APPROVING, NOTHING, is_paid_by_approval
+from app.studies.due import OwedPerson, due, payment_rows
 from app.studies.endings import EndingName
-from app.studies.payments import BASE, recruiter_of
+from app.studies.pay_decisions import PAY_DECISION, kept
+from app.studies.payable import UNPAYABLE, unpayable
+from app.studies.payments import BASE, read_reason, recruiter_of
+from app.studies.progress import Way
 from app.studies.store import design_of
-from app.studies.submissions import APPROVED, PARTIAL, SCREENED_OUT
+from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, TABLE, done_elsewhere
 
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
+UNKNOWN, UNDER_WAY, OVERPAID = "unknown", "under way", "overpaid"
 _PAID_FOR = (APPROVED, PARTIAL, SCREENED_OUT)  # what a recruiter has paid something for
+_HOLDING = (RETURNED, REJECTED, UNKNOWN, PAID_TWICE, WOULD_PAY_TWICE)  # what somebody can decide
 
 
 class PayDoubt(NamedTuple):
-    """Something to look at: whose base it is about, how much that is, and what may be wrong.
+    """Something to look at: whom it is about, how much, and what may be wrong.
 
     `kind`: the recruiter has no submission of the person that it could approve; it approved one whose base is in a
-    batch, or would be in the next; or it paid another amount than the base that approving one pays.
+    batch, or would be in the next; it paid another amount than the base that approving one pays; it returned or
+    rejected the submission, or does not know the person, to whom a file would pay something; its file cannot pay the
+    person; it takes for submitted or approved who is under way here; or more was paid than is owed.
+    `kept`: it was decided that the person is paid all the same. `holds`: it keeps the person out of batches.
     """
 
     enrolment_id: int
     code: str  # of the participant
     kind: str
     amount: Decimal
+    kept: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps the person out of batches."""
+        return not self.kept and self.kind in (*_HOLDING, *UNPAYABLE)
+
+    @property
+    def can_be_decided(self) -> bool:
+        """Whether somebody may decide that the person is paid all the same."""
+        return self.kind in _HOLDING
 
 
 def pay_doubts(session: Session, wave: Wave) -> list[PayDoubt]:
-    """All of a wave, as people enrolled; none where no recruiter approves anything."""
+    """All of a wave, as people enrolled. Most of them only a recruiter that approves submissions can give rise to."""
+    people = due(session, wave)
+    found = [*_of_files(session, wave, [*people, *_drafted(session, wave)]), *_overpaid(session, wave)]
     recruiter = recruiter_of(wave)
-    return list(_doubts(session, wave, recruiter)) if recruiter in APPROVING else []
+    if recruiter in APPROVING:
+        found += [*_of_bases(session, wave, recruiter), *_under_way(session, wave)]
+    decided = kept(session, wave)
+    once = {(each.enrolment_id, each.kind): each for each in found}
+    marked = [each._replace(kept=decided.get(key, False)) for key, each in once.items()]
+    return sorted(marked, key=lambda each: each.enrolment_id)
 
 
-def _doubts(session: Session, wave: Wave, recruiter: str) -> Iterator[PayDoubt]:
+def held_back(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Mapping[int, PayDoubt]:
+    """Whom the next batch leaves out of those whom it would pay, and why, by enrolment."""
+    numbers = {each.enrolment_id for each in people}
+    return {
+        each.enrolment_id: each for each in pay_doubts(session, wave) if each.holds and each.enrolment_id in numbers
+    }
+
+
+def held_in(session: Session, batch: PaymentBatch) -> Mapping[int, PayDoubt]:
+    """Who of a batch is in doubt, and why, by enrolment."""
+    wave = session.get_one(Wave, batch.wave_id)
+    numbers = set(session.scalars(select(Payment.enrolment_id).where(Payment.batch_id == batch.id)))
+    return {
+        each.enrolment_id: each for each in pay_doubts(session, wave) if each.holds and each.enrolment_id in numbers
+    }
+
+
+def decide(session: Session, way: Way, *, keep: bool, reason: str, by: str | None = None) -> Sequence[PayDoubt]:
+    """Decide that somebody is paid in spite of all doubts that there are now, or is left out again; returns these.
+
+    Raises Invalid for a reason that cannot be, and Conflict where there is nothing to decide.
+    """
+    text = read_reason("reason", reason)
+    wave = session.get_one(Wave, way.enrolment.wave_id)
+    own = [each for each in pay_doubts(session, wave) if each.enrolment_id == way.enrolment.id]
+    if any(each.kind in UNPAYABLE for each in own):
+        raise Conflict(
+            "participant", expected=Phrase("one whom a file of the recruiter can pay"),
+            got=Phrase("one whom it cannot (%(why)s)", why=Verbatim(next(x.kind for x in own if x.kind in UNPAYABLE))),
+            remedy=Phrase("pay them in another way, and take away here what is owed"),
+        )  # fmt: skip
+    found = [each for each in own if each.can_be_decided and each.kept != keep]
+    if not found:
+        raise Conflict("participant", expected=Phrase("one whose pay is in doubt"), got=Phrase("none to decide on"))
+    for each in found:
+        body = {"doubt": each.kind, "keep": keep, "reason": text, "by": by}
+        session.add(
+            StudyEvent(
+                wave_id=wave.id, enrolment_id=way.enrolment.id, kind=PAY_DECISION, body=body, at=datetime.now(UTC)
+            )
+        )
+    session.flush()
+    return found
+
+
+# ---- Who would be paid by a file ---------------------------------------------------
+
+
+def _drafted(session: Session, wave: Wave) -> Iterator[OwedPerson]:
+    """Who is in a draft, with what it pays them."""
+    rows = session.execute(
+        payment_rows(wave)
+        .join(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+        .where(PaymentBatch.status == "drafted")
+        .order_by(Enrolment.id, Payment.id)
+    ).all()
+    sums: defaultdict[int, Decimal] = defaultdict(Decimal)
+    for row in rows:
+        sums[row.enrolment_id] += row.amount
+    for row in {row.enrolment_id: row for row in rows}.values():
+        number = row.enrolment_id
+        yield OwedPerson(number, row.code, row.ending, sums[number], row.currency, (), row.participant_id)
+
+
+def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Iterator[PayDoubt]:
+    """Of whom a file would pay, those whom it cannot, and those whom the recruiter does not want paid or not know."""
+    barred = unpayable(session, wave, people)
+    visits, unlisted = _visits(session, wave), _unlisted(session, wave)
+    approves = recruiter_of(wave) in APPROVING
+    for each in people:
+        kind = barred.get(each.enrolment_id)
+        if kind is not None:
+            yield PayDoubt(each.enrolment_id, each.code, kind, each.amount)
+        if not approves:
+            continue
+        statuses = visits.get(each.enrolment_id, [])
+        last = statuses[-1] if statuses else None
+        if last in (RETURNED, REJECTED):
+            yield PayDoubt(each.enrolment_id, each.code, last, each.amount)
+        elif last is None or each.enrolment_id in unlisted:
+            yield PayDoubt(each.enrolment_id, each.code, UNKNOWN, each.amount)
+
+
+def _unlisted(session: Session, wave: Wave) -> set[int]:
+    """Who came before the recruiter's last table of all visits, and has a visit in none."""
+    last = session.scalar(
+        select(func.max(StudyEvent.at)).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == TABLE)
+    )
+    if last is None:
+        return set()
+    named = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.listed_at.is_not(None))
+    return set(
+        session.scalars(
+            select(Enrolment.id).where(
+                Enrolment.wave_id == wave.id, Enrolment.enrolled_at < last, Enrolment.id.not_in(named)
+            )
+        )
+    )
+
+
+def _overpaid(session: Session, wave: Wave) -> Iterator[PayDoubt]:
+    """Who was paid more than is owed, as what was sent was reversed."""
+    rows = session.execute(payment_rows(wave).where(Payment.batch_id.is_(None), Payment.key != BASE))
+    sums: defaultdict[tuple[int, str], Decimal] = defaultdict(Decimal)
+    for row in rows:
+        sums[row.enrolment_id, row.code] += row.amount
+    for (number, code), amount in sums.items():
+        if amount < 0:
+            yield PayDoubt(number, code, OVERPAID, -amount)
+
+
+# ---- What approval pays --------------------------------------------------------------
+
+
+def _of_bases(session: Session, wave: Wave, recruiter: str) -> Iterator[PayDoubt]:
     design = design_of(session.get_one(StudyVersion, wave.study_version_id))
     visits = _visits(session, wave)
     rows = session.execute(
@@ -65,6 +209,12 @@ def _doubts(session: Session, wave: Wave, recruiter: str) -> Iterator[PayDoubt]:
             yield PayDoubt(number, code, IN_PART, amount)
         elif paid and not by_approval:
             yield PayDoubt(number, code, WOULD_PAY_TWICE if batch_id is None else PAID_TWICE, amount)
+
+
+def _under_way(session: Session, wave: Wave) -> Iterator[PayDoubt]:
+    """Whom the recruiter takes for done while they are under way here; no sum is written of them yet."""
+    for each in done_elsewhere(session, wave):
+        yield PayDoubt(each.enrolment_id, each.code, UNDER_WAY, NOTHING)
 
 
 def _visits(session: Session, wave: Wave) -> Mapping[int, list[str]]:

@@ -7,7 +7,7 @@ leave it out.
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,7 +16,18 @@ from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.games import find_game
 from app.games.metrics import ABORTED
 from app.matches.engine import RESIGNED
-from app.models import Enrolment, EventRow, MatchRow, Participant, Payment, SeatRow, StudyEvent, Submission, Wave
+from app.models import (
+    Enrolment,
+    EventRow,
+    MatchRow,
+    Participant,
+    Payment,
+    PaymentBatch,
+    SeatRow,
+    StudyEvent,
+    Submission,
+    Wave,
+)
 from app.studies.amounts import (
     NOTHING,
     PlayedMatch,
@@ -29,11 +40,13 @@ from app.studies.amounts import (
 )
 from app.studies.checks import OBJECTIVE
 from app.studies.endings import CLOSED, FULL, INACTIVE, EndingName
+from app.studies.entry import committed_before_fee
 from app.studies.progress import ENDING, Way, find_way, lock_wave, note
-from app.studies.quantities import CENT
+from app.studies.quantities import CENT, places_of
 from app.studies.reports import REPORT
 
-BASE, BONUS, ADJUSTMENT = "base", "bonus", "adjustment"
+BASE, BONUS, ADJUSTMENT, REVERSAL = "base", "bonus", "adjustment", "reversal"
+_DRAFTED = "drafted"  # of a batch
 _LONGEST_REASON = 200
 _ENDS = ("resigned", "timeout", "ended")  # events that no sign of life comes with which a move has not given before
 _MOST = Decimal(10_000)
@@ -86,36 +99,134 @@ def settle_all(session: Session, wave: Wave) -> int:
     )
 
 
-def adjust(session: Session, way: Way, amount: Decimal, reason: str, by: str | None = None) -> Payment:
+def adjust(
+    session: Session, way: Way, amount: Decimal, reason: str, by: str | None = None, *, over_cap: str = ""
+) -> Payment:
     """Add an amount by hand, or take one away of what is not yet in a batch, down to nothing.
 
-    Raises Invalid for an amount or a reason that cannot be, and Conflict for an enrolment that is under way.
+    What goes over the spend cap of the wave needs a reason of its own, `over_cap`, which the log keeps. Raises Invalid
+    for an amount or a reason that cannot be, and Conflict for an enrolment that is under way.
     """
-    text = " ".join(reason.split())
-    if not 0 < len(text) <= _LONGEST_REASON:
-        expected = Phrase("1 to %(most)s characters that say why", most=_LONGEST_REASON)
-        raise Invalid("reason", expected=expected, got=Verbatim(f"{len(text)}"))
-    if not amount.is_finite() or amount == 0 or abs(amount) > _MOST or amount != amount.quantize(CENT):
-        expected = Phrase("an amount other than 0 with two decimals at most, such as 1.50 or -0.25")
+    text = read_reason("reason", reason)
+    places = places_of(way.design.pay.currency)
+    if not amount.is_finite() or amount == 0 or abs(amount) > _MOST or amount != amount.quantize(_places(places)):
+        expected = Phrase(
+            "an amount other than 0 with %(places)s decimals at most, such as 1.50 or -0.25", places=places
+        )
         raise Invalid("amount", expected=expected, got=Verbatim(amount))
-    if way.enrolment.wave_id is not None:
-        lock_wave(session, way.enrolment.wave_id)  # so that no draft takes up what is taken away here
-    if not settle(session, way):
-        raise Conflict("participant", expected=Phrase("one who has ended"), got=Phrase("one who is under way"))
-    rows = payments_of(session, way.enrolment.id)
-    left = sum((row.amount for row in rows if row.batch_id is None and not is_by_approval(session, way, row)), NOTHING)
-    if left + amount < 0:
+    rows = _settled(session, way)
+    left = _left(session, way, rows)
+    if amount < 0 and left + amount < 0:
         raise Invalid(
             "amount", expected=Phrase("at most %(left)s taken away, as no more is left to pay", left=left),
             got=Verbatim(amount),
         )  # fmt: skip
+    body = {"amount": str(amount.quantize(CENT)), "by": by, **_over_cap(session, way, amount, over_cap)}
     number = 1 + sum(row.key.startswith(ADJUSTMENT) for row in rows)
-    row = _payment(way, f"{ADJUSTMENT} {number}", amount.quantize(CENT))
-    row.reason, row.created_by = text, by
+    return _by_hand(session, way, f"{ADJUSTMENT} {number}", amount, text, by, ADJUSTMENT, body)
+
+
+def reverse(
+    session: Session, way: Way, number: int, reason: str, by: str | None = None, *, over_cap: str = ""
+) -> Payment:
+    """Take an adjustment back by a row of its own, `reversal N`, once.
+
+    What a recruiter was sent does not come back: the row is held against what the person is still to be paid. Raises
+    NotFound, Invalid, and Conflict for an adjustment that was reversed, or that is in a draft.
+    """
+    text = read_reason("reason", reason)
+    rows = _settled(session, way)
+    by_key = {row.key: row for row in rows}
+    row = by_key.get(f"{ADJUSTMENT} {number}")
+    if row is None:
+        raise NotFound("adjustment", expected=Phrase("the number of an adjustment of this person"), got=number)
+    key = f"{REVERSAL} {number}"
+    if key in by_key:
+        raise Conflict("adjustment", expected=Phrase("one that was not reversed"), got=Phrase("one that was reversed"))
+    batch = None if row.batch_id is None else session.get_one(PaymentBatch, row.batch_id)
+    if batch is not None and batch.status == _DRAFTED:
+        raise Conflict(
+            "adjustment", expected=Phrase("one that is in no draft"),
+            got=Phrase("one in batch %(number)s", number=batch.number),
+            remedy=Phrase("take that draft back first"),
+        )  # fmt: skip
+    amount = -row.amount
+    if batch is None and amount < 0 and (left := _left(session, way, rows)) + amount < 0:
+        raise Invalid(
+            "adjustment", expected=Phrase("at most %(left)s taken away, as no more is left to pay", left=left),
+            got=Verbatim(amount), remedy=Phrase("reverse what was taken away since"),
+        )  # fmt: skip
+    body = {
+        "number": number, "amount": str(amount), "by": by,
+        **({} if batch is None else {"paid in batch": batch.number}),
+        **_over_cap(session, way, amount, over_cap),
+    }  # fmt: skip
+    return _by_hand(session, way, key, amount, text, by, REVERSAL, body)
+
+
+def number_of(row: Payment) -> int:
+    """The number of an adjustment or of its reversal; 0 for a base and a bonus."""
+    return int(row.key.rpartition(" ")[2]) if row.key.startswith((ADJUSTMENT, REVERSAL)) else 0
+
+
+def read_reason(field: str, reason: str) -> str:
+    """A reason on one line. Raises Invalid for none, and for one that is too long."""
+    text = " ".join(reason.split())
+    if not 0 < len(text) <= _LONGEST_REASON:
+        expected = Phrase("1 to %(most)s characters that say why", most=_LONGEST_REASON)
+        raise Invalid(field, expected=expected, got=Verbatim(f"{len(text)}"))
+    return text
+
+
+def _settled(session: Session, way: Way) -> Sequence[Payment]:
+    """All payments of somebody who has ended, kept from drafts until the transaction ends. Raises Conflict."""
+    if way.enrolment.wave_id is not None:
+        lock_wave(session, way.enrolment.wave_id)  # so that no draft takes up what is taken away here
+    if not settle(session, way):
+        raise Conflict("participant", expected=Phrase("one who has ended"), got=Phrase("one who is under way"))
+    return payments_of(session, way.enrolment.id)
+
+
+def _left(session: Session, way: Way, rows: Sequence[Payment]) -> Decimal:
+    """What of payments is in no batch yet and will be paid by one."""
+    return sum((row.amount for row in rows if row.batch_id is None and not is_by_approval(session, way, row)), NOTHING)
+
+
+def _over_cap(session: Session, way: Way, amount: Decimal, reason: str) -> dict[str, str]:
+    """What the log keeps of an amount that goes over the spend cap. Raises Invalid if it does so without a reason."""
+    if amount < 0 or way.enrolment.wave_id is None:
+        return {}
+    wave = session.get_one(Wave, way.enrolment.wave_id)
+    cap, terms = Decimal(wave.settings["most_spent"]), wave.settings["provider"][recruiter_of(wave)]
+    with_fee = 1 + Decimal(terms.get("fee", 0))
+    left = cap - committed_before_fee(session, wave) * with_fee
+    if amount * with_fee <= left:
+        return {}
+    if not reason.strip():
+        raise Invalid(
+            "over_cap",
+            expected=Phrase(
+                "a reason why the spend cap of %(cap)s is gone over, of which %(left)s is left with the fee",
+                cap=cap, left=max(NOTHING, left).quantize(CENT),
+            ),
+            got=Phrase("none"),
+        )  # fmt: skip
+    return {"over_cap": read_reason("over_cap", reason)}
+
+
+def _by_hand(
+    session: Session, way: Way, key: str, amount: Decimal, reason: str, by: str | None, kind: str, body: dict[str, Any]
+) -> Payment:
+    row = _payment(way, key, amount.quantize(CENT))
+    row.reason, row.created_by = reason, by
     session.add(row)
-    note(session, way, ADJUSTMENT, {"amount": str(row.amount), "by": by})
+    note(session, way, kind, body)
     session.flush()
     return row
+
+
+def _places(count: int) -> Decimal:
+    return Decimal(1).scaleb(-count)
 
 
 def payments_of(session: Session, enrolment_id: int) -> Sequence[Payment]:

@@ -62,12 +62,12 @@ def find_way_by_token(session: Session, token: str, *, lock: bool = False) -> Wa
     return find_way(session, number, lock=lock)
 
 
-def answer(way: Way, key: str, values: Mapping[str, Any]) -> None:
-    """Keep what was answered at a step; the last answers count."""
-    way.enrolment.answers = {
-        **way.enrolment.answers,
-        key: {"at": datetime.now(UTC).isoformat(), "values": dict(values)},
-    }
+def answer(way: Way, key: str, values: Mapping[str, Any], typed: Mapping[str, str] | None = None) -> None:
+    """Keep what was answered at a step; the last answers count. `typed` are numbers as they were written."""
+    given: dict[str, Any] = {"at": datetime.now(UTC).isoformat(), "values": dict(values)}
+    if typed:
+        given["typed"] = dict(typed)
+    way.enrolment.answers = {**way.enrolment.answers, key: given}
     way.enrolment.seen_at = datetime.now(UTC)
 
 

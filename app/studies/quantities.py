@@ -14,6 +14,12 @@ _SHORTEST = {"days": 86_400, "h": 3600, "min": 60}
 CENT = Decimal("0.01")
 _MOST = Decimal(1_000_000)
 _LONGEST = timedelta(days=3660)  # what is added to a date stays one
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")  # no exponent, and no digits of other scripts
+# ISO 4217: currencies without a smaller unit. No amount here has more than two decimals.
+_WHOLE = (
+    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF",
+    "XPF",
+)  # fmt: skip
 
 
 def _time(raw: Any) -> timedelta:
@@ -42,6 +48,8 @@ def _amount(raw: Any) -> Decimal:
     try:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float | Decimal):
             raise InvalidOperation
+        if isinstance(raw, str) and _PLAIN.fullmatch(raw) is None:
+            raise InvalidOperation
         amount = Decimal(str(raw))
         if not 0 <= amount <= _MOST:
             raise InvalidOperation
@@ -55,6 +63,11 @@ def _money(raw: Any) -> Decimal:
     if amount != amount.quantize(CENT):
         raise PydanticCustomError("money", "an amount of money with two decimals at most")
     return amount.quantize(CENT)
+
+
+def places_of(currency: str) -> int:
+    """How many decimals an amount of a currency has that is typed."""
+    return 0 if currency in _WHOLE else 2
 
 
 def rounded(amount: Decimal) -> Decimal:

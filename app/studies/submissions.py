@@ -3,7 +3,7 @@
 No redirect tells of a visit that was returned or timed out: it is learned from there.
 """
 
-import csv
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,17 +13,29 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.csv_reader import read_csv, refuse_rounded
 from app.errors import Invalid, Verbatim
-from app.models import Enrolment, Participant, RecruitmentIdentity, Submission, Wave
+from app.models import Enrolment, Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.entry import free_place
 from app.studies.progress import find_way, lock_enrolments
+from app.studies.visits import (
+    ACTIVE,
+    APPROVED,
+    NO_CODE,
+    OTHER_CODE,
+    PARTIAL,
+    REJECTED,
+    RETURNED,
+    SCREENED_OUT,
+    SUBMITTED,
+    TABLE,
+    TIMED_OUT,
+)
 from app.studies.waves import check_not_frozen
 from app.studies.withdrawal import stop
 
-ACTIVE, SUBMITTED, APPROVED, REJECTED = "active", "submitted", "approved", "rejected"
-RETURNED, TIMED_OUT = "returned", "timed_out"
-SCREENED_OUT, PARTIAL = "screened_out", "partial"  # paid something else than the base: a fixed reward, a part of it
+_NO_CODES = ("nocode", "none", "n/a")  # Prolific writes the first
 
 
 class _Columns(NamedTuple):
@@ -71,27 +83,27 @@ class TakenStatuses(NamedTuple):
 
 
 def read_statuses(path: Path) -> Sequence[VisitStatus]:
-    """The visits in a recruiter's table. Raises Invalid, with the line, for what is none."""
+    """The visits in a recruiter's table, also in one that a spreadsheet saved again. Raises Invalid, with the line."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise Invalid(None, expected="a table of at most 32 MB", got=Verbatim("a larger one"), subject=path.name)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.DictReader(file)
-            header = table.fieldnames or ()
-            columns = next((each for each in _COLUMNS if {each.visit, each.status} <= set(header)), None)
-            if columns is None:
-                known = ", or ".join(f"{each.visit} and {each.status}" for each in _COLUMNS)
-                raise Invalid(None, expected=f"the columns {known}", got=Verbatim("others"), subject=path.name)
-            return [_visit(row, columns, f"{path.name}:{table.line_num}") for row in table]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise Invalid(None, expected="a CSV table in UTF-8", got=Verbatim(str(error)), subject=path.name) from None
+        content = path.read_bytes()
+    except OSError as error:
+        raise Invalid(None, expected="a CSV table", got=Verbatim(str(error)), subject=path.name) from None
+    table = read_csv(content, path.name, {name for each in _COLUMNS for name in each}, western=True)
+    columns = next((each for each in _COLUMNS if {each.visit, each.status} <= set(table.columns)), None)
+    if columns is None:
+        known = ", or ".join(f"{each.visit} and {each.status}" for each in _COLUMNS)
+        got = Verbatim(f"{', '.join(table.columns)[:200] or 'none'} ({table.written})")
+        raise Invalid(None, expected=f"the columns {known}", got=got, subject=path.name)
+    return [_visit(row.cells, columns, f"{path.name}:{row.line}") for row in table.rows]
 
 
-def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> TakenStatuses:
+def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus], *, whole: bool = False) -> TakenStatuses:
     """Keep how visits stand. Who returned one or let it time out has ended, and gives the place to another person.
 
-    A visit that is not known is kept for whoever of the wave has come without naming any. Raises Conflict for a wave
-    that is frozen.
+    `whole` says that the recruiter's table has all visits, so that it does not know who is not in it. A visit that is
+    not known is kept for whoever of the wave has come without naming any. Raises Conflict for a wave that is frozen.
     """
     check_not_frozen(wave)
     _keep_unnamed(session, wave, visits)
@@ -104,8 +116,9 @@ def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -
         set_status(session, rows[visit.external_id], visit.status) for visit in visits if visit.external_id in rows
     )
     known = [visit for visit in visits if visit.external_id in rows]
+    _keep_listed(session, wave, visits, rows, whole=whole)
     statuses = Counter(visit.status for visit in known)
-    return TakenStatuses(statuses, changed, len(visits) - len(known), _other_codes(session, wave, known))
+    return TakenStatuses(statuses, changed, len(visits) - len(known), _other_codes(session, wave))
 
 
 def set_status(session: Session, submission: Submission, status: str) -> bool:
@@ -152,22 +165,57 @@ def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -
     session.flush()
 
 
-def _other_codes(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> Sequence[str]:
+def _keep_listed(
+    session: Session, wave: Wave, visits: Sequence[VisitStatus], rows: Mapping[str | None, Submission], *, whole: bool
+) -> None:
+    """Keep which visits a table names, and with which code; and that there was a table of all."""
+    now = datetime.now(UTC)
+    endings = {_plain(code): ending for ending, code in wave.settings.get("codes", {}).items()}
+    for visit in visits:
+        row = rows.get(visit.external_id)
+        if row is not None:
+            row.listed_at, row.handed_in = now, _handed_in(visit.code, endings)
+    if whole:
+        body = {"visits": len(visits)}
+        session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=TABLE, body=body, at=now))
+    session.flush()
+
+
+def _handed_in(code: str, endings: Mapping[str, str]) -> str | None:
+    """The ending whose code was handed in, whatever its letters' case; or that none was, or another one. None where the
+    table does not tell.
+    """
+    plain = _plain(code)
+    if not plain:
+        return None
+    return endings.get(plain, NO_CODE if plain in _NO_CODES else OTHER_CODE)
+
+
+def _plain(code: str) -> str:
+    """A code as people mean it, who type it by hand: in one case, in ordinary letters, without blanks."""
+    return "".join(unicodedata.normalize("NFKC", code).split()).casefold()
+
+
+def _other_codes(session: Session, wave: Wave) -> Sequence[str]:
     """Who handed in a code that others were shown: it was passed on."""
-    codes: Mapping[str, str] = wave.settings.get("codes", {})
     rows = session.execute(
-        select(Submission.external_id, Enrolment.ending, Participant.code)
+        select(Submission.handed_in, Enrolment.ending, Participant.code)
         .join(Enrolment, Enrolment.id == Submission.enrolment_id)
         .join(Participant, Participant.id == Enrolment.participant_id)
-        .where(Submission.wave_id == wave.id)
+        .where(
+            Submission.wave_id == wave.id,
+            Submission.handed_in.is_not(None),
+            Submission.handed_in.not_in((NO_CODE, OTHER_CODE)),
+        )
         .order_by(Enrolment.id)
     )
-    given = {visit.external_id: visit.code for visit in visits if visit.code in codes.values()}
-    return [code for number, ending, code in rows if number in given and codes.get(ending or "") != given[number]]
+    return [code for handed_in, ending, code in rows if handed_in != ending]
 
 
-def _visit(row: Mapping[str, str | None], columns: _Columns, place: str) -> VisitStatus:
-    external_id, status, person, code = ((row.get(column) or "").strip() for column in columns)
+def _visit(row: Mapping[str, str], columns: _Columns, place: str) -> VisitStatus:
+    external_id, status, person, code = (row.get(column, "") for column in columns)
+    for each in (external_id, person):
+        refuse_rounded(each, place)
     found = _STATUSES.get(status.lower().replace("-", "_").replace(" ", "_"))
     if not external_id or found is None:
         expected = f"an id and a status ({', '.join(_STATUSES)})"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from app.errors import FieldError, Invalid, Phrase
 from app.studies.design import Questions, SurveyQuestion
 from app.studies.expressions import ComparisonRule, read_comparison
-from app.validation import real_number, whole_number
+from app.typed_numbers import ENGLISH, IN_DIGITS, read_typed_number
 
 SKIP = "skip"  # what the field says
 NOT_SAID: Mapping[str, bool] = {"not_said": True}  # what is kept of who preferred not to say
@@ -51,10 +51,13 @@ def applies(question: SurveyQuestion, values: Values) -> bool:
     return rule.holds(found if isinstance(found, str | int | float) else None)
 
 
-def read_survey(questions: Questions, form: SurveyForm, earlier: Values, returned: Sequence[str] = ()) -> SurveyAnswers:
+def read_survey(
+    questions: Questions, form: SurveyForm, earlier: Values, returned: Sequence[str] = (), language: str = ENGLISH
+) -> SurveyAnswers:
     """What a form answers. `earlier` are answers of surveys before, `returned` the outside surveys that were left.
 
-    Questions that do not apply are not asked, whatever was sent for them.
+    Questions that do not apply are not asked, whatever was sent for them. `language` is the design's: which mark parts
+    thousands in it.
     """
     values: dict[str, Any] = {}
     errors: dict[str, FieldError] = {}
@@ -62,16 +65,30 @@ def read_survey(questions: Questions, form: SurveyForm, earlier: Values, returne
         if not applies(question, {**earlier, **values}):
             continue
         try:
-            values[question.id] = _answer(question, form, returned)
+            values[question.id] = _answer(question, form, returned, language)
         except FieldError as error:
             errors[question.id] = error
     return SurveyAnswers(values, errors)
 
 
-def _answer(question: SurveyQuestion, form: SurveyForm, returned: Sequence[str]) -> Any:
+def typed_numbers(questions: Questions, form: SurveyForm, values: Values) -> dict[str, str]:
+    """The numbers among `values` as they were written, by the questions' ids."""
+    return {
+        question.id: _first(form, question.id)
+        for question in questions
+        if question.kind == "number" and isinstance(values.get(question.id), int | float)
+    }
+
+
+def _answer(question: SurveyQuestion, form: SurveyForm, returned: Sequence[str], language: str) -> Any:
     if question.prefer_not_to_say and _first(form, f"{question.id}.skip") == SKIP:
         return dict(NOT_SAID)
-    found = question.id in returned if question.kind == "outside" else _READERS[question.kind](question, form)
+    if question.kind == "outside":
+        found: Any = question.id in returned
+    elif question.kind == "number":
+        found = _number(question, form, language)
+    else:
+        found = _READERS[question.kind](question, form)
     if found is None or found is False or found in ("", []):
         if question.required:
             raise Invalid(question.id, expected=_WANTED[question.kind], got=Phrase("none"))
@@ -95,11 +112,19 @@ def _first(form: SurveyForm, field: str) -> str:
     return next(iter(form.get(field, ())), "")
 
 
-def _number(question: SurveyQuestion, form: SurveyForm) -> float | int | None:
-    sent = _first(form, question.id).strip().replace(",", ".")
-    if not sent:
+def _number(question: SurveyQuestion, form: SurveyForm, language: str) -> float | int | None:
+    sent = _first(form, question.id)
+    if not sent.strip():
         return None
-    found = real_number(sent[:40], question.id, *(question.number or (0, 0)))
+    least, most = question.number or (0, 0)
+    try:
+        found = float(read_typed_number(sent, question.id, language))
+        if not least <= found <= most:
+            raise Invalid(question.id, expected=IN_DIGITS, got=sent)
+    except Invalid:
+        expected = Phrase("a number from %(least)s to %(most)s", least=f"{least:g}", most=f"{most:g}")
+        remedy = Phrase("write it in digits alone, such as 1200 rather than 1,200 or 1.200")
+        raise Invalid(question.id, expected=expected, got=sent, remedy=remedy) from None
     return int(found) if found.is_integer() else found
 
 
@@ -154,10 +179,20 @@ def _matrix(question: SurveyQuestion, form: SurveyForm) -> dict[str, Any] | None
 
 
 def _point(field: str, sent: str, least: int, most: int) -> int | None:
-    return whole_number(sent[:40], field, least, most) if sent.strip() else None
+    """A point that was chosen, or typed where the page has no script."""
+    if not sent.strip():
+        return None
+    try:
+        found = read_typed_number(sent, field)
+        if found != found.to_integral_value() or not least <= found <= most:
+            raise Invalid(field, expected=IN_DIGITS, got=sent)
+    except Invalid:
+        expected = Phrase("a whole number from %(least)s to %(most)s", least=least, most=most)
+        raise Invalid(field, expected=expected, got=sent) from None
+    return int(found)
 
 
 _READERS = {
-    "number": _number, "text": _text, "choice": _choice, "choices": _choices,
+    "text": _text, "choice": _choice, "choices": _choices,
     "scale": _scale, "matrix": _matrix, "slider": _slider,
 }  # fmt: skip

@@ -1,27 +1,38 @@
 """How pages and the API write: in a real thread, so that a busy database never stalls the event loop.
 
+A form with a request key is taken once: sent again, also from another tab at the same moment, it changes nothing and
+leads to what came of it the first time.
+
 Whoever asks waits `PATIENCE` seconds at most for the transaction to begin, and is told to come back after that; then
 nothing of it has been done, and nothing will be. Moves wait for as long as it takes (`app/web/move_writer.py`).
 """
 
+import hashlib
+import secrets
 import time
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
 
-from flask import current_app
+from flask import current_app, g, request
 from gevent import Timeout, get_hub
 from gevent.threadpool import ThreadPool
-from sqlalchemy import Engine, create_engine
+from markupsafe import Markup
+from sqlalchemy import Engine, create_engine, delete
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
 from app.errors import Phrase, Unavailable
-from app.extensions import came_second, db, is_locked, writing
+from app.extensions import came_second, db, is_locked, reading, writing
+from app.models import FormRequest
 
 PATIENCE = 2.0  # seconds
 _RACES = 3  # tries of a transaction that another one was faster than
 _EXTENSION = "parlor.writes"
+_KEY = "request_key"  # the field of a form
+_NOT_CONTENT = (_KEY, "csrf_token")
+_KEPT = timedelta(days=30)  # how long it is known that a form was taken
 
 T = TypeVar("T")
 
@@ -33,6 +44,32 @@ def write(work: Callable[[Session], T]) -> T:
     Unavailable when the database is busy for longer than PATIENCE, and whatever `work` raises; nothing is written then.
     """
     return _thread().write(work)
+
+
+def write_once(work: Callable[[Session], T], *, without_key: bool = False) -> T:
+    """The same for a form that has a request key: done once, its result, which is JSON, is returned again after that.
+
+    A form without a key is taken as often as it is sent; with `without_key` its content alone is its key.
+    """
+    digest = _digest(without_key=without_key)
+    return write(work if digest is None else _once(digest, work))
+
+
+def result_before() -> Any:
+    """What came of the form of this request when it was sent before; None if it was not."""
+    digest = _digest()
+    if digest is None:
+        return None
+    with reading() as session:
+        found = session.get(FormRequest, digest)
+        return None if found is None else found.result
+
+
+def request_key_field(key: str | None = None) -> Markup:
+    """The hidden field by which a form is taken once; without a key of its own it has that of this page."""
+    if key is None:
+        key = g.setdefault("request_key", secrets.token_urlsafe(16))
+    return Markup('<input type="hidden" name="{}" value="{}">').format(_KEY, key)
 
 
 def close() -> None:
@@ -47,6 +84,45 @@ def _thread() -> "_Thread":
     if hub not in threads:
         threads[hub] = _Thread(db.engine)
     return cast(_Thread, threads[hub])
+
+
+def _digest(*, without_key: bool = False) -> str | None:
+    """The hash of the key and content of this request's form; None without a key."""
+    if not (without_key or request.form.get(_KEY)):
+        return None
+    parts = [request.path, request.form.get(_KEY, ""), *_content()]
+    return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode(errors="replace")).hexdigest()
+
+
+def _content() -> Iterator[str]:
+    """What was filled in, in the order of the form."""
+    for name, value in request.form.items(multi=True):
+        if name not in _NOT_CONTENT:
+            yield from (name, value)
+    for name, file in request.files.items(multi=True):
+        at = file.stream.tell()
+        size = file.stream.seek(0, 2)
+        file.stream.seek(at)
+        yield from (name, str(file.filename), str(size))
+
+
+def _once(digest: str, work: Callable[[Session], T]) -> Callable[[Session], T]:
+    """The same work, if it was not done yet; else what came of it. The row comes first, so that two wait in line."""
+
+    def done_once(session: Session) -> T:
+        known = session.get(FormRequest, digest)
+        if known is not None:
+            return cast(T, known.result)
+        now = datetime.now(UTC)
+        session.execute(delete(FormRequest).where(FormRequest.at < now - _KEPT))
+        row = FormRequest(digest=digest, at=now, result=None)
+        session.add(row)
+        session.flush()
+        result = work(session)
+        row.result = result
+        return result
+
+    return done_once
 
 
 class _Attempt:

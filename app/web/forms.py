@@ -1,9 +1,13 @@
 """What the forms of several pages share."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
+from flask_babel import get_locale
+
 from app.errors import AppError, Invalid, either
+from app.typed_numbers import ENGLISH, read_amount
 
 
 class RefusedField(Exception):
@@ -21,3 +25,13 @@ def one_of(name: str, form: Mapping[str, Any], known: Sequence[str]) -> str:
     if value not in known:
         raise Invalid(name, expected=either(known), got=value)
     return value
+
+
+def typed_amount(text: str, field: str, *, places: int = 2, signed: bool = False, such: str = "12.50") -> Decimal:
+    """An amount as it was typed on this page, whose language says which mark parts thousands. Raises Invalid."""
+    return read_amount(text, field, form_language(), places=places, signed=signed, such=such)
+
+
+def form_language() -> str:
+    """The language of this request's page."""
+    return str(get_locale() or ENGLISH)

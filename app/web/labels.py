@@ -28,6 +28,7 @@ _OF_GAMES = dict(names for game in GAMES.values() for names in field_titles(game
 LABELS: Mapping[str, str] = {
     **_OF_TRAININGS,
     **_OF_GAMES,
+    "adjustment": N_("Adjustment"),
     "agents": N_("Agents"), "backend": N_("Where it is trained"), "base": N_("Base"), "base_url": N_("Address"),
     "amount": N_("Amount"), "arm": N_("Arm"), "batch": N_("Batch"), "bots": N_("Bots"), "campaign": N_("Campaign"),
     "consent": N_("Consent to training"),
@@ -48,7 +49,7 @@ LABELS: Mapping[str, str] = {
     "model": N_("Model"), "model_0": N_("First seat"), "model_1": N_("Second seat"),
     "models": N_("Models of the cross-play"), "most_spent": N_("Spend cap"), "name": N_("Name"),
     "not_if_took_part_in": N_("Whoever took part in"),
-    "order": N_("How matches get them"), "organisation": N_("Organisation"),
+    "order": N_("How matches get them"), "over_cap": N_("Why over the spend cap"), "organisation": N_("Organisation"),
     "partner": N_("Also evaluated against"), "pause_after": N_("Pause after the first"),
     "person": N_("Person"), "places": N_("Places"),
     "play_with": N_("Plays with"), "player": N_("Player"),

@@ -10,7 +10,7 @@ from app.extensions import writing
 from app.models import Submission
 from app.studies import batches, payments
 from app.studies.endings import EndingName
-from app.studies.pay_doubts import pay_doubts
+from app.studies.pay_doubts import decide, pay_doubts
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import find_wave
 from tests.enrolments import enrol, finish, load_example, open_wave
@@ -69,9 +69,12 @@ def test_the_recruiters_table_names_a_submission_that_the_link_did_not(engine: E
 
 def test_a_base_that_was_paid_by_file_and_is_approved_later_is_told(engine: Engine, people: None) -> None:
     taken(engine, BACK="returned", NONE="returned")
+    assert doubts(engine) == {"NONE": "no submission", "BACK": "returned"}
     with writing(engine) as session:
-        batches.draft(session, find_wave(session, "two-models:main"))
-    assert doubts(engine) == {"NONE": "no submission"}
+        wave = find_wave(session, "two-models:main")
+        decide(session, payments.find_way_by_code(session, wave, "BACK"), keep=True, reason="returned by mistake")
+        batches.draft(session, wave)
+    assert doubts(engine) == {"NONE": "no submission", "BACK": "returned"}
     taken(engine, BACK="approved", LEFT="approved", QUIZ="screened_out", FINE="partial")
     assert doubts(engine) == {
         "FINE": "paid in part", "NONE": "no submission",
@@ -81,4 +84,4 @@ def test_a_base_that_was_paid_by_file_and_is_approved_later_is_told(engine: Engi
 
 def test_a_base_that_the_next_batch_would_pay_again_is_told(engine: Engine, people: None) -> None:
     taken(engine, QUIZ="screened_out", LEFT="rejected", FINE="approved")
-    assert doubts(engine) == {"NONE": "no submission", "QUIZ": "would pay twice"}
+    assert doubts(engine) == {"NONE": "no submission", "QUIZ": "would pay twice", "LEFT": "rejected"}

@@ -42,6 +42,7 @@ class AnsweredQuestion(NamedTuple):
     row: str | None
     answer: Any
     missing: str | None
+    typed: str | None = None  # a number as it was written
 
 
 class PersonAnswers(NamedTuple):
@@ -64,7 +65,8 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
                     found, missing = _answer(person, at, step, question, row)
                     if public and missing is None and question.kind in _IN_OWN_WORDS:
                         found, missing = None, WITHHELD
-                    yield AnsweredQuestion(step, question.id, question.kind, row, found, missing)
+                    typed = None if missing is not None else _typed(person, step, question)
+                    yield AnsweredQuestion(step, question.id, question.kind, row, found, missing, typed)
         elif step.kind == PARTNER:
             values = person.answers.get(step.key, {}).get("values", {})
             for name, value in sorted(values.items()):
@@ -99,6 +101,11 @@ def _answer(
     return (None, REFUSED) if value == NOT_SAID else (value, None)
 
 
+def _typed(person: PersonAnswers, step: Step, question: SurveyQuestion) -> str | None:
+    found: Mapping[str, str] = person.answers.get(step.key, {}).get("typed", {})
+    return found.get(question.id)
+
+
 # ---- A row an answer -------------------------------------------------------
 
 SURVEYS = (
@@ -121,6 +128,8 @@ SURVEYS = (
     Column("missing", "text", "Why there is no answer.",
            "; ".join([*(f"{name}: {reason}" for name, reason in REASONS.items()), "empty where there is one"]),
            lambda row: row.found.missing),
+    Column("typed", "text", "A number as the person wrote it.", "1,200; empty for other questions",
+           lambda row: row.found.typed),
 )  # fmt: skip
 
 

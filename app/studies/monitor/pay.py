@@ -7,10 +7,10 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, Payment
+from app.models import Enrolment, Payment, PaymentBatch
 from app.studies.batches import CONFIRMED, DRAFTED, UPLOADED, ListedBatch, OwedPerson
 from app.studies.monitor.people import with_code
-from app.studies.payments import ADJUSTMENT, BASE, BONUS
+from app.studies.payments import ADJUSTMENT, BASE, BONUS, REVERSAL, number_of
 
 
 class BatchSum(NamedTuple):
@@ -51,20 +51,38 @@ def parts(session: Session, people: Sequence[OwedPerson]) -> Mapping[int, PaidPa
 
 
 class ListedAdjustment(NamedTuple):
-    """A payment by hand, with whose it is."""
+    """A payment by hand, with whose it is, the batch that it is in, and whether it can be reversed."""
 
     payment: Payment
     code: str
+    batch: PaymentBatch | None = None
+    reversible: bool = False
+
+    @property
+    def number(self) -> int:
+        """The number of the adjustment, which its reversal has as well."""
+        return number_of(self.payment)
 
 
 def adjustments(session: Session, wave_id: int) -> list[ListedAdjustment]:
     """What was adjusted in a wave, the latest first."""
     rows = session.execute(
         with_code(Payment)
-        .where(Enrolment.wave_id == wave_id, Payment.key.startswith(ADJUSTMENT))
+        .where(Enrolment.wave_id == wave_id, Payment.key.startswith(ADJUSTMENT) | Payment.key.startswith(REVERSAL))
         .order_by(Payment.id.desc())
-    )
-    return [ListedAdjustment(*row) for row in rows]
+    ).all()
+    numbers = {payment.batch_id for payment, _ in rows if payment.batch_id is not None}
+    batches = {each.id: each for each in session.scalars(select(PaymentBatch).where(PaymentBatch.id.in_(numbers)))}
+    back = {(payment.enrolment_id, number_of(payment)) for payment, _ in rows if payment.key.startswith(REVERSAL)}
+    return [
+        ListedAdjustment(
+            payment,
+            code,
+            batches.get(payment.batch_id or 0),
+            payment.key.startswith(ADJUSTMENT) and (payment.enrolment_id, number_of(payment)) not in back,
+        )
+        for payment, code in rows
+    ]
 
 
 def unsettled(session: Session, wave_id: int) -> int:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.models import Enrolment, Submission
 from app.studies.endings import COMPLETED, PROLIFIC
-from app.studies.submissions import (
+from app.studies.visits import (
     ACTIVE,
     APPROVED,
     PARTIAL,

@@ -27,7 +27,7 @@ from app.web.admin.job_pages import requester
 from app.web.admin.rounds_new import form_action
 from app.web.admin.societies_new import agreement, asks_again, setting_field
 from app.web.admin.training_fields import training_fields
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 
@@ -59,7 +59,7 @@ def start_alignment() -> ResponseReturnValue:
                 return _form(session, form, expected=expected, asks=asks)
         spec, name, questions, priors, held_out = wanted
         by = requester()
-        number = write(
+        number = write_once(
             lambda session: (
                 lifecycle.create(session, spec, name or None, questions, priors, held_out, queued=True, requester=by).id
             )

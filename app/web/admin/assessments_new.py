@@ -26,7 +26,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester
 from app.web.admin.rounds_scores import in_worker_thread
 from app.web.admin.uploaded_texts import AGAIN, SHIPPED, UPLOAD, read_uploads, uploaded_text
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField, one_of
 from app.web.seats import settings
 
@@ -56,7 +56,7 @@ def start_assessment() -> ResponseReturnValue:
             lifecycle.check(session, spec)
         # Looking through all that the models were trained on may take seconds, during which others play.
         found = in_worker_thread(db.engine, _held_out, settings().home, (form["model"], form["base"]), spec.questions)
-        number = write(lambda session: lifecycle.create(session, spec, found, queued=True, requester=by).id)
+        number = write_once(lambda session: lifecycle.create(session, spec, found, queued=True, requester=by).id)
     except RefusedField as error:
         with reading() as session:
             return _form(session, form, error), error.error.status

@@ -15,7 +15,7 @@ from app.extensions import reading
 from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages, requester
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 
@@ -58,7 +58,7 @@ def start_benchmark() -> ResponseReturnValue:
     form = {name: request.form.get(name, "").strip() for name in _FIELDS}
     spec, home, by = lifecycle.BenchmarkSpec(**form), settings().home, requester()
     try:
-        number = write(lambda session: lifecycle.create(session, spec, queued=True, home=home, requester=by).id)
+        number = write_once(lambda session: lifecycle.create(session, spec, queued=True, home=home, requester=by).id)
     except AppError as error:
         with reading() as session:
             return _form(_models(session), form, error), error.status

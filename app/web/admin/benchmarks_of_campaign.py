@@ -21,7 +21,7 @@ from app.web.admin.benchmarks import enqueue
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of, requester
 from app.web.chart_language import page_language
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.seats import settings
 
 
@@ -78,7 +78,7 @@ def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
         return [each.id for each in lifecycle.create_missing(session, models, spec, home=home, requester=by)]
 
     try:
-        created = write(create)
+        created = write_once(create)
     except AppError as error:
         return pages_of(CAMPAIGN).render(campaign_id, error), error.status
     for number in created:

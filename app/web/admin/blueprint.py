@@ -3,6 +3,7 @@
 from flask import Blueprint, abort
 from flask_login import login_required
 
+from app.web.form_writes import request_key_field
 from app.web.headers import never_stored
 
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
@@ -15,6 +16,7 @@ def _signed_in() -> None:
 
 
 blueprint.after_request(never_stored)
+blueprint.add_app_template_global(request_key_field)
 
 
 @blueprint.get("/<path:_anything>")

@@ -26,7 +26,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester
 from app.web.admin.rounds_scores import in_thread, in_worker_thread
 from app.web.admin.training_fields import training_fields
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.game_options import option_fields
 from app.web.seats import settings
@@ -56,7 +56,7 @@ def start_campaign() -> ResponseReturnValue:
         material = in_thread(db.engine, lambda _own: parted(spec.game, wanted.material, spec.evaluation, spec.seed))
         start = in_worker_thread(db.engine, read_start_data, settings().home, spec)
         by = requester()
-        number = write(
+        number = write_once(
             lambda session: lifecycle.create(session, spec, wanted.name, material, start, queued=True, requester=by).id
         )
     except (RefusedField, AppError) as error:

@@ -23,7 +23,7 @@ from app.players.prompts import styles
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
-from app.web.form_writes import write
+from app.web.form_writes import result_before, write, write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -52,6 +52,8 @@ def new_dataset() -> str:
 def make_dataset() -> ResponseReturnValue:
     """Cut a dataset and show it, or say why it cannot be."""
     form = {name: request.form.get(name, "").strip() for name in _DEFAULTS}
+    if (before := result_before()) is not None:
+        return redirect(url_for("admin.dataset_page", dataset_id=before), 303)
     try:
         wanted = read_spec({**form, "rounds": form["rounds"].replace(",", " ").split()})
         name = form["name"] or store.default_name(wanted)
@@ -59,6 +61,7 @@ def make_dataset() -> ResponseReturnValue:
         home = settings().home
         draft = in_thread(db.engine, lambda own: _built(own, home, wanted, form["name"]))
         number = register.save(write, draft, name)
+        write_once(lambda _session: number)
     except AppError as error:
         return _form(form, error), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)

@@ -20,7 +20,7 @@ from app.registry import list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester
 from app.web.admin.training_fields import TrainingField, read_lines, training_fields
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from training.methods import all_methods
@@ -61,7 +61,7 @@ def start_job() -> ResponseReturnValue:
         )
         home = settings().home
         by = requester()
-        number = write(lambda session: life.create(session, spec, queued=True, home=home, requester=by).id)
+        number = write_once(lambda session: life.create(session, spec, queued=True, home=home, requester=by).id)
     except AppError as error:
         with reading() as session:
             return _form(session, form, error), error.status

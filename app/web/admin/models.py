@@ -41,7 +41,7 @@ from app.registry.changes import (
 )
 from app.web.admin.blueprint import blueprint
 from app.web.admin.models_form import find_row, read_numbers
-from app.web.form_writes import write
+from app.web.form_writes import write, write_once
 from app.web.seats import hold, settings
 from app.web.translations import game_titles
 
@@ -88,7 +88,7 @@ def change_model(number: int) -> ResponseReturnValue:
     form = request.form
     action = form.get("action", "")
     try:
-        test = write(lambda session: _change(session, find_row(session, number), action, form))
+        test = write_once(lambda session: _change(session, find_row(session, number), action, form))
     except (Invalid, Conflict) as error:
         return _page(number, error, form if action == "edit" else None), error.status
     if test is not None:

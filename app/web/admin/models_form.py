@@ -19,7 +19,7 @@ from app.queues import enqueue_request
 from app.registry import add_api_model
 from app.registry.changes import clone_model
 from app.web.admin.blueprint import blueprint
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -115,7 +115,7 @@ def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | 
             )
         return row.id, request_test(session, row).id
 
-    number, test = write(added)
+    number, test = write_once(added)
     enqueue_request(settings().broker_url, test)
     return redirect(url_for("admin.model", number=number), 303)
 

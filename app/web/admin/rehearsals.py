@@ -14,7 +14,7 @@ from app.studies.bots.job import REHEARSAL
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import PAGE, JobListPage, JobPages, job_actions, list_page, register_pages, requester
 from app.web.admin.study_versions import find_version
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.watched import rehearsal_figures
@@ -53,7 +53,7 @@ def start_rehearsal(study_id: int) -> ResponseReturnValue:
         reference = f"{found.study.name}@{found.version.number}"
     by = requester()
     try:
-        number = write(
+        number = write_once(
             lambda session: (
                 job.create(session, reference, form["bots"], form["seed"], live=bool(form["live"]), requester=by).id
             )

@@ -20,7 +20,7 @@ from app.web.admin import rounds_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester
 from app.web.admin.rounds_form import RoundForm
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.game_options import option_fields
 from app.web.seats import settings
@@ -61,7 +61,7 @@ def launch_round() -> ResponseReturnValue:
             return _form(session, models, form, refused=error), 400
     try:
         by = requester()
-        numbers, matrix_id = write(lambda session: _create(session, wanted, by))
+        numbers, matrix_id = write_once(lambda session: _create(session, wanted, by))
     except AppError as error:
         refused = RefusedField(rounds_form.field_of(error, game), error)
         with reading() as session:

@@ -23,7 +23,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester
 from app.web.admin.rounds_new import form_action
 from app.web.admin.societies_words import setting_words
-from app.web.form_writes import write
+from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.game_options import OptionField, option_field
 from app.web.seats import settings
@@ -55,7 +55,7 @@ def start_society() -> ResponseReturnValue:
                 asks = asks_again(form, expected) and form_action() != "estimate"
                 return _form(session, form, expected=expected, asks=asks)
         by = requester()
-        number = write(lambda session: lifecycle.create(session, spec, queued=True, requester=by).id)
+        number = write_once(lambda session: lifecycle.create(session, spec, queued=True, requester=by).id)
     except RefusedField as error:
         with reading() as session:
             return _form(session, form, refused=error), error.error.status

@@ -12,15 +12,21 @@ from app.errors import AppError, Conflict, Invalid, NotFound, either
 from app.extensions import reading
 from app.models import PaymentBatch, Wave
 from app.studies import batches, payments, store, waves
+from app.studies.due import due as due_people
 from app.studies.monitor.pay import adjustments, batch_sums, parts, unsettled
 from app.studies.monitor.waves import wave_by_id
-from app.studies.pay_doubts import pay_doubts
+from app.studies.pay_doubts import held_back, pay_doubts
+from app.studies.progress import Way
 from app.studies.quantities import CENT
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
-from app.web.admin.study_people import read_amount, refused_field
-from app.web.form_writes import write
+from app.web.admin.study_people import adjust, keep, leave_out, refused_field, reverse
+from app.web.form_writes import write_once
+from app.web.forms import form_language
 
+_FIELDS = ("batch", "person", "amount", "reason", "over_cap", "adjustment")
+_ONCE = ("adjust", "reverse")  # what does harm when it is done twice
+_Action = Callable[[Session, Wave, Mapping[str, str], str], None]
 _MOST_BATCHES = 10**6
 _SHOWN = 100  # people that are listed of those whom the next batch pays
 
@@ -35,11 +41,14 @@ def wave_pay(wave_id: int) -> str:
 def act_on_pay(wave_id: int) -> ResponseReturnValue:
     """Draft batches, move one on, take a draft back, or adjust what somebody is paid, as the pressed button says."""
     action, by = request.form.get("action", ""), current_user.name
-    form = {name: request.form.get(name, "").strip() for name in ("batch", "person", "amount", "reason")}
+    form = {**{name: request.form.get(name, "").strip() for name in _FIELDS}, "language": form_language()}
     try:
         if action not in _ACTIONS:
             raise Invalid("action", expected=either(_ACTIONS), got=action)
-        write(lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, form, by))
+        write_once(
+            lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, form, by),
+            without_key=action in _ONCE,
+        )
     except (Invalid, Conflict, NotFound) as error:
         return _page(wave_id, error), error.status
     return redirect(url_for("admin.wave_pay", wave_id=wave_id), 303)
@@ -49,7 +58,7 @@ def _draft(session: Session, wave: Wave, _form: Mapping[str, str], by: str) -> N
     batches.draft(session, wave, by)
 
 
-def _mark(status: str) -> Callable[[Session, Wave, Mapping[str, str], str], None]:
+def _mark(status: str) -> _Action:
     def mark(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
         batches.mark(session, _batch(session, wave, form["batch"]), status, by)
 
@@ -60,14 +69,17 @@ def _discard(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> 
     batches.discard(session, _batch(session, wave, form["batch"]), by)
 
 
-def _adjust(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
-    way = payments.find_way_by_code(session, wave, form["person"])
-    payments.adjust(session, way, read_amount(form["amount"]), form["reason"], by)
+def _of_person(act: Callable[[Session, Way, Mapping[str, str], str], None]) -> _Action:
+    def on_person(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
+        act(session, payments.find_way_by_code(session, wave, form["person"]), form, by)
+
+    return on_person
 
 
-_ACTIONS: Mapping[str, Callable[[Session, Wave, Mapping[str, str], str], None]] = {
+_ACTIONS: Mapping[str, _Action] = {
     "draft": _draft, batches.UPLOADED: _mark(batches.UPLOADED), batches.CONFIRMED: _mark(batches.CONFIRMED),
-    "discard": _discard, "adjust": _adjust,
+    "discard": _discard, "adjust": _of_person(adjust), "reverse": _of_person(reverse),
+    "keep": _of_person(keep), "leave out": _of_person(leave_out),
 }  # fmt: skip
 
 
@@ -90,7 +102,9 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         found = wave_by_id(session, wave_id)
         design = store.design_of(found.version)
-        listed, due = batches.batches_of(session, found.wave), batches.due(session, found.wave)
+        listed, everybody = batches.batches_of(session, found.wave), due_people(session, found.wave)
+        held = held_back(session, found.wave, everybody)
+        due = [each for each in everybody if each.enrolment_id not in held]
         return render_template(
             "admin/wave-pay.html",
             **found._asdict(),
@@ -103,9 +117,10 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
             batches=listed[::-1],
             sums=batch_sums(listed),
             doubts=pay_doubts(session, found.wave),
-            adjustments=adjustments(session, wave_id),
+            adjustments=(adjusted := adjustments(session, wave_id)),
+            adjust_key=str(max((each.payment.id for each in adjusted), default=0)),
             unsettled=unsettled(session, wave_id),
-            form={name: request.form.get(name, "") for name in ("person", "amount", "reason")},
+            form={name: request.form.get(name, "") for name in _FIELDS},
             cent=CENT,
             refused=None if refused is None else refused_field(refused),
         )

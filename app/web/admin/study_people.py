@@ -1,7 +1,6 @@
 """One person of a wave: their steps, matches and payments, and what an experimenter can do for them or about them."""
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -11,18 +10,22 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Conflict, FieldError, Invalid, NotFound, Phrase, either
 from app.extensions import db, reading
 from app.models import Participant
-from app.studies import extra_time, forget, payments, removal, store, withdrawal
+from app.studies import extra_time, forget, pay_doubts, payments, removal, store, withdrawal
 from app.studies.monitor.person import PersonDetail, person
 from app.studies.progress import Way, find_way
-from app.studies.quantities import CENT
+from app.studies.quantities import CENT, places_of
 from app.studies.steps import steps
+from app.typed_numbers import read_amount
+from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
-from app.web.form_writes import write
-from app.web.forms import RefusedField
+from app.web.form_writes import write, write_once
+from app.web.forms import RefusedField, form_language
 from app.web.seats import settings
 
-_FIELDS = ("amount", "reason", "factor")
+_FIELDS = ("amount", "reason", "over_cap", "adjustment", "factor")
+_MOST_ADJUSTMENTS = 10**6
+_ONCE = ("adjust", "reverse")  # what does harm when it is done twice
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")
@@ -35,23 +38,26 @@ def study_person(wave_id: int, enrolment_id: int) -> str:
 def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
     """Adjust what somebody is paid, give them time, remove them, or withdraw for them, as the pressed button says."""
     action, by = request.form.get("action", ""), current_user.name
-    form = {name: request.form.get(name, "") for name in _FIELDS}
+    form = {**{name: request.form.get(name, "") for name in _FIELDS}, "language": form_language()}
     try:
         if action not in _ACTIONS:
             raise Invalid("action", expected=either(_ACTIONS), got=action)
         with reading() as session:
             _detail(session, wave_id, enrolment_id)
-        write(lambda session: _ACTIONS[action](session, find_way(session, enrolment_id, lock=True), form, by))
-    except (Invalid, Conflict) as error:
+
+        def act(session: Session) -> None:
+            _ACTIONS[action](session, find_way(session, enrolment_id, lock=True), form, by)
+
+        if action in _ONCE:
+            write_once(act, without_key=True)
+        else:
+            write(act)
+    except (Invalid, Conflict, NotFound) as error:
         return _page(wave_id, enrolment_id, error), error.status
     if action in ("forget", "no training"):
         home = settings().home
         in_thread(db.engine, lambda own: forget.delete_unusable_files(own, home))
     return redirect(url_for("admin.study_person", wave_id=wave_id, enrolment_id=enrolment_id), 303)
-
-
-def _adjust(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
-    payments.adjust(session, way, read_amount(form["amount"]), form["reason"], by)
 
 
 def _remove(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
@@ -73,21 +79,36 @@ def _no_training(session: Session, way: Way, _form: Mapping[str, str], _by: str)
 
 
 def _give_time(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
-    extra_time.give(session, way, extra_time.read_factor(form["factor"]), by)
+    extra_time.give(session, way, extra_time.read_factor(form["factor"], form["language"]), by)
+
+
+def adjust(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+    """Adjust what somebody is paid as a form says. Raises Invalid."""
+    places = places_of(way.design.pay.currency)
+    amount = read_amount(form["amount"], "amount", form["language"], places=places, signed=True, such="1.50 or -0.25")
+    payments.adjust(session, way, amount, form["reason"], by, over_cap=form["over_cap"])
+
+
+def reverse(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+    """Reverse an adjustment as a form says. Raises Invalid, Conflict and NotFound."""
+    number = whole_number(form["adjustment"], "adjustment", 1, _MOST_ADJUSTMENTS)
+    payments.reverse(session, way, number, form["reason"], by, over_cap=form["over_cap"])
+
+
+def keep(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+    """Decide that somebody is paid in spite of a doubt. Raises Invalid and Conflict."""
+    pay_doubts.decide(session, way, keep=True, reason=form["reason"], by=by)
+
+
+def leave_out(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+    """Decide that somebody is left out of batches again. Raises Invalid and Conflict."""
+    pay_doubts.decide(session, way, keep=False, reason=form["reason"], by=by)
 
 
 _ACTIONS: Mapping[str, Callable[[Session, Way, Mapping[str, str], str], None]] = {
-    "adjust": _adjust, "remove": _remove, "withdraw": _withdraw, "forget": _forget, "no training": _no_training,
-    "extra time": _give_time,
+    "adjust": adjust, "reverse": reverse, "remove": _remove, "withdraw": _withdraw, "forget": _forget,
+    "no training": _no_training, "extra time": _give_time, "keep": keep, "leave out": leave_out,
 }  # fmt: skip
-
-
-def read_amount(text: str) -> Decimal:
-    """An amount as it was typed. Raises Invalid."""
-    try:
-        return Decimal(text.strip())
-    except InvalidOperation:
-        raise Invalid("amount", expected=Phrase("an amount such as 1.50 or -0.25"), got=text) from None
 
 
 def refused_field(error: AppError) -> RefusedField:
@@ -120,5 +141,7 @@ def _page(wave_id: int, enrolment_id: int, refused: AppError | None = None) -> s
             form={name: request.form.get(name, "") for name in _FIELDS},
             factor=extra_time.factor_of(session, enrolment_id),
             cent=CENT,
+            adjust_key=str(max((each.id for each in detail.payments), default=0)),
+            number_of=payments.number_of,
             refused=None if refused is None else refused_field(refused),
         )

@@ -5,7 +5,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +29,11 @@ from app.studies.quantities import CENT
 from app.studies.warnings import warnings
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
+from app.web.forms import typed_amount
 from app.web.seats import settings
 from app.web.translations import game_titles
 
+_MOST_FEE = 5
 _MOST_PLACES = 100_000
 
 
@@ -110,11 +112,11 @@ def read_wave_size(given: Mapping[str, str]) -> tuple[int, Decimal]:
     places = whole_number(given.get("places") or 100, "places", 1, _MOST_PLACES)
     text = given.get("fee") or "0"
     try:
-        fee = Decimal(text)
-        if not fee.is_finite() or not 0 <= fee <= 5:
-            raise InvalidOperation
-    except InvalidOperation:
-        raise Invalid("fee", expected=Phrase("a share such as 0.333"), got=text) from None
+        fee = typed_amount(text, "fee", places=4)
+    except Invalid:
+        fee = Decimal(-1)
+    if not 0 <= fee <= _MOST_FEE:
+        raise Invalid("fee", expected=Phrase("a share such as 0.333"), got=text)
     return places, fee
 
 

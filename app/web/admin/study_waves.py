@@ -21,6 +21,7 @@ from app.studies.monitor.people import WHERE, PeopleFilter, people
 from app.studies.monitor.recruiter import STATUSES, against_recruiter
 from app.studies.monitor.waves import FoundWave, here_now, models_by_label, wave_by_id
 from app.studies.quantities import CENT, rounded
+from app.studies.visits import done_elsewhere
 from app.studies.wave_file import WaveFile, link_path, wave_warnings
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
@@ -111,6 +112,7 @@ def _page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
             assigned=any(each.completed or each.here or each.ended for each in figures.arms),
             warned=list(wave_warnings(design, file)) if found.wave.status == waves.OPEN else [],
             reports=incidents.reports(session, wave_id),
+            elsewhere=done_elsewhere(session, found.wave),
             visits=against_recruiter(session, wave_id),
             visit_states=STATUSES,
             broken=broken,

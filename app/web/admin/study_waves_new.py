@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from flask import redirect, render_template, request, url_for
@@ -20,8 +20,8 @@ from app.studies.endings import COMPLETED, EndingName
 from app.studies.wave_file import WaveFile
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_versions import FoundVersion, find_version
-from app.web.form_writes import write
-from app.web.forms import RefusedField
+from app.web.form_writes import write_once
+from app.web.forms import RefusedField, typed_amount
 
 _PLACES = 100
 # What a recruiter calls the id of a study, and its usual share on top.
@@ -58,7 +58,7 @@ def open_wave(study_id: int) -> ResponseReturnValue:
     by = current_user.name
     try:
         file = read_wave_form(form, f"{found.study.name}@{found.version.number}")
-        wave_id = write(lambda session: _open(session, file, by))
+        wave_id = write_once(lambda session: _open(session, file, by))
     except AppError as error:
         return _form(found, form, error), error.status
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
@@ -96,13 +96,8 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
 
 
 def _amount(form: Mapping[str, str], name: str) -> str:
-    try:
-        found = Decimal(form[name])
-        if not found.is_finite():
-            raise InvalidOperation
-    except InvalidOperation:
-        raise Invalid(name, expected=Phrase("an amount such as 12.50"), got=form[name]) from None
-    return form[name]
+    places = 4 if name == "fee" else 2  # a fee is a share
+    return f"{typed_amount(form[name], name, places=places).normalize():f}"
 
 
 def _whole(form: Mapping[str, str], name: str) -> int:

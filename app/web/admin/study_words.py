@@ -43,7 +43,18 @@ PAY_DOUBTS: Mapping[str, str] = {
     "paid twice": N_("The recruiter has paid this submission, and the base is in a batch as well."),
     "would pay twice": N_("The recruiter has paid this submission, and the next batch would pay the base as well."),
     "paid in part": N_("The recruiter has paid another amount than the base."),
+    "returned": N_("The recruiter calls this submission returned."),
+    "rejected": N_("The recruiter calls this submission rejected."),
+    "unknown": N_("The recruiter does not know this person."),
+    "no id": N_("The recruiter’s id was removed, so that no file can pay this person."),
+    "bad id": N_("The recruiter’s file takes no such id."),
+    "too much": N_("The recruiter’s file pays nobody so much at once."),
+    "under way": N_("The recruiter calls this submission submitted or approved, and the person is under way here."),
+    "overpaid": N_("More was sent to be paid than is owed. It is held against what this person is still to be paid."),
 }
+HANDED_IN: Mapping[str, str] = {
+    "no code": N_("without a code"), "other code": N_("with a code of no ending"),
+}  # fmt: skip
 RECRUITERS: Mapping[str, str] = {
     "prolific": "Prolific", "mturk": "Amazon Mechanical Turk", "connect": "CloudResearch Connect",
     "link": N_("your own link"),
@@ -55,5 +66,5 @@ def _words() -> dict[str, object]:
     return {
         "ending_words": ENDINGS, "step_words": STEPS, "stage_words": STAGES, "where_words": WHERE,
         "wave_words": WAVE_STATES, "batch_words": BATCH_STATES, "submission_words": SUBMISSION_STATES,
-        "recruiter_words": RECRUITERS, "doubt_words": PAY_DOUBTS,
+        "recruiter_words": RECRUITERS, "doubt_words": PAY_DOUBTS, "handed_in_words": HANDED_IN,
     }  # fmt: skip

@@ -1,0 +1,149 @@
+"""Reads a table that people let a program write, also one that a spreadsheet saved again. Pure.
+
+UTF-8 with or without its mark, UTF-16, and the Windows character set of Western Europe; cells parted by commas,
+semicolons, tabs or bars; lines of any system; `sep=;` as a first line; rows and columns without anything in them.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from app.errors import Invalid, Phrase, Verbatim
+
+_MARKS = (",", ";", "\t", "|")
+_MARK_NAMES: Mapping[str, str] = {",": "commas", ";": "semicolons (;)", "\t": "tabs", "|": "bars (|)"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_WESTERN = "cp1252"
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # .xlsx and .ods, .xls
+_ROUNDED = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?E\+?[0-9]+", re.IGNORECASE)
+_LONGEST_CELL = 1 << 20  # characters
+
+
+class CsvRow(NamedTuple):
+    """A row, by the names of the columns, without blanks around its cells; `line` is where it ends in the file."""
+
+    line: int
+    cells: Mapping[str, str]
+
+
+class CsvTable(NamedTuple):
+    """A table: the names of its columns, its rows, and how it was written, in words."""
+
+    columns: Sequence[str]
+    rows: Sequence[CsvRow]
+    written: str
+
+
+def read_csv(content: bytes, name: str, columns: Collection[str] = (), *, western: bool = False) -> CsvTable:
+    """The table in a file; nothing of an empty one. `columns` are those that are looked for, which tells what parts the
+    cells. `western` is for tables of which only plain letters are read: the Windows character set is one for them.
+
+    Raises Invalid, with `name` and what was found, for what is no table: no text, an open quote, a row with more cells
+    than the header has.
+    """
+    text, encoding = _decoded(content, name, western=western)
+    text, mark = _without_separator_line(text)
+    if mark is None:
+        mark = _mark_of(text, columns)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
+    written = f"cells parted by {_MARK_NAMES.get(mark, repr(mark))}, in {encoding}"
+    try:
+        found = [(lines.line_num, [_bare(cell) for cell in row]) for row in lines]
+    except csv.Error as error:
+        raise Invalid(
+            None, expected=Phrase("a CSV table"), subject=Verbatim(f"{name}:{lines.line_num}"),
+            got=Phrase("%(error)s, in %(written)s", error=Verbatim(error), written=Verbatim(written)),
+        ) from None  # fmt: skip
+    filled = [(line, row) for line, row in found if any(row)]
+    header = filled[0][1] if filled else []
+    return CsvTable([each for each in header if each], list(_rows(filled[1:], header, name, written)), written)
+
+
+def refuse_rounded(cell: str, place: str) -> None:
+    """Raises Invalid for an id that a spreadsheet took for a number and wrote as one, such as 6.6E+23."""
+    if _ROUNDED.fullmatch(cell) and "+" in cell:
+        raise Invalid(
+            None,
+            expected=Phrase("the id as the recruiter writes it"),
+            got=cell,
+            remedy=Phrase("a spreadsheet took the id for a number and rounded it: download the table again, and do not"
+                          " save it in a spreadsheet"),
+            subject=Verbatim(place),
+        )  # fmt: skip
+
+
+def _rows(found: Sequence[tuple[int, list[str]]], header: Sequence[str], name: str, written: str) -> Iterator[CsvRow]:
+    if twice := next((each for each in header if each and header.count(each) > 1), None):
+        expected = Phrase("each column once")
+        raise Invalid(None, expected=expected, got=twice, subject=Verbatim(name))
+    for line, row in found:
+        extra = [cell for column, cell in zip(header, row, strict=False) if cell and not column]
+        if any(row[len(header) :]) or extra:
+            raise Invalid(
+                None, expected=Phrase("at most %(count)s cells, as the header has", count=sum(map(bool, header))),
+                got=Phrase("%(count)s, with %(written)s", count=len(row), written=Verbatim(written)),
+                subject=Verbatim(f"{name}:{line}"),
+            )  # fmt: skip
+        padded = [*row, *[""] * (len(header) - len(row))]
+        yield CsvRow(line, {column: cell for column, cell in zip(header, padded, strict=False) if column})
+
+
+def _decoded(content: bytes, name: str, *, western: bool) -> tuple[str, str]:
+    """The text of a file and the name of its encoding. Raises Invalid for what is no text."""
+    if content.startswith(_WORKBOOKS):
+        raise Invalid(
+            None, expected=Phrase("a CSV table"), got=Phrase("a workbook of a spreadsheet"),
+            remedy=Phrase("save it as “CSV UTF-8”"), subject=Verbatim(name),
+        )  # fmt: skip
+    if content.startswith(_UTF_16):
+        encoding = "UTF-16"
+    elif b"\0" in content[:200]:  # UTF-16 without its mark; no text in UTF-8 has these
+        encoding = "UTF-16LE" if content[1:2] == b"\0" else "UTF-16BE"
+    else:
+        encoding = "UTF-8"
+    try:
+        text = content.decode("utf-8-sig" if encoding == "UTF-8" else encoding)
+    except UnicodeDecodeError:
+        if encoding != "UTF-8" or not western:
+            raise _no_text(name, encoding) from None
+        try:
+            text, encoding = content.decode(_WESTERN), "Windows-1252"
+        except UnicodeDecodeError:
+            raise _no_text(name, encoding) from None
+    if "\0" in text:
+        raise _no_text(name, encoding)
+    return text, encoding
+
+
+def _no_text(name: str, encoding: str) -> Invalid:
+    return Invalid(
+        None,
+        expected=Phrase("a CSV table in UTF-8 or UTF-16"),
+        got=Phrase("bytes that are no text in %(encoding)s", encoding=Verbatim(encoding)),
+        remedy=Phrase("save it as “CSV UTF-8”"),
+        subject=Verbatim(name),
+    )
+
+
+def _without_separator_line(text: str) -> tuple[str, str | None]:
+    """A text without the line by which some programs say what parts cells, and that mark."""
+    found = re.match(r"\s*\"?sep=(.)\"?[ \t]*(?:\r\n|\r|\n)", text, re.IGNORECASE)
+    return (text[found.end() :], found[1]) if found else (text, None)
+
+
+def _mark_of(text: str, columns: Collection[str]) -> str:
+    """What parts the cells: what finds most of the columns in the header, then what parts it most often."""
+    header = next((line for line in re.split(r"\r\n|\r|\n", text[:_LONGEST_CELL]) if line.strip(',;|\t "')), "")
+
+    def fits(mark: str) -> tuple[int, int]:
+        cells = [_bare(cell) for cell in next(csv.reader([header], delimiter=mark), [])]
+        return len(set(cells) & set(columns)), len(cells)
+
+    return max(_MARKS, key=fits)
+
+
+def _bare(cell: str) -> str:
+    """A cell without blanks around it, and without the marks that cannot be seen that programs put there."""
+    return cell.strip().strip("\ufeff\u200b\u200e\u200f").strip()

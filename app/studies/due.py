@@ -1,0 +1,85 @@
+"""Whom the next batch of a wave pays: who has ended and is owed something by a file that is in no batch yet.
+
+The full base is paid by the recruiter, who approves the submission. A base that approval cannot pay is paid as a
+bonus: that of an ending which pays another amount than the full base, that of a submission that was returned, timed
+out or rejected, and that of a wave without a recruiter.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import groupby
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from app.models import Enrolment, Participant, Payment, StudyVersion, Submission, Wave
+from app.studies.amounts import NOTHING, is_paid_by_approval
+from app.studies.endings import EndingName
+from app.studies.payments import BASE, recruiter_of
+from app.studies.store import design_of
+
+
+class OwedPerson(NamedTuple):
+    """What a person is owed that a file pays and that is in no batch yet."""
+
+    enrolment_id: int
+    code: str  # of the participant
+    ending: str
+    amount: Decimal
+    currency: str
+    payments: tuple[int, ...]
+    participant_id: int
+
+
+def due(session: Session, wave: Wave) -> list[OwedPerson]:
+    """Whom the next batch may pay, as they enrolled; who is owed nothing is left out.
+
+    Of people who have ended; `settle_all` writes what they are owed. Who is left out for a doubt is among them.
+    """
+    return list(_due(session, wave))
+
+
+def latest_statuses(session: Session, wave: Wave) -> Mapping[int, str]:
+    """How the latest visit of each enrolment stands; those without a visit are not in it."""
+    visits = session.execute(
+        select(Submission.enrolment_id, Submission.status)
+        .where(Submission.wave_id == wave.id)
+        .order_by(Submission.created_at, Submission.id)
+    )
+    return {visit.enrolment_id: visit.status for visit in visits}
+
+
+def _due(session: Session, wave: Wave) -> Iterator[OwedPerson]:
+    recruiter = recruiter_of(wave)
+    version = session.get_one(StudyVersion, wave.study_version_id)
+    design = design_of(version)
+    statuses = latest_statuses(session, wave)
+    rows = session.execute(
+        payment_rows(wave).where(Payment.batch_id.is_(None), Enrolment.ending.is_not(None))
+        .order_by(Enrolment.id, Payment.id)
+    )  # fmt: skip
+    for enrolment_id, group in groupby(rows, key=lambda row: row.enrolment_id):
+        payments = list(group)
+        ending = cast(EndingName, payments[0].ending)
+        by_approval = is_paid_by_approval(design, ending, recruiter, statuses.get(enrolment_id))
+        own = [row for row in payments if row.amount and not (row.key == BASE and by_approval)]
+        amount = sum((row.amount for row in own), NOTHING)
+        if amount > 0:
+            first = payments[0]
+            paid = tuple(row.id for row in own)
+            yield OwedPerson(enrolment_id, first.code, ending, amount, first.currency, paid, first.participant_id)
+
+
+def payment_rows(wave: Wave) -> Select[Any]:
+    """The payments of a wave, each with its enrolment and its person."""
+    columns: tuple[Any, ...] = (
+        Payment.id, Payment.key, Payment.amount, Payment.currency, Payment.enrolment_id, Enrolment.ending,
+        Enrolment.participant_id, Participant.code,
+    )  # fmt: skip
+    return (
+        select(*columns)
+        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .where(Enrolment.wave_id == wave.id)
+    )

@@ -1,0 +1,23 @@
+"""Decisions to pay somebody whose pay is in doubt, or to leave them out: each a row with a reason in the wave's log.
+
+A decision is about the doubt that there was. Whoever comes into another doubt later is to be decided anew.
+"""
+
+from collections.abc import Mapping
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.models import StudyEvent, Wave
+
+PAY_DECISION = "pay decision"
+
+
+def kept(session: Session, wave: Wave) -> Mapping[tuple[int, str], bool]:
+    """Whether somebody is paid in spite of a doubt, by enrolment and kind of doubt; the last decision counts."""
+    rows = session.execute(
+        select(StudyEvent.enrolment_id, StudyEvent.body)
+        .where(StudyEvent.wave_id == wave.id, StudyEvent.kind == PAY_DECISION)
+        .order_by(StudyEvent.id)
+    )
+    return {(number or 0, body["doubt"]): body["keep"] for number, body in rows}

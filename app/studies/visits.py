@@ -1,0 +1,39 @@
+"""How recruiters' records of visits stand, and whom they take for done who is under way here. Reads only."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.models import Enrolment, Participant, Submission, Wave
+
+ACTIVE, SUBMITTED, APPROVED, REJECTED = "active", "submitted", "approved", "rejected"
+RETURNED, TIMED_OUT = "returned", "timed_out"
+SCREENED_OUT, PARTIAL = "screened_out", "partial"  # paid something else than the base: a fixed reward, a part of it
+
+DONE = (SUBMITTED, APPROVED, PARTIAL, SCREENED_OUT)  # what a recruiter calls visits of people who are through with it
+TABLE = "recruiter's table"  # in the log: one of all visits was taken in
+NO_CODE, OTHER_CODE = "no code", "other code"  # handed in, in place of the code of an ending
+
+
+class DoneElsewhere(NamedTuple):
+    """Somebody under way here whose latest visit the recruiter calls submitted, approved or paid."""
+
+    enrolment_id: int
+    code: str  # of the participant
+    status: str
+    handed_in: str | None
+
+
+def done_elsewhere(session: Session, wave: Wave) -> Sequence[DoneElsewhere]:
+    """All of a wave, as they enrolled."""
+    latest = select(func.max(Submission.id)).where(Submission.wave_id == wave.id).group_by(Submission.enrolment_id)
+    rows = session.execute(
+        select(Enrolment.id, Participant.code, Submission.status, Submission.handed_in)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .join(Submission, Submission.enrolment_id == Enrolment.id)
+        .where(Submission.id.in_(latest), Submission.status.in_(DONE), Enrolment.ending.is_(None))
+        .order_by(Enrolment.id)
+    )
+    return [DoneElsewhere(*row) for row in rows]
