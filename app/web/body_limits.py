@@ -29,6 +29,7 @@ from app.web.threads import off_loop
 
 SMALL = 100_000  # bytes that anybody may send to any address, also to one that does not exist
 ANSWERS = 1_000_000  # the answers of a participant to a page of questions
+STUDY = 1_000_000  # the files of a study
 TEXTS = 2_000_000  # forms with texts of experimenters
 _ENVELOPE = 100_000  # bytes of a request beside its file
 _PIECE = 1 << 18  # bytes that are read at once
@@ -56,11 +57,11 @@ def body_limits(settings: Settings) -> Mapping[str, BodyLimit]:
         "start_assessment",
         "start_campaign",
         "start_society",
-        "upload_study",
     )
     return {
         "study.send": BodyLimit(ANSWERS, signed_in=False),
         **{f"admin.{name}": BodyLimit(TEXTS) for name in texts},
+        "admin.upload_study": BodyLimit(STUDY),
         "admin.import_dataset": BodyLimit(int(settings.DATASET_UPLOAD_MB * 1e6) + _ENVELOPE),
     }
 
