@@ -94,7 +94,7 @@ coverage: install  ## Measure which branches the tests take, all but the browser
 	@$(BIN)/coverage run -m pytest $(PARALLEL) $(TESTS); tests=$$?; \
 	$(BIN)/coverage combine -q && $(BIN)/coverage report && exit $$tests
 
-chaos: install  ## Kill, stop, lock and flood at random under fifty live matches, for 120 s or SECONDS=3600; prints a table.
+chaos: install  ## Send bodies without end beside fifty players, then kill, stop and flood under their matches, for 120 s or SECONDS=3600.
 	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120)
 
 bench: install  ## Measure live play on this machine beside a baseline; docs/results.md says what the figures mean.

@@ -4,5 +4,6 @@
 
 - players (player.py), each a script at one seat that plays match after match and writes down what it was promised,
 - a killer (killer.py) that kills and pauses processes by a seed,
+- senders of bodies and heads without end (hostile.py, bodies.py),
 - an audit (audit.py) that holds the database against itself and against what the players were promised.
 """
