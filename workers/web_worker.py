@@ -218,6 +218,8 @@ class WebWorker(GeventWorker):
         """Serve one connection to its end."""
         address = self._group(addr[0]) if isinstance(addr, tuple) else ""
         if 0 < self._most_per_address <= self._per_address[address]:
+            most = f"more than {self._most_per_address} connections (twice CONNECTIONS_PER_ADDRESS)"
+            self.log.warning(f"Invalid request from ip={address}: {most}; behind a proxy set TRUSTED_PROXIES")
             close(client)
             return
         self._per_address[address] += 1
