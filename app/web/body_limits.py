@@ -144,7 +144,10 @@ class BodyLimits:
         body, size = self._read(environ, most)
         if announced is not None and size < announced:
             raise BrokenBody(Phrase("expected a body of %(length)s bytes, got %(got)s", length=announced, got=size))
-        body.seek(0)
+        if _SPOOLED in environ:
+            off_loop(_rewind, body)
+        else:
+            body.seek(0)
         return body, size
 
     def _read(self, environ: JSON, most: int) -> tuple[BinaryIO, int]:
@@ -249,6 +252,11 @@ def _next_piece(source: Any, most: int) -> bytes:
 def _write(body: BinaryIO, piece: bytes) -> None:
     with _room_needed():
         body.write(piece)
+
+
+def _rewind(body: BinaryIO) -> None:
+    with _room_needed():  # what was written last may still have to go to the disk
+        body.seek(0)
 
 
 @contextmanager
