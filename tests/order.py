@@ -20,6 +20,7 @@ FIRST = (
     "tests/integration/test_rounds_kill.py",
     "tests/integration/test_protocol.py",
     "tests/integration/test_clocks.py",
+    "tests/integration/test_request_bodies.py",
     "tests/integration/test_cli_doctor.py",
     "tests/integration/test_admin",
     "tests/training/test_resume.py",

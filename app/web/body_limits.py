@@ -33,7 +33,7 @@ STUDY = 1_000_000  # the files of a study
 TEXTS = 2_000_000  # forms with texts of experimenters
 _ENVELOPE = 100_000  # bytes of a request beside its file
 _PIECE = 1 << 18  # bytes that are read at once
-_PAGES_A_SECOND = 10.0  # refusals that are written as pages
+_PAGES_A_SECOND = 3.0  # refusals that are written as pages
 _REFUSAL, _SPOOLED = "parlor.body_refusal", "parlor.body_on_disk"
 
 WsgiApp = Callable[[JSON, Callable[..., Any]], Iterable[bytes]]

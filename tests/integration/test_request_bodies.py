@@ -134,7 +134,7 @@ def test_pages_are_answered_while_somebody_sends(parlor: Stack, kind: str) -> No
 
     def send() -> None:
         while not ended.is_set():
-            attempts.append(attack(parlor.url, KINDS[kind](), time.monotonic() + 3))
+            attempts.append(attack(parlor.url, KINDS[kind](), time.monotonic() + 1))
 
     senders = [threading.Thread(target=send) for _ in range(2)]
     for sender in senders:
