@@ -121,15 +121,16 @@ def _completed(session: Session, version: StudyVersion, wave: Wave, number: int)
     way = _played(session, version, wave, f"C{number}", number, 4)
     while way.step.kind != "done":
         if way.step.kind == "survey":
-            answer(way, way.step.key, _answers(way.step.part == "end"))
+            answer(way, way.step.key, _ANSWERS[way.step.part or ""])
         advance(session, way, way.step.key)
     return finish(session, way)
 
 
-def _answers(last: bool) -> Mapping[str, Any]:
-    if last:
-        return {"same": "yes", "how": "The second one gave in sooner.", "ai_help": "never", "read_this": "green"}
-    return {"trust": 5, "read_it": 2}
+_ANSWERS: Mapping[str, Mapping[str, Any]] = {
+    "after each match": {"trust": 5},
+    "after each block": {"effort": 6, "read_it": 2},
+    "end": {"same": "yes", "how": "The second one gave in sooner.", "ai_help": "never", "read_this": "green"},
+}
 
 
 def _under_way(session: Session, version: StudyVersion, wave: Wave) -> Way:

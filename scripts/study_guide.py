@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from app.config import ROOT
-from tests.browser.study_walk import answer_block, instructions_and_quiz, main_button, play
+from tests.browser.study_walk import answer_block, answer_match, instructions_and_quiz, main_button, play
 from tests.browser.visitor import Visitor, running_playwright
 from tests.stack import Stack, running_parlor
 
@@ -132,12 +132,12 @@ def take_part(page: Page, shoot: Shoot) -> None:
     play(page, "Start the practice game")
     for number in (1, 2):
         play(page, f"Start game {number}")
-    main_button(page).click()
+        answer_match(page)
     answer_block(page)
     instructions_and_quiz(page)
     for number in (3, 4):
         play(page, f"Start game {number}")
-    main_button(page).click()
+        answer_match(page)
     answer_block(page)
     for label in ("no", "never", "green"):
         page.get_by_label(label, exact=True).check()

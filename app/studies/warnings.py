@@ -1,11 +1,12 @@
 """What the author of a design should think about before people come. Pure."""
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
 from app.studies.arms import arms, attention_checks, conditions, matches_a_person
-from app.studies.checks import OBJECTIVE
+from app.studies.checks import MODEL, OBJECTIVE
 from app.studies.cost import earned_at_most, points_of, stakes_of
 from app.studies.design import StudyDesign
 from app.studies.endings import BY_TIME, PROLIFIC, QUIZ_FAILED, WITHDRAWN
@@ -14,6 +15,7 @@ from app.validation import KeyPath
 GOAL = "{goal}"
 _FEW_MINUTES = 5
 _PERSONAL = ("name", "email", "mail", "phone", "address", "birthday", "birth_date", "prolific_id", "worker_id")
+_ONE_PARTNER = re.compile(r"partner(?!s|n)", re.IGNORECASE)  # in English and in German
 _UNEQUAL = Decimal("1.5")  # how many times as much one objective may pay at most as another one
 
 
@@ -53,9 +55,19 @@ def _survey(design: StudyDesign) -> Iterator[Warned]:
     questions = design.survey.all
     if attention_checks(design) == 1 and design.minutes > _FEW_MINUTES:
         yield Warned(("survey",), "one attention check in more than five minutes: nobody may be rejected for it alone")
+    if (partners := _partners_in_a_block(design)) > 1:
+        for question in design.survey.after_each_block:
+            if _ONE_PARTNER.search(question.ask):
+                text = f"{question.id} asks about one partner, and a block has {partners}: ask after each match"
+                yield Warned(("survey", "after each block"), text)
     for question in questions:
         if question.id in _PERSONAL:
             yield Warned(("survey",), f"{question.id} asks for personal data, which recruiters forbid")
+
+
+def _partners_in_a_block(design: StudyDesign) -> int:
+    by = design.plan.blocks.by if design.plan.blocks else None
+    return len(design.levels(MODEL)) if MODEL in design.plan.within and by != MODEL else 1
 
 
 def _stakes(design: StudyDesign) -> Iterator[Warned]:

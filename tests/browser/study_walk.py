@@ -61,12 +61,12 @@ def walk(page: Page, door: str, seen: Callable[[Page, str], None]) -> None:
     for number in (1, 2):
         play(page, f"Start game {number}")
         seen(page, f"after game {number}")
-    main_button(page).click()
+        answer_match(page)
     answer_block(page)
     instructions_and_quiz(page)
     for number in (3, 4):
         play(page, f"Start game {number}")
-    main_button(page).click()
+        answer_match(page)
     answer_block(page)
     seen(page, "survey")
     page.get_by_label("no", exact=True).check()
@@ -113,9 +113,16 @@ def instructions_and_quiz(page: Page, seen: Callable[[Page, str], None] | None =
     main_button(page).click()
 
 
+def answer_match(page: Page) -> None:
+    """From the result of a game past the question about its partner."""
+    main_button(page).click()
+    page.locator("[name=trust][value='5']").check()
+    main_button(page).click()
+
+
 def answer_block(page: Page) -> None:
     """The questions after a block."""
-    page.locator("[name=trust][value='5']").check()
+    page.locator("[name=effort][value='6']").check()
     page.locator("[name=read_it][value='2']").check()
     main_button(page).click()
 

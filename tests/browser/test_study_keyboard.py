@@ -62,10 +62,12 @@ def test_things_are_shared_out_without_a_pointer(studies: Stack, visitors: Calla
     keys.look_around("after a game")
     keys.turn(BUTTON)
     share_out(keys)
+    answer_match(keys)
     answer_block(keys)
     answer_quiz(keys)
     keys.turn(BUTTON)
     share_out(keys)
+    answer_match(keys)
     answer_block(keys)
     keys.choose("same", "yes")
     keys.write("[name=how]", "One was quick.")
@@ -319,10 +321,16 @@ def see_result(keys: Keys, *, with_a_look: bool = False) -> None:
     keys.turn("main .button-main")
 
 
-def answer_block(keys: Keys) -> None:
-    """From the last game of a block past the questions about it."""
+def answer_match(keys: Keys) -> None:
+    """From the result of a game past the question about its partner."""
     keys.turn(BUTTON)
     keys.choose("trust", "5")
+    keys.turn(BUTTON)
+
+
+def answer_block(keys: Keys) -> None:
+    """From the question about the last game of a block past the questions about the block."""
+    keys.choose("effort", "6")
     keys.choose("read_it", "2")
     keys.turn(BUTTON)
 

@@ -152,8 +152,10 @@ def person(session: Session, wave_id: int, code: str, **options: Any) -> Way:
 
 def surveyed(way: Way, read_it: Sequence[int] = (2, 2), read_this: str = "green", **end: Any) -> None:
     """The answers to all surveys of two-models."""
+    for match in (1, 2, 3, 4):
+        answer(way, f"survey after match {match}", {"trust": 3 + match})
     for block, value in enumerate(read_it, 1):
-        answer(way, f"survey after block {block}", {"trust": 3 + block, "read_it": value})
+        answer(way, f"survey after block {block}", {"effort": 6, "read_it": value})
     answer(way, "survey end", {"same": "no", "ai_help": "never", "read_this": read_this, **end})
 
 
@@ -218,10 +220,10 @@ def test_nobody_is_excluded_for_what_was_not_asked(engine: Engine, wave_id: int,
         passed, failed = person(session, wave_id, "P6"), person(session, wave_id, "P7")
         for way, given in ((passed, 2), (failed, 5)):  # the first of three checks, of which two are to be passed
             play(session, way, 0)
-            answer(way, "survey after block 1", {"trust": 4, "read_it": given})
+            answer(way, "survey after block 1", {"effort": 4, "read_it": given})
         twice = person(session, wave_id, "P8")
         for block in (1, 2):
-            answer(twice, f"survey after block {block}", {"trust": 4, "read_it": 5})
+            answer(twice, f"survey after block {block}", {"effort": 4, "read_it": 5})
     found = export(engine, tmp_path).by_person("analysis")
     asked = {code: (row["attention"], row["quiz_attempts"], row["excluded_by"]) for code, row in found.items()}
     for code in ("P3", "P4", "P5"):  # who left after a match, failed the quiz, has just come
@@ -275,13 +277,13 @@ def test_what_is_missing_says_why(engine: Engine, wave_id: int, tmp_path: Path) 
         answer(lost, "survey end", {"same": "yes", "how": None, "ai_help": {"not_said": True}, "read_this": "green"})
     archive = export(engine, tmp_path)
     found = archive.by_person("answers")
-    assert {name: found["P6"][name] for name in ("trust_block_1", "how", "ai_help", "same")} == {
-        "trust_block_1": ".l", "how": ".s", "ai_help": ".r", "same": "yes",
+    assert {name: found["P6"][name] for name in ("trust_match_1", "how", "ai_help", "same")} == {
+        "trust_match_1": ".l", "how": ".s", "ai_help": ".r", "same": "yes",
     }  # fmt: skip
     assert (found["P1"]["how"], found["P2"]["how"], found["P3"]["same"]) == ("=they differed; a lot", ".n", ".n")
-    assert (found["P1"]["trust_block_2"], found["P5"]["same"]) == ("5", ".n")
+    assert (found["P1"]["trust_match_2"], found["P5"]["same"]) == ("5", ".n")
     missing = {(row["participant"], row["step"], row["question"]): row["missing"] for row in archive.rows("surveys")}
-    assert missing["P6", "survey after block 1", "trust"] == "lost"
+    assert missing["P6", "survey after match 1", "trust"] == "lost"
     assert missing["P6", "survey end", "how"] == "skipped"
     assert missing["P2", "survey end", "how"] == "not asked"
     assert missing["P1", "survey end", "how"] == ""

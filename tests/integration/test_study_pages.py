@@ -23,7 +23,7 @@ from tests.study_pages import AT_ONCE, DOOR, MATCH, Walker, play_out, text_of
 from tests.waves import arrive, changed, loaded_study, new_wave, store_study
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148 Safari/604.1"
-PICK = {"read_it": "2", "trust": "5"}
+TRUST, PICK = {"trust": "5"}, {"read_it": "2", "effort": "6"}
 LAST = {"same": "no", "ai_help": "never", "read_this": "green"}
 
 
@@ -89,8 +89,11 @@ def test_the_whole_way_of_two_models(
         play_out(engine, desk, match[1])
         ann.look()
         seen.append(ann.title.partition(":")[0])
-        if at == 2:  # after the first block: questions, the other goal and its quiz come first
+        if at > 0:  # about the partner of that game alone
             ann.send()
+            assert ann.step == f"survey after match {at}"
+            ann.send(**TRUST)
+        if at == 2:  # after the first block: questions, the other goal and its quiz come first
             assert ann.step == "survey after block 1"
             ann.send(**PICK)
             assert "The next games have a new goal." in text_of(ann.page)
@@ -100,7 +103,6 @@ def test_the_whole_way_of_two_models(
         if at < 4:
             started = ann.send()
     assert seen == ["Practice is over", *(f"Game {number} is over" for number in range(1, 5))]
-    ann.send()
     ann.send(**PICK)
     assert ann.send(**{**LAST, "same": ""}).status_code == 400
     ann.send(**LAST)
@@ -123,7 +125,7 @@ def test_the_whole_way_of_two_models(
     assert positions == [None, 0, 1, 2, 3]
     row = enrolment()
     assert (row.ending, row.stage) == ("completed", "done")
-    assert row.answers["survey after block 1"]["values"] == {"trust": 5, "read_it": 2}
+    assert row.answers["survey after block 1"]["values"] == {"effort": 6, "read_it": 2}
     assert row.answers["survey end"]["values"] == {"same": "no", "ai_help": "never", "read_this": "green"}
     ann.send("debrief", data="no", training="no")  # the old form once more
     assert enrolment().ending == "completed"

@@ -55,7 +55,7 @@ FAULTS = {
     ),
     "a truth value for a word": (
         'choice: ["yes", "no", not sure]', "choice: [yes, no, not sure]",
-        ("45: survey.end[1].choice[1]: expected text (in quotes where it looks like a number, a date,"
+        ("47: survey.end[1].choice[1]: expected text (in quotes where it looks like a number, a date,"
         " yes or no), got True"),
     ),
     "a date for a text": (
@@ -122,23 +122,23 @@ FAULTS = {
     ),
     "a question that is asked of an answer that cannot be": (
         "show_if: same = yes", "show_if: same = maybe",
-        "46: survey.end[2].show_if: expected yes or no or not sure, got 'maybe'",
+        "48: survey.end[2].show_if: expected yes or no or not sure, got 'maybe'",
     ),
     "an order of words": (
         "attention < 2, ", "ai_help < 2, ",
-        "62: analysis.exclude[1]: expected = or !=, as ai_help is answered in words, got ai_help < 2",
+        "64: analysis.exclude[1]: expected = or !=, as ai_help is answered in words, got ai_help < 2",
     ),
     "an answer beside the choice in a rule": (
-        "attention < 2, ", "same = maybe, ", "62: analysis.exclude[1]: expected yes or no or not sure, got 'maybe'",
+        "attention < 2, ", "same = maybe, ", "64: analysis.exclude[1]: expected yes or no or not sure, got 'maybe'",
     ),
     "a rule that always holds": (
         "attention < 2, ", "attention < 9, ",
-        ("62: analysis.exclude[1]: expected a rule that holds for some, as attention is a whole number from 0 to 3,"
+        ("64: analysis.exclude[1]: expected a rule that holds for some, as attention is a whole number from 0 to 3,"
         " got attention < 9"),
     ),
     "a rule that never holds": (
         "show_if: same = yes", "show_if: trust = 9",
-        ("46: survey.end[2].show_if: expected a rule that holds for some, as trust is a whole number from 1 to 7,"
+        ("48: survey.end[2].show_if: expected a rule that holds for some, as trust is a whole number from 1 to 7,"
         " got trust = 9"),
     ),
     "a label that is too long": (
@@ -148,20 +148,20 @@ FAULTS = {
     ),
     "two kinds of answers": (
         "text: 500, ask", "text: 500, scale: 5, ask",
-        ("46: survey.end[2]: expected one of number, text, choice, choices, scale, matrix, slider,"
+        ("48: survey.end[2]: expected one of number, text, choice, choices, scale, matrix, slider,"
         " outside, got keys with values"),
     ),
     "no money": (
-        "base: 5.00", "base: five", "53: pay.base: expected an amount of money such as 8.50, got 'five'",
+        "base: 5.00", "base: five", "55: pay.base: expected an amount of money such as 8.50, got 'five'",
     ),
     "a fraction of a cent": (
         "base: 5.00", "base: 5.005",
-        "53: pay.base: expected an amount of money with two decimals at most, got 5.005",
+        "55: pay.base: expected an amount of money with two decimals at most, got 5.005",
     ),
     "a rule about nothing": (
         "pasted_share > 0.2", "pasted > 0.2",
-        ("62: analysis.exclude[2]: expected attention or minutes or pasted_share or hidden_share or"
-        " quiz_attempts or matches or utility or trust or read_it or same or how or ai_help or read_this,"
+        ("64: analysis.exclude[2]: expected attention or minutes or pasted_share or hidden_share or"
+        " quiz_attempts or matches or utility or trust or effort or read_it or same or how or ai_help or read_this,"
         " got 'pasted'"),
     ),
     "a file that is not there": (
@@ -197,7 +197,7 @@ FAULTS = {
     ),
     "an ending that there is not": (
         "quiz_failed: {base: 1.00}", "quiz_faild: {base: 1.00}",
-        ("61: endings.quiz_faild: expected 'completed', 'declined', 'ineligible', 'quiz_failed', 'no_partner',"
+        ("63: endings.quiz_faild: expected 'completed', 'declined', 'ineligible', 'quiz_failed', 'no_partner',"
         " 'partner_left', 'technical', 'inactive', 'withdrawn', 'removed', 'full' or 'closed', got 'quiz_faild'"),
     ),
 }  # fmt: skip
@@ -276,7 +276,7 @@ def test_a_fault_in_what_a_study_extends_is_told_with_that_file(folder):
     path = folder / "longer.yaml"
     path.write_text("study: longer\nextends: two-models\nminutes: 50\n", encoding="utf-8")
     changed(folder, "base: 5.00", "base: five")
-    with pytest.raises(Invalid, match=r"^two-models.yaml:53: pay.base: expected an amount"):
+    with pytest.raises(Invalid, match=r"^two-models.yaml:55: pay.base: expected an amount"):
         load_design(path)
 
 
@@ -350,6 +350,7 @@ def test_another_word_in_a_text_is_another_study(folder):
         ("objective: [self, coop]", "objective: [self, comp]", ("pay", "bonus")),
         ("id: ai_help", "id: prolific_id", ("survey",)),
         ("most_a_person: 5.00", "most_a_person: 4.99", ("pay", "most_a_person")),
+        ("do well in the last two games.", "trust my partner.", ("survey", "after each block")),
     ],
 )
 def test_what_deserves_a_second_thought_is_told(folder, old, new, key):
