@@ -18,6 +18,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, Operation
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from app import write_priority
+
 READ_ONLY = {"parlor_read_only": True}
 BUSY_SECONDS = 10
 _LOST_A_RACE = ("40001", "40P01")  # PostgreSQL's serialization_failure and deadlock_detected
@@ -189,5 +191,8 @@ def _bytes_of_hex(value: str | None) -> bytes | None:
 @event.listens_for(Engine, "begin")
 def _begin_sqlite(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
-        read_only = connection.get_execution_options().get("parlor_read_only")
-        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+        if connection.get_execution_options().get("parlor_read_only"):
+            connection.exec_driver_sql("BEGIN")
+            return
+        with write_priority.waiting(connection.engine.url.database):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")

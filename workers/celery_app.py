@@ -13,7 +13,7 @@ from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import setup_logging, worker_init
 
-from app import logs
+from app import logs, write_priority
 from app.config import load_settings
 from app.job_kinds import JOB_KINDS
 from app.queues import BATCH, TRAIN, TRANSPORT, TURNS
@@ -53,6 +53,8 @@ def _open_context(**_: Any) -> None:
     os.umask(0o077)  # what is written is its owner's alone
     import_module("workers.engines")
     queues = set(celery.amqp.queues.consume_from)
+    if TURNS not in queues:
+        write_priority.give_way()
     for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
         for module in TASKS[name]:
             import_module(module)

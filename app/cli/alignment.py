@@ -9,6 +9,7 @@ import click
 from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
+from app import write_priority
 from app.alignments import lifecycle, listing, steps
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import ALIGN, HELD_OUT_SHARE, PUBLISHED, SFT, AlignmentSpec, part, presets
@@ -154,6 +155,7 @@ class _AlignmentCommands(JobCommands[Alignment]):
 
     def run_here(self, number: int, as_json: bool) -> None:
         """Carry an alignment on in this process."""
+        write_priority.give_way()
         owner = JobContext(db.engine, settings(), f"alignment {number} {new_seed()}")
         while (awaited := steps.take_steps(owner, number)) is not None:
             click.echo(str(awaited.kind.subject(awaited.number)), err=True)

@@ -10,6 +10,7 @@ import click
 from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
+from app import write_priority
 from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.analysis.wording import in_words
@@ -131,6 +132,7 @@ campaign.add_command(run)
 
 
 def _run_here(campaign_id: int, as_json: bool) -> None:
+    write_priority.give_way()
     context = JobContext(db.engine, settings(), uuid.uuid4().hex)
     freeze_garbage_collector()
     interrupted = False

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from app import write_priority
 from app.cli.base import Group, ensure_database, print_json, progress, settings, unwritable
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
@@ -121,6 +122,7 @@ def build(
             draft = store.write(home, found, rows)
     if out is not None:  # first: where it cannot be written, no dataset is registered
         _copy(export_pieces(lambda: store.pieces_of(draft.path), CONVERSATIONS, form, template), out)
+    write_priority.give_way()
     number = register.save(transact(db.engine), draft, called)
     with reading() as session:
         described = _described(store.get_dataset(session, number), home)

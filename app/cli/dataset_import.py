@@ -6,6 +6,7 @@ from typing import Any
 import click
 from flask.cli import with_appcontext
 
+from app import write_priority
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.datasets import register, row_import, store
 from app.datasets.import_tally import ImportTally
@@ -43,6 +44,7 @@ def import_rows(file: str, row_format: str, name: str | None, skip_bad: bool, as
         raise row_import.refusal(wanted, found.tally)
     number = found.dataset_id
     if number is None and found.draft is not None:
+        write_priority.give_way()
         number = register.save(transact(db.engine), found.draft, called)
     with reading() as session:
         row = store.get_dataset(session, number or 0)

@@ -2,6 +2,7 @@
 
 import click
 
+from app import write_priority
 from app.cli.base import WHOLE, Group, ensure_database, print_json, progress, read_value, settings
 from app.datasets import rounds as service
 from app.datasets.lm_folder import LIMIT
@@ -63,6 +64,7 @@ def _take_in(wanted: service.Import, player: str, as_json: bool) -> None:
         number = check(found)
     ensure_database()
     with progress(wanted.source, lambda: number) as found:
+        write_priority.give_way()
         round_id = service.take_in(transact(db.engine), wanted, found, number, player, settings().ROUND_LEASE)
     if as_json:
         print_json({"round_id": round_id, "matches": number})

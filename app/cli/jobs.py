@@ -12,6 +12,7 @@ from typing import Any, Generic
 import click
 from sqlalchemy.orm import Session
 
+from app import write_priority
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
 from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
@@ -239,6 +240,7 @@ def _cell(value: Any) -> str:
 
 def run_job_here(kind: JobKind[Any], number: int) -> bool:
     """Run a job in this process as a worker would. True if Ctrl-C came."""
+    write_priority.give_way()
     with stop_on_signals() as stop, running_loop() as loop:
         owner = uuid.uuid4().hex
         context = WorkerContext(db.engine, settings(), owner, stop, loop=loop, notify=lambda _match, _typing: None)

@@ -12,6 +12,7 @@ import click
 from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
+from app import write_priority
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -266,6 +267,7 @@ async def play_here(round_id: int) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    write_priority.give_way()
     context = JobContext(db.engine, settings(), uuid.uuid4().hex, stop)
     shown = asyncio.create_task(rising(round_id, db.engine))
     try:

@@ -8,6 +8,7 @@ import click
 from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
+from app import write_priority
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -139,6 +140,7 @@ training.add_command(training.commands["resume"], "retry")
 
 def train_here(job_id: int) -> bool:
     """Run a job in this process, with a bar. True if Ctrl-C came."""
+    write_priority.give_way()
     with stop_on_signals() as stop, TrainingBar(job_id) as bar:
         run_job(JobContext(db.engine, settings(), uuid.uuid4().hex, stop), job_id, bar.show)
     return stop.is_set()

@@ -35,6 +35,8 @@ _MESSAGES = {
     503: lazy_gettext("The database does not answer. Nothing was changed; please try again in a moment."),
 }
 
+_SECRET = {"password", "new", "again"}  # fields of passwords
+
 _LOST_TITLE = lazy_gettext("This link does not lead to a study.")
 _LOST = lazy_gettext(
     "A part of it may be missing. Open the study again from the page where you found it, or open your private link: you"
@@ -102,14 +104,25 @@ def _answer(status: int, code: str, message: str, lang: str = "") -> tuple[Respo
     if _is_for_programs():
         return jsonify(error={"code": code, "message": message}), status
     title = str(_TITLES.get(status, _TITLES[400]))
+    more = {"title": title, "message": message, "lang": lang, "typed": _typed() if status == 503 else None}
     if _is_in_study():
         if status == 404:  # which link was expected is of no use to the person who has another one
-            title, message, lang = str(_LOST_TITLE), str(_LOST), ""
+            more |= {"title": str(_LOST_TITLE), "message": str(_LOST), "lang": ""}
         elif status == 403:
-            title = str(_TITLES[400])
-        return render_template("study/error.html", title=title, message=message, lang=lang, lost=status == 404), status
+            more["title"] = str(_TITLES[400])
+        return render_template("study/error.html", **more, lost=status == 404), status
     page = "admin/error.html" if status < 500 and _is_for_experimenters() else "error.html"
-    return render_template(page, title=title, message=message, lang=lang), status
+    return render_template(page, **more), status
+
+
+def _typed() -> list[tuple[str, str]] | None:
+    """The fields of a form that could not be saved, so that it can be sent again as it is; None where there is no form,
+    and for one with a password or a file, which no page may hold.
+    """
+    if request.method != "POST" or any(file.filename for file in request.files.values()):
+        return None
+    fields = [pair for pair in request.form.items(multi=True) if pair[0] != "csrf_token"]
+    return None if _SECRET & {name for name, _ in fields} else fields
 
 
 def _is_in_study() -> bool:

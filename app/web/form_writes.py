@@ -1,4 +1,4 @@
-"""How pages and the API write: in a real thread, so that a busy database never stalls the event loop.
+"""How pages and the API write: in real threads, so that a busy database never stalls the event loop.
 
 A form with a request key is taken once: sent again, also from another tab at the same moment, it changes nothing and
 leads to what came of it the first time.
@@ -27,7 +27,8 @@ from app.errors import Phrase, Unavailable
 from app.extensions import came_second, db, is_locked, reading, writing
 from app.models import FormRequest
 
-PATIENCE = 2.0  # seconds
+PATIENCE = 10.0  # seconds
+_THREADS = 8  # on PostgreSQL, where who waits for a row that somebody else has keeps nobody from another row
 _RACES = 3  # tries of a transaction that another one was faster than
 _EXTENSION = "parlor.writes"
 _KEY = "request_key"  # the field of a form
@@ -43,7 +44,7 @@ def write(work: Callable[[Session], T]) -> T:
     `work` has no request: it is given what it needs, and may be run again when another transaction was faster. Raises
     Unavailable when the database is busy for longer than PATIENCE, and whatever `work` raises; nothing is written then.
     """
-    return _thread().write(work)
+    return _writer().write(work)
 
 
 def write_once(work: Callable[[Session], T], *, without_key: bool = False) -> T:
@@ -74,16 +75,16 @@ def request_key_field(key: str | None = None) -> Markup:
 
 def close() -> None:
     """Give the app's connection back. The next write opens another one."""
-    for thread in current_app.extensions.get(_EXTENSION, {}).values():
-        thread.close()
+    for writer in current_app.extensions.get(_EXTENSION, {}).values():
+        writer.close()
 
 
-def _thread() -> "_Thread":
-    threads = current_app.extensions.setdefault(_EXTENSION, {})
+def _writer() -> "_FormWriter":
+    writers = current_app.extensions.setdefault(_EXTENSION, {})
     hub = get_hub()  # what a pool belongs to; a web process has one
-    if hub not in threads:
-        threads[hub] = _Thread(db.engine)
-    return cast(_Thread, threads[hub])
+    if hub not in writers:
+        writers[hub] = _FormWriter(db.engine)
+    return cast(_FormWriter, writers[hub])
 
 
 def _digest(*, without_key: bool = False) -> str | None:
@@ -144,13 +145,23 @@ class _Attempt:
         return self._decided[0] == "given up"
 
 
-class _Thread:
-    """One real thread with one connection: transactions of one process do not wait for each other in the database."""
+class _FormWriter:
+    """Real threads with a connection each: one on SQLite, where transactions of one process would only wait for each
+    other in the database.
+    """
 
     def __init__(self, database: Engine) -> None:
-        arguments = {"check_same_thread": False} if database.dialect.name == "sqlite" else {"connect_timeout": 2}
-        self._engine = create_engine(database.url, poolclass=StaticPool, connect_args=arguments, pool_pre_ping=True)
-        self._pool = ThreadPool(1, idle_task_timeout=60)
+        if database.dialect.name == "sqlite":
+            self._engine = create_engine(
+                database.url, poolclass=StaticPool, connect_args={"check_same_thread": False}, pool_pre_ping=True
+            )
+            threads = 1
+        else:
+            threads = _THREADS
+            self._engine = create_engine(
+                database.url, pool_size=threads, connect_args={"connect_timeout": 2}, pool_pre_ping=True
+            )
+        self._pool = ThreadPool(threads, idle_task_timeout=60)
 
     def write(self, work: Callable[[Session], T]) -> T:
         """See the module's `write`."""

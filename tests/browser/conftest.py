@@ -17,9 +17,8 @@ MODELS = {
     "quartz-talks": ("stub-negotiator", "Partner One"),
     "quartz-hints": ("stub-taboo", "Partner Two"),
     "quartz-chats": ("quartz-chats", "Partner Zero"),
-    "quartz-500": ("stub-500", "Partner Three"),
+    "quartz-denied": ("quartz-401", "Partner Three"),
     "quartz-broken": ("stub-broken", "Partner Four"),
-    "quartz-hang": ("stub-hang", "Partner Five"),
     "quartz-says-it": ("quartz-lemon", "Partner Six"),
     "quartz-thinks": ("quartz-slow", "Partner Seven"),
 }
@@ -44,6 +43,7 @@ def stub() -> Iterator[StubServer]:
     with StubServer() as server:
         server.script("quartz-chats", "[message] I hear you, but let me think about it a little more.")
         server.script("quartz-lemon", "I am thinking of a lemon just now.")
+        server.script("quartz-401", Reply("That key is not known.", status=401))
         server.script("quartz-slow", Reply("[message] Let me think.", delay=30))
         yield server
 
@@ -53,7 +53,7 @@ def parlor(chromium: Callable[[bool], Browser], stub: StubServer) -> Iterator[St
     """The one Parlor, with the scripted partner and API models of every temper."""
     with running_parlor(GUEST_MATCHES_PER_MINUTE="0", **LONG_LEASES) as running:
         for name, (remote, label) in MODELS.items():
-            add_model(running, stub.url, name, remote, label, timeout=1 if name == "quartz-hang" else 60)
+            add_model(running, stub.url, name, remote, label)
         yield running
 
 

@@ -10,7 +10,7 @@ for (const form of findAll("form[data-draft]", document, HTMLFormElement)) {
   keepDraft(form);
   showWhatApplies(form);
 }
-for (const form of findAll("form", document, HTMLFormElement)) sendOnce(form);
+for (const form of findAll("form", document, HTMLFormElement)) sendOnline(form);
 for (const button of findAll("button[data-copies]", document, HTMLButtonElement)) copies(button);
 for (const form of findAll("form[data-door]", document, HTMLFormElement)) {
   // A tablet that asks for pages of desktops is known by its touch screen.
@@ -26,23 +26,17 @@ window.addEventListener("online", () => {
 });
 
 /**
- * A form that was sent is not sent again while its answer is on the way, and without a network not at all: the browser
- * would put its own page in the place of this one.
+ * Without a network a form is not sent: the browser would put its own page in the place of this one.
  *
  * @param {HTMLFormElement} form
  */
-function sendOnce(form) {
-  let sent = false;
+function sendOnline(form) {
   form.addEventListener("submit", (event) => {
     const offline = document.getElementById("offline");
     if (offline) offline.hidden = navigator.onLine;
-    if (sent || !navigator.onLine) event.preventDefault();
-    else sent = true;
-    if (offline && !navigator.onLine) form.append(offline);
-  });
-  // Back from the next page the browser may show this one as it was.
-  window.addEventListener("pageshow", () => {
-    sent = false;
+    if (navigator.onLine) return;
+    event.preventDefault();
+    if (offline) form.append(offline);
   });
 }
 

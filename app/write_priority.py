@@ -1,0 +1,80 @@
+"""Who writes to an SQLite database first: people before jobs, among the processes of one machine.
+
+SQLite lets one transaction write at a time. Whoever finds it taken sleeps and looks again, ever more seldom, so a job
+that begins its next transaction as soon as one has ended leaves hardly a gap for anybody else. Therefore whoever waits
+for a transaction of a person holds a shared lock on a file beside the database, and a process that runs jobs looks at
+that file before each of its own transactions and lets them go first. The system drops the lock of whoever is killed.
+"""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+
+LONGEST_WAIT = 3.0  # seconds that a job's transaction lets others go first: jobs must go on beside a busy game, too
+_LOOK = 0.005  # seconds between two looks
+_TRIES = 20  # of a person's transaction to say that it waits; a job that looks holds the file for microseconds
+
+_gives_way = False
+
+
+def give_way() -> None:
+    """From now on this process runs jobs: its transactions let those of people go first."""
+    global _gives_way
+    _gives_way = True
+
+
+@contextlib.contextmanager
+def waiting(database: str | None) -> Iterator[None]:
+    """Around the statement that waits for the write lock of a database file; None or empty: there is no file."""
+    if not database or database == ":memory:":
+        yield
+    elif _gives_way:
+        _let_people_first(f"{database}-waiting")
+        yield
+    else:
+        with _said_to_jobs(f"{database}-waiting"):
+            yield
+
+
+@contextlib.contextmanager
+def _said_to_jobs(path: str) -> Iterator[None]:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:  # of a disk that is full or read-only; then it waits as SQLite does
+        yield
+        return
+    try:
+        for _ in range(_TRIES):
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except OSError:
+                time.sleep(0.001)
+        yield
+    finally:
+        os.close(file)  # and with it the lock
+
+
+def _let_people_first(path: str) -> None:
+    until = time.monotonic() + LONGEST_WAIT
+    while _somebody_waits(path) and time.monotonic() < until:
+        time.sleep(_LOOK)
+
+
+def _somebody_waits(path: str) -> bool:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # nobody has ever waited
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    else:
+        return False
+    finally:
+        os.close(file)
