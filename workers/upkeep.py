@@ -65,17 +65,21 @@ def main() -> None:
 def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[[str, bool], None]) -> None:
     """One round, if nobody else holds the lease. `tell` is how the web processes learn of a match that was ended."""
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
+    # Several short transactions in place of one: others wait for each on SQLite.
     with writing(database) as session:
         if not take_or_renew_lease(session, UPKEEP, owner, until):
             return
         _end_far_leases(session, settings)
         forgotten = take_forgotten_turns(session)
+        unmade = take_forgotten(session, settings.TURN_SECONDS)
+    with reading(database) as session:
         overdue = overdue_matches(session)
         before = _open_since(session, settings)
         untouched = abandoned_matches(session, before) if settings.OPEN_MATCH_HOURS else ()
-        unmade = take_forgotten(session, settings.TURN_SECONDS)
-        unattended = []
-        for kind in JOB_KINDS:
+    unattended = []
+    for kind in JOB_KINDS:
+        with writing(database) as session:
+            kind.end_distant_leases(session, settings)
             unattended += [(kind, number, kind.queue_of(session, number)) for number in kind.take_unattended(session)]
             kind.settle_cancelled(session)
     for match_id in forgotten:
@@ -106,12 +110,10 @@ def _open_since(session: Session, settings: Settings) -> datetime:
 
 
 def _end_far_leases(session: Session, settings: Settings) -> None:
-    """End leases that a clock which jumped has put far into the future."""
+    """End leases of turns that a clock which jumped has put far into the future."""
     leases.end_distant(
         session, MatchRow, settings.TURN_LEASE, MatchRow.status == "playing", MatchRow.model_to_move.is_(True)
     )
-    for kind in JOB_KINDS:
-        kind.end_distant_leases(session, settings)
 
 
 def _end_untouched(

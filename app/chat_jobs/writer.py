@@ -4,9 +4,11 @@ Each transaction renews the lease, and is rolled back where somebody else has it
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
@@ -16,7 +18,19 @@ from app.jobs import states
 from app.jobs.kind import JobKind
 from app.matches.store import insert_generations
 
+MOST_TOGETHER = 100  # calls in one transaction: others, people among them, wait for it
 MOST_WAITING = 500  # calls to be written down, after which whoever makes calls waits for the database
+
+
+_NO_STEPS: Mapping[int, Mapping[str, Any]] = {}
+_NO_COUNTS: Mapping[str, float] = {}
+
+
+class _Call(NamedTuple):
+    """A call that is to be written down: its row, and what it adds to the job's figures."""
+
+    row: Mapping[str, Any]
+    counts: Mapping[str, float]
 
 
 class JobLeaseLost(Exception):
@@ -39,7 +53,7 @@ class CallWriter:
         self._number = number
         self._owner = owner
         self._seconds = seconds
-        self._calls: list[Mapping[str, Any]] = []
+        self._calls: list[_Call] = []
         self._steps: dict[int, dict[str, Any]] = {}
         self._counts: dict[str, float] = {}
         self._something = asyncio.Event()
@@ -56,8 +70,8 @@ class CallWriter:
 
         Waits while the database is far behind.
         """
-        self._calls.append(row)
-        self.count(**counts)
+        self._calls.append(_Call(row, counts))
+        self._something.set()
         if len(self._calls) > MOST_WAITING:
             self._room.clear()
             await self._room.wait()
@@ -94,23 +108,27 @@ class CallWriter:
             self._something.clear()
             calls, steps, counts = self._calls, self._steps, self._counts
             self._calls, self._steps, self._counts = [], {}, {}
-
-            def work(session: Session) -> str:
-                status = self._write(session, calls, steps, counts)
-                also(session)
-                return status
-
             try:
-                loop = asyncio.get_running_loop()
-                self.status = await loop.run_in_executor(self._thread, insist, self._database, work, MOST_SECONDS_AWAY)
+                while len(calls) > MOST_TOGETHER:
+                    self.status = await self._in_thread(partial(self._write, calls=calls[:MOST_TOGETHER]))
+                    calls = calls[MOST_TOGETHER:]
+
+                def work(session: Session) -> str:
+                    status = self._write(session, calls, steps, counts)
+                    also(session)
+                    return status
+
+                self.status = await self._in_thread(work)
             except Exception:
                 self._put_back(calls, steps, counts)
                 raise
             self._room.set()
 
-    def _put_back(
-        self, calls: list[Mapping[str, Any]], steps: Mapping[int, dict[str, Any]], counts: Mapping[str, float]
-    ) -> None:
+    async def _in_thread(self, work: Callable[[Session], str]) -> str:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, insist, self._database, work, MOST_SECONDS_AWAY)
+
+    def _put_back(self, calls: list[_Call], steps: Mapping[int, dict[str, Any]], counts: Mapping[str, float]) -> None:
         """What could not be written waits again, before what has come since."""
         since, self._calls = self._steps, calls + self._calls
         self._steps = {number: {**steps.get(number, {}), **since.get(number, {})} for number in {**steps, **since}}
@@ -130,17 +148,20 @@ class CallWriter:
     def _write(
         self,
         session: Session,
-        calls: list[Mapping[str, Any]],
-        steps: Mapping[int, Mapping[str, Any]],
-        counts: Mapping[str, float],
+        calls: Sequence[_Call],
+        steps: Mapping[int, Mapping[str, Any]] = _NO_STEPS,
+        counts: Mapping[str, float] = _NO_COUNTS,
     ) -> str:
         # The job's row first, as everybody does who takes more than one lock.
-        added = {name: getattr(self._kind.table, name) + count for name, count in counts.items()}
+        total = Counter(counts)
+        for each in calls:
+            total.update(each.counts)
+        added = {name: getattr(self._kind.table, name) + count for name, count in total.items()}
         progress = {"lease_count": 0} if calls or steps else {}
         status = self._kind.renew(session, self._number, self._owner, self._seconds, **progress, **added)
         if status is None:
             raise JobLeaseLost
-        insert_generations(session, calls)
+        insert_generations(session, [each.row for each in calls])
         write_steps(session, self._parts, steps)
         return status
 

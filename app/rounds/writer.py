@@ -1,4 +1,4 @@
-"""What a worker has played of a round, written down in groups: one transaction for all that came together.
+"""What a worker has played of a round, written down in groups of what came together, a short transaction each.
 
 A group is written only as far as its ranges are still the worker's own: who lost a lease writes nothing any more, and
 whoever has it now goes on from what was written before.
@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -25,6 +26,7 @@ from app.models import RoundRow
 from app.rounds import lifecycle, ranges
 from app.rounds.job import SELFPLAY
 
+MOST_TOGETHER = 40  # matches in one transaction: others, people among them, wait for it
 MOST_WAITING = 200  # matches with something to write down, after which players wait for the database
 MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
 
@@ -157,22 +159,28 @@ class RoundWriter:
         self._something.set()
         try:
             await writer
-            await self._write()
+            while self._waiting or self._finished:
+                await self._write()
         finally:
             await self.in_thread(leave)
             self._thread.shutdown(wait=False)
 
     async def _write(self) -> None:
         self._something.clear()
-        entries = [self._entry(runner) for runner in self._waiting]
-        self._waiting = {}
+        group = list(islice(self._waiting, MOST_TOGETHER))
+        entries = [self._entry(runner) for runner in group]
+        for runner in group:
+            del self._waiting[runner]
+        if self._waiting:
+            self._something.set()
         done, self._finished = [*self._finished, *self._settled()], []
         if entries or done:
             self._lose(await self.in_thread(lambda session: self._store(session, entries, done)))
             for start in done:
                 self._ranges.pop(start, None)
             self._notify(self._round_id)
-        self._room.set()
+        if len(self._waiting) <= MOST_WAITING:
+            self._room.set()
         self._wrote.set()
         self._wrote.clear()
 
