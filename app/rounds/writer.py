@@ -26,7 +26,7 @@ from app.models import RoundRow
 from app.rounds import lifecycle, ranges
 from app.rounds.job import SELFPLAY
 
-MOST_TOGETHER = 40  # matches in one transaction: others, people among them, wait for it
+MOST_TOGETHER = 20  # matches in one transaction: others, people among them, wait for it
 MOST_WAITING = 200  # matches with something to write down, after which players wait for the database
 MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
 

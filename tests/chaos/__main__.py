@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 
 from tests.chaos import bodies
-from tests.chaos.harms import FULL, HARMS, RESTARTED, filled, restarted
+from tests.chaos.harms import AWAY, FULL, HARMS, RESTARTED, filled, locked_for_long, restarted, stopped
 from tests.chaos.storm import ENV, PLAYERS, storm
 from tests.services import emptied_redis, has_postgres, new_database, own_postgres
 from tests.stack import TURNS_ALONE, Stack, new_home, running_parlor
@@ -36,15 +36,17 @@ def main() -> int:
     print(f"A storm of {options.seconds:.0f} s, seed {options.seed}.", flush=True)
     home = new_home()
     with contextlib.ExitStack() as stack:
-        services, harms = {}, {**HARMS, **bodies.harms()}
+        services, harms = {}, {**HARMS, **bodies.harms(), AWAY: locked_for_long}
         if os.geteuid() == 0:
             harms[FULL] = filled(stack.enter_context(small_volume(home, MEGABYTES)))
         if url := os.environ.get("DATABASE_URL"):
             if has_postgres():
                 server = stack.enter_context(own_postgres())
-                services["DATABASE_URL"], harms[RESTARTED] = server.url, restarted(server)
+                services["DATABASE_URL"] = server.url
+                harms |= {RESTARTED: restarted(server), AWAY: stopped(server)}
             else:
                 services["DATABASE_URL"] = stack.enter_context(new_database(url))
+                del harms[AWAY]  # of somebody else's server
         if url := os.environ.get("REDIS_URL"):
             services["REDIS_URL"] = stack.enter_context(emptied_redis(url))
 
@@ -59,6 +61,7 @@ def main() -> int:
             shutil.copytree(home / "logs", logs := new_home(), dirs_exist_ok=True)
     print(report.summary)
     print(report.table)
+    print(report.aborted)
     for problem in report.problems:
         print(f"- {problem}")
     shutil.rmtree(home, ignore_errors=True)

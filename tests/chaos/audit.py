@@ -19,6 +19,7 @@ from app.matches.events import Aborted, Ended, ServerAway, Started, TimedOut, Vi
 from app.matches.outages import SILENCE
 from app.matches.stored import LoggedEvent, load_log
 from app.models import GenerationRow, LanguageModel, MatchRow, SeatRow
+from tests.chaos.aborted import EXCUSED, cause_of
 from tests.chaos.killer import Blow
 from tests.chaos.player import TOLD_SECONDS, Sent, Story
 
@@ -162,7 +163,7 @@ def a_model_moves_once_a_turn(case: Case) -> Iterator[str]:
         if case.kinds[logged.seat] != "scripted":
             tried[logged.ply, attempt, _text(logged)] += 1
         attempt = attempt + 1 if isinstance(logged.event, Violated) else 0
-    calls = Counter((call.ply, call.attempt, call.text) for call in case.generations)
+    calls = Counter((call.ply, call.attempt, call.text) for call in case.generations if call.error is None)
     # A call may have come to nothing: the model was given up, or the clock ran out before its answer.
     given_up = sum(isinstance(logged.event, Aborted | TimedOut) for logged in case.log)
     if tried - calls or (calls - tried).total() > given_up:
@@ -170,9 +171,9 @@ def a_model_moves_once_a_turn(case: Case) -> Iterator[str]:
 
 
 def it_ended_for_a_reason_of_the_game(case: Case) -> Iterator[str]:
-    """Killed processes are no reason for a match to be aborted."""
+    """Nothing that a storm does is a reason for a match to be aborted."""
     for logged in case.log:
-        if isinstance(logged.event, Aborted):
+        if isinstance(logged.event, Aborted) and cause_of(logged.event) not in EXCUSED:
             yield f"aborted: {logged.event}"
     if case.row.status != "over":
         yield "it has not ended"

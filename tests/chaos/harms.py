@@ -17,13 +17,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from tests.participant import NAMESPACE, request
 from tests.services import PostgresServer
 from tests.stack import Stack
+from tests.stub_openai import Reply, StubServer
 from tests.tables import settings_of
 from tests.volume import Volume
 
 FLUSHED, LOCKED, STILL = "flushed broker", "locked database", "paused web"
 GARBAGE, FLOOD = "garbage", "sync flood"
-FULL, RESTARTED = "full disk", "restarted database"
+FULL, RESTARTED, AWAY, SILENT = "full disk", "restarted database", "database away", "model's server away"
 LOCKED_FOR, STILL_FOR, FULL_FOR = 1.2, 3.0, 3.0  # seconds
+AWAY_FOR, SILENT_FOR = 12.0, 8.0  # beyond what a transaction waits for a lock, and what a call is repeated for
 PACKETS = 200
 
 Harm = Callable[[Stack, int], None]  # does it once; is given the process that serves
@@ -31,7 +33,7 @@ Harm = Callable[[Stack, int], None]  # does it once; is given the process that s
 
 def felt_by(harm: str) -> str:
     """The process that shows by its work that a harm is over."""
-    return "turns" if harm == FLUSHED else "web"
+    return "turns" if harm in (FLUSHED, SILENT) else "web"
 
 
 def do(harm: Harm, stack: Stack, pid: int) -> None:
@@ -56,6 +58,30 @@ def filled(volume: Volume) -> Harm:
     return fill
 
 
+def stopped(server: PostgresServer) -> Harm:
+    """A database server that is away for a while."""
+
+    def stop(_stack: Stack, _pid: int) -> None:
+        server.stop()
+        time.sleep(AWAY_FOR)
+        server.start()
+
+    return stop
+
+
+def silenced(stub: StubServer, scripts: Mapping[str, Reply]) -> Harm:
+    """A server of models that answers no call for a while; `scripts` are its models as they are else."""
+
+    def silence(_stack: Stack, _pid: int) -> None:
+        for name in scripts:
+            stub.script(name, Reply("The server is being started.", status=503))
+        time.sleep(SILENT_FOR)
+        for name, reply in scripts.items():
+            stub.script(name, reply)
+
+    return silence
+
+
 def restarted(server: PostgresServer) -> Harm:
     """A database server that is stopped without a warning, and comes back."""
     return lambda _stack, _pid: server.restart()
@@ -74,19 +100,28 @@ def _flush(stack: Stack, _pid: int) -> None:
 
 
 def _lock_database(stack: Stack, _pid: int) -> None:
+    lock_database(stack, LOCKED_FOR)
+
+
+def locked_for_long(stack: Stack, _pid: int) -> None:
+    """An SQLite database that somebody has locked for longer than anybody waits."""
+    lock_database(stack, AWAY_FOR)
+
+
+def lock_database(stack: Stack, seconds: float) -> None:
+    """Let nobody write for so long."""
     engine = create_engine(settings_of(stack).database_url)
     try:
-        _lock(engine)
+        _lock(engine, seconds)
     finally:
         engine.dispose()
 
 
-def _lock(engine: Engine) -> None:
-    """Let nobody write for a while."""
+def _lock(engine: Engine, seconds: float) -> None:
     with engine.begin() as connection:  # on SQLite a transaction that may write begins with its lock
         if engine.dialect.name == "postgresql":
             connection.execute(text('LOCK TABLE "match", event IN EXCLUSIVE MODE'))
-        time.sleep(LOCKED_FOR)
+        time.sleep(seconds)
 
 
 def _packets(stack: Stack, *, flood: bool) -> None:

@@ -108,6 +108,8 @@ class Tab:
                 if any(_kind(answer) != _kind(answers[0]) for answer in answers):
                     self._complain(f"one {event} got two answers: {answers}")
                 return answers[0]
+            if answers is not None:
+                time.sleep(1)  # as a page does: a full disk refuses at once
         raise Stuck(f"expected an answer to {event} within {PATIENCE:.0f} s")
 
     def close(self) -> None:

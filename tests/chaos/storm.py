@@ -14,11 +14,13 @@ from app.matches.sweep import UPKEEP, held_until
 from app.models import EventRow, MatchRow, SeatRow
 from app.registry import PERSON
 from app.web import tickets
+from tests.chaos.aborted import aborted_by_cause, unexcused
+from tests.chaos.aborted import table as aborted_table
 from tests.chaos.audit import audit
-from tests.chaos.harms import Harm
+from tests.chaos.harms import SILENT, Harm, silenced
 from tests.chaos.killer import LEASE, PAUSED, SERVING, Killer, pid_of
 from tests.chaos.player import PATIENCE, Player, Wish
-from tests.participant import Table
+from tests.participant import JSON, Table
 from tests.stack import Stack, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, database, settings_of
@@ -36,7 +38,7 @@ ENV = {
 }
 NOTHING: Mapping[str, Harm] = {}
 VICTIMS = ("web", SERVING, "turns", PAUSED, "upkeep")
-HOUSE, PARTNER = "House partner", "Partner Blue"
+HOUSE, PARTNER, SLOW_PARTNER = "House partner", "Partner Blue", "Partner Grey"
 CHILDREN = ("web", "turns", "upkeep")
 MISTAKE = "Hm \x07"
 
@@ -53,16 +55,16 @@ def chat(messages: Messages) -> str:
     return "[propose] (0 books, 0 hats, 0 balls)" if offered else f"[message] {answer}"
 
 
-WISHES = [
-    Wish(game, opponent, role, config)
-    for opponent in (HOUSE, PARTNER)
-    for game, role, config in (
-        ("negotiation", None, {"first": 0}),
-        ("negotiation", None, {"first": 1}),
-        ("taboo", "attacker", {}),
-        ("taboo", "defender", {}),
-    )
-]
+GAMES: tuple[tuple[str, str | None, JSON], ...] = (
+    ("negotiation", None, {"first": 0}),
+    ("negotiation", None, {"first": 1}),
+    ("taboo", "attacker", {}),
+    ("taboo", "defender", {}),
+)
+WISHES, SLOW_WISHES = (
+    [Wish(game, opponent, role, config) for opponent in opponents for game, role, config in GAMES]
+    for opponents in ((HOUSE, PARTNER), (SLOW_PARTNER,))
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Report:
     blows: Mapping[str, int]
     problems: Sequence[str]
     table: str  # as Markdown, for docs/results.md
+    aborted: str  # likewise: how many matches were aborted, by cause
 
 
 def storm(
@@ -95,15 +98,21 @@ def storm(
     """
     stack = parlor({**ENV, "TURN_CLOCK": str(turn_clock)})
     with StubServer() as stub:
-        stub.script("chat", Reply(chat, delay=0.5))
+        scripts = {"chat": Reply(chat, delay=0.5), "slow": Reply(chat, delay=3 * LEASE)}
+        for name, reply in scripts.items():
+            stub.script(name, reply)
         add_model(stack, stub.url, "chat", "chat", PARTNER)
+        if harms:  # a long storm
+            add_model(stack, stub.url, "slow", "slow", SLOW_PARTNER)
+            harms = {**harms, SILENT: silenced(stub, scripts)}
         return _storm(stack, seconds, seed, players, moves, harms)
 
 
 def _storm(stack: Stack, seconds: float, seed: str, players: int, moves: int, harms: Mapping[str, Harm]) -> Report:
     embedded = not stack.env["REDIS_URL"]
     calm = threading.Event()
-    crowd = [Player(f"player {n}", stack.url, WISHES, f"{seed}/{n}", calm) for n in range(players)]
+    wishes = [*WISHES, *(SLOW_WISHES if harms else ())]
+    crowd = [Player(f"player {n}", stack.url, wishes, f"{seed}/{n}", calm) for n in range(players)]
     for player in crowd:
         player.start()
     processes = (*VICTIMS, *(("broker",) if embedded else ()))
@@ -131,8 +140,10 @@ def _storm(stack: Stack, seconds: float, seed: str, players: int, moves: int, ha
     stories = [story for player in (*crowd, *left) for story in player.stories]
     with database(stack) as engine:
         problems += audit(engine, stories, killer.blows)
+        causes = aborted_by_cause(engine)
         with reading(engine) as session:
             rows = session.scalars(select(MatchRow)).all()
+    problems += unexcused(causes)
     problems += unhandled(stack)
     ends: dict[str, int] = {}
     for row in rows:
@@ -150,7 +161,9 @@ def _storm(stack: Stack, seconds: float, seed: str, players: int, moves: int, ha
     doubled = sum("a move id stands there twice" in line for line in problems)
     stuck = sum(row.status != "over" for row in rows)
     totals = f"{acknowledged} | {lost} | {doubled} | {stuck}"
-    return Report(summary, len(rows), made, killer.count, problems, _table(totals, killer))
+    return Report(
+        summary, len(rows), made, killer.count, problems, _table(totals, killer), aborted_table(len(rows), causes)
+    )
 
 
 def _table(totals: str, killer: Killer) -> str:

@@ -28,6 +28,8 @@ from app.studies import waves
 from app.studies.bots.copies import link_of, open_rehearsal
 from app.studies.bots.notes import BotNotes
 from app.studies.bots.sending import send_bots
+from tests.chaos.aborted import aborted_by_cause, unexcused
+from tests.chaos.aborted import table as aborted_table
 from tests.chaos.storm import unhandled
 from tests.chaos.study_audit import audit_wave, unsettled
 from tests.chaos.study_killer import SecondWeb, StudyKiller
@@ -76,16 +78,21 @@ def main() -> int:
         began = time.monotonic()
         results, killer = _run(parlor, second, options.bots, options.at_once, seed, options.every)
         seconds = round(time.monotonic() - began)
+        with database(parlor) as engine:
+            causes = aborted_by_cause(engine)
+        matches = sum(each.matches for each in results)
         problems = [f"{each.study}: {line}" for each in results for line in each.problems]
-        problems += [f"log: {line}" for line in unhandled(parlor)]
+        problems += [*unexcused(causes), *(f"log: {line}" for line in unhandled(parlor))]
         if problems:
             shutil.copytree(home / "logs", logs := new_home(), dirs_exist_ok=True)
             problems.append(f"the logs are in {logs}")
     if options.as_json:
         found = {"seed": seed, "seconds": seconds, "kills": killer.count, "results": [*map(asdict, results)]}
+        found["aborted"] = dict(causes)
         print(json.dumps({**found, "problems": problems}))
     else:
         print(_table(results, killer.count, seed, seconds))
+        print(aborted_table(matches, causes))
         for problem in problems:
             print(f"- {problem}")
     return 1 if problems else 0
