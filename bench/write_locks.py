@@ -80,7 +80,13 @@ class Busy(threading.Thread):
             words = [f"model-{self.runs}" if word == "NAME" else word for word in JOBS[self.name]]
             command = [sys.executable, "-m", "flask", *words]
             self._process = subprocess.Popen(
-                command, cwd=ROOT, env=self._parlor.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+                command,
+                cwd=ROOT,
+                env=self._parlor.env,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
             )
             said = self._process.communicate()[1]
             if self._process.returncode and not self._stopped.is_set():

@@ -92,7 +92,15 @@ class PlayNamespace:
         gevent.spawn(self._enter, connection, sid)
 
     def _enter(self, connection: SeatConnection, sid: str) -> None:
-        self._rooms.enter(connection.match_id, connection.seat, sid)
+        try:
+            self._rooms.enter(connection.match_id, connection.seat, sid)
+        except SQLAlchemyError as error:
+            if not is_away(error):
+                raise
+            # It has no view and would wait for one; a page that the server lets go connects again after a moment.
+            log.warning("the database is away", handling="enter", error=reason_of(error))
+            socketio.server.disconnect(sid, namespace=NAMESPACE)
+            return
         if sid not in self._connections:  # gone again before it was in; nobody would ever take it out of the room
             self._rooms.leave(connection.match_id, connection.seat, sid)
 

@@ -113,6 +113,29 @@ def test_a_page_that_comes_while_another_is_found_gone_gets_its_view(
     until(lambda: "view" in pages.names("new") and "change" in pages.names("here"))
 
 
+def test_a_page_that_comes_while_the_database_goes_away_is_let_go_so_that_it_comes_again(
+    app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go: list[str] = []
+    monkeypatch.setattr(sockets.socketio.server, "disconnect", lambda sid, namespace: let_go.append(sid))
+    come(play, app, record, "first")
+    until(lambda: "view" in pages.names("first"))
+
+    def away(*_: Any) -> None:
+        raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+
+    event.listen(engine, "before_cursor_execute", away)
+    try:
+        come(play, app, record, "second")  # whose match is open here, so that it is let in
+        until(lambda: let_go)
+    finally:
+        event.remove(engine, "before_cursor_execute", away)
+    assert let_go == ["second"]
+    assert pages.names("second") == []
+    come(play, app, record, "second again")
+    until(lambda: "view" in pages.names("second again"))
+
+
 def test_a_page_that_goes_costs_the_same_however_many_others_are_open(
     app: Flask, engine: Engine, play: PlayNamespace, pages: Pages, record: StoredMatch
 ) -> None:

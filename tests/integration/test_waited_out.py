@@ -247,7 +247,7 @@ print(asyncio.run(answer_within(3.0, ask)), flush=True)
 
 def test_an_answer_that_came_while_the_whole_worker_stood_still_is_taken() -> None:
     command = [sys.executable, "-c", _ASKING]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
         assert worker.stdout.readline() == "asked\n"

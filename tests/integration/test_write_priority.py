@@ -116,7 +116,9 @@ def test_the_workers_of_jobs_give_way_and_those_of_turns_do_not(app: Flask, home
     said = {}
     for queue in ("turns", "batch", "train"):
         command = [sys.executable, "-c", ask, queue]
-        said[queue] = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+        said[queue] = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, encoding="utf-8", check=True
+        ).stdout
     assert {queue: each.split()[-1] for queue, each in said.items()} == {
         "turns": "False", "batch": "True", "train": "True"
     }  # fmt: skip
