@@ -119,9 +119,15 @@ def _typed() -> list[tuple[str, str]] | None:
     """The fields of a form that could not be saved, so that it can be sent again as it is; None where there is no form,
     and for one with a password or a file, which no page may hold.
     """
-    if request.method != "POST" or any(file.filename for file in request.files.values()):
+    if request.method != "POST":
         return None
-    fields = [pair for pair in request.form.items(multi=True) if pair[0] != "csrf_token"]
+    try:
+        files, form = request.files, request.form
+    except HTTPException:  # nobody has read it before, and it cannot be
+        return None
+    if any(file.filename for file in files.values()):
+        return None
+    fields = [pair for pair in form.items(multi=True) if pair[0] != "csrf_token"]
     return None if _SECRET & {name for name, _ in fields} else fields
 
 
