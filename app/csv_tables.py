@@ -5,8 +5,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,52 @@ class Column:
     meaning: str
     values: str
     read: Callable[[Any], Any]
+
+
+LONGEST_NAME = 32  # characters of a column's name, as Stata takes it
+# Words that Stata, R or both take for something else, whatever the case of their letters.
+_RESERVED = frozenset((
+    "_all", "_b", "_coef", "_cons", "_n", "_pi", "_pred", "_rc", "_skip", "break", "byte", "con", "double", "else",
+    "false", "float", "for", "function", "if", "in", "inf", "infinity", "int", "long", "na", "nan", "next", "null",
+    "numlist", "repeat", "strl", "true", "using", "while", "with",
+))  # fmt: skip
+_AT_THE_END = re.compile(r"(?:_(?:match|block)_\d+)?$")
+
+
+def with_short_names(columns: Sequence[Column]) -> list[Column]:
+    """The columns under names that statistics programs take: at most 32 characters, letters, digits and underscores, no
+    digit first, each once whatever its case. What fits keeps its name; what does not is told in the meaning.
+    """
+    seen: dict[str, int] = {}
+    for place, column in enumerate(columns):
+        if _fits(column.name):
+            seen.setdefault(column.name.casefold(), place)
+    found: list[Column] = []
+    for place, column in enumerate(columns):
+        if seen.get(column.name.casefold()) == place and _fits(column.name):
+            found.append(column)
+            continue
+        name = next(each for each in _short_names(column.name) if each.casefold() not in seen)
+        seen[name.casefold()] = place
+        found.append(replace(column, name=name, meaning=f"[{column.name}] {column.meaning}"))
+    return found
+
+
+def _fits(name: str) -> bool:
+    return len(name) <= LONGEST_NAME and name.isidentifier() and name.casefold() not in _RESERVED
+
+
+def _short_names(name: str) -> Iterator[str]:
+    """Shorter and shorter names with a number; which match or block it is about stays readable at their end."""
+    plain = re.sub(r"\W+", "_", name).strip("_") or "column"
+    if not plain.isidentifier() or plain.casefold() in _RESERVED:
+        plain = f"x_{plain}"
+    end = _AT_THE_END.search(plain)
+    last = end[0] if end is not None else ""
+    body = plain.removesuffix(last)
+    for number in count(1):
+        tail = last if number == 1 else f"_{number}{last}"
+        yield body[: LONGEST_NAME - len(tail)].rstrip("_") + tail
 
 
 class CountedRows:

@@ -123,9 +123,10 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
                " | ".join(_rules(scope)) or "empty, as there are none", attrgetter("excluded_by")),
         *(Column(name, kind, meaning, f"{values}; {_UNKNOWN}", _measured(name))
           for name, kind, meaning, values in _MEASURES),
-        *(Column(name, "number", f"The mean {figure} of the person's matches under {_in_words(condition)}.",
-                 "empty without such a match, and for who withdrew all data", _outcome(name))
-          for figure, name, condition in _outcome_columns(scope)),
+        *(Column(_outcome_name(figure, condition), "number",
+                 f"The mean {figure} of the person's matches under {_in_words(condition)}.",
+                 "empty without such a match, and for who withdrew all data", _outcome(_outcome_key(figure, condition)))
+          for figure, condition in _outcome_columns(scope)),
     ]  # fmt: skip
 
 
@@ -133,16 +134,21 @@ def _rules(scope: ExportScope) -> list[str]:
     return list(dict.fromkeys(rule for design in scope.designs.values() for rule in design.analysis.exclude))
 
 
-def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, str, Mapping[str, str]]]:
-    """Figure, name and condition of each outcome, each once."""
+def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Figure and condition of each outcome, each once."""
     seen = set()
     for design in scope.designs.values():
         for figure in dict.fromkeys((UTILITY, design.analysis.outcome)):
             for condition in conditions(design):
-                name = _outcome_name(figure, condition)
-                if name not in seen:
-                    seen.add(name)
-                    yield figure, name, condition
+                key = _outcome_key(figure, condition)
+                if key not in seen:
+                    seen.add(key)
+                    yield figure, condition
+
+
+def _outcome_key(figure: str, condition: Mapping[str, str]) -> str:
+    """What tells an outcome from all others: labels may differ where the names of their columns do not."""
+    return "\n".join([figure, *condition.values()])
 
 
 def _outcome_name(figure: str, condition: Mapping[str, str]) -> str:
@@ -262,7 +268,7 @@ def _means(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> Ite
     by_name: dict[str, list[float]] = {}
     for each, value in zip(played, values, strict=True):
         if not math.isnan(value):
-            by_name.setdefault(_outcome_name(figure, each.condition), []).append(value)
+            by_name.setdefault(_outcome_key(figure, each.condition), []).append(value)
     yield from ((name, fmean(found)) for name, found in by_name.items())
 
 

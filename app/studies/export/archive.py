@@ -1,8 +1,7 @@
 """The archive: all tables as CSV, the logs as JSON lines, the designs, a codebook, and the SHA-256 of each file.
 
-Two archives of the same state are the same bytes: nothing in one says when or by whom it was made. That of a frozen
-wave stays what it was; what came since has an archive of its own. Files are written as their rows come from the
-database, so that memory does not grow with the study.
+Two archives of the same state are the same bytes: nothing in one says when or by whom it was made. Files are written as
+their rows come from the database, so that memory does not grow with the study.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.codebook import CODEBOOK
-from app.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv
+from app.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
 from app.files import temporary_beside
 from app.models import Enrolment, Participant, StudyEvent, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
@@ -35,14 +34,11 @@ from app.studies.export.surveys import (
     quiz_rows,
     survey_rows,
 )
-from app.studies.export.tables import stored_tables, tables_since_freeze
+from app.studies.export.tables import stored_tables
 
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of time in archives
 _README = "README.txt"
 _CODEBOOK = "codebook.csv"
-_SINCE = """payments.csv has all payments as they are now, later adjustments among them, consents.csv all consents with
-what was taken back since, and log.jsonl what happened in the waves after they were frozen. codebook.csv says what each
-column means."""
 _SUMS = "SHA256SUMS"
 
 
@@ -109,10 +105,10 @@ def _write_all(session: Session, scope: ExportScope, archive: _Archive, *, guard
     columns: dict[str, Sequence[Column]] = {}
     archive.add(_README, [readme(scope).encode()])
     for table in _tables(session, scope):
-        columns[table.name] = table.columns
+        columns[table.name] = own = with_short_names(table.columns)
         rows = CountedRows(table.rows)
-        archive.add(f"{table.name}.csv", to_csv(table.columns, rows, guard=guard, bom=bom), rows)
-    for name, events in _logs(session, scope):
+        archive.add(f"{table.name}.csv", to_csv(own, rows, guard=guard, bom=bom), rows)
+    for name, events in (("events", match_events(session, scope)), ("log", study_events(session, scope))):
         rows = CountedRows(events)
         archive.add(f"{name}.jsonl", _json_lines(rows), rows)
     for version in scope.versions.values():
@@ -122,16 +118,7 @@ def _write_all(session: Session, scope: ExportScope, archive: _Archive, *, guard
     archive.add(_SUMS, ["".join(f"{each.sha256}  {each.name}\n" for each in archive.files).encode()])
 
 
-def _logs(session: Session, scope: ExportScope) -> Iterator[tuple[str, Iterator[Mapping[str, Any]]]]:
-    if not scope.since_freeze:
-        yield "events", match_events(session, scope)
-    yield "log", study_events(session, scope)
-
-
 def _tables(session: Session, scope: ExportScope) -> Iterator[DataTable]:
-    if scope.since_freeze:
-        yield from tables_since_freeze(session, scope)
-        return
     yield DataTable("analysis", analysis_columns(scope), analysis_rows(session, scope))
     public = scope.public
     yield DataTable("surveys", SURVEYS, survey_rows(_people(session, scope), public=public))
@@ -168,8 +155,6 @@ def readme(scope: ExportScope) -> str:
         f"  {wave.name}: version {scope.versions[wave.study_version_id].number}, {wave.status}, {_frozen(wave)}"
         for wave in scope.waves.values()
     )
-    if scope.since_freeze:
-        return "\n".join([f"What came after the freeze: {scope.study.name}", "", "Waves:", *waves, "", _SINCE, ""])
     codes = (f"  {code} {name}: {REASONS[name]}" for name, code in CODES.items())
     return "\n".join(
         [
@@ -186,6 +171,15 @@ def readme(scope: ExportScope) -> str:
             "codebook.csv says what each column of each CSV means. events.jsonl has the logs of all matches, log.jsonl",
             "what happened in the waves. Codes for what is missing in answers.csv; surveys.csv has them in words:",
             *codes,
+            "",
+            "All tables are CSV in UTF-8. Read ids, codes and answers as text, or programs lose leading zeros and",
+            "long digits, and take NA for missing and 1-2 for a date.",
+            "  pandas: read_csv(file, dtype=str, keep_default_na=False)",
+            "  R: readr::read_csv(file, col_types = cols(.default = 'c'), na = character())",
+            "  Stata: import delimited with stringcols(_all)",
+            "  Excel: Data, From Text/CSV, all columns as text",
+            "Names of columns have at most 32 characters. Where one was shortened, its meaning in codebook.csv begins",
+            "with the whole name in brackets.",
             "",
             "Check the files with: sha256sum -c SHA256SUMS",
             "",

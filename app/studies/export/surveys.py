@@ -152,28 +152,32 @@ def survey_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[Su
 # ---- A row a person --------------------------------------------------------
 
 
+AnswerKey = tuple[str, str | None, int | None, int | None]
+
+
 class AnswersRow(NamedTuple):
     """A row of answers.csv: what was answered, or the code of why not, by column."""
 
     participant: str
     wave: str
     data: str
-    cells: Mapping[str, Any]
+    cells: Mapping[AnswerKey, Any]
 
 
 def answer_columns(scope: ExportScope) -> list[Column]:
     """The columns of answers.csv: a column for each time that a question is asked."""
-    found: dict[str, Column] = {}
+    found: dict[AnswerKey, Column] = {}
     for design in scope.designs.values():
         for step in steps(design):
             if step.kind != SURVEY or step.part is None:
                 continue
             for question in questions_of(design, step.part):
                 for row in _rows(question):
-                    name = _column_name(step, question.id, row)
+                    key = _answer_key(step, question.id, row)
                     line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
                     kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"
-                    found.setdefault(name, Column(name, kind, question.ask + line, _values(question), _cell(name)))
+                    name = _column_name(step, question.id, row)
+                    found.setdefault(key, Column(name, kind, question.ask + line, _values(question), _cell(key)))
     return [PARTICIPANT, WAVE, DATA, *found.values()]
 
 
@@ -181,7 +185,7 @@ def answer_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[An
     """The rows of answers.csv."""
     for person in people:
         cells = {
-            _column_name(found.step, found.question, found.row): (
+            _answer_key(found.step, found.question, found.row): (
                 found.answer if found.missing is None else CODES[found.missing]
             )
             for found in answered(person, public=public)
@@ -189,8 +193,13 @@ def answer_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[An
         yield AnswersRow(person.participant, person.wave, person.data, cells)
 
 
-def _cell(name: str) -> Any:
-    return lambda row: row.cells.get(name, CODES[NOT_ASKED])
+def _cell(key: AnswerKey) -> Any:
+    return lambda row: row.cells.get(key, CODES[NOT_ASKED])
+
+
+def _answer_key(step: Step, question: str, row: str | None) -> AnswerKey:
+    """What tells an answer from all others: a question `a_b` has a column of the same name as row `b` of `a`."""
+    return question, row, step.number, step.block
 
 
 def _column_name(step: Step, question: str, row: str | None) -> str:
