@@ -35,7 +35,8 @@ export class Composer {
     this.#grow();
     this.#box.addEventListener("input", () => this.#changed(on.input));
     this.#box.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      // Safari ends a composition before the key that did it; only the old code, 229, still tells that it was part of one.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
       event.preventDefault();
       form.requestSubmit();
     });

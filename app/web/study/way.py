@@ -47,7 +47,8 @@ def way(token: str) -> AnyResponse | str:
 @blueprint.post("/me/<token>")
 def send(token: str) -> AnyResponse | tuple[str, int]:
     """Take what was sent for a step. For another step than the one that is due it changes nothing."""
-    form = dict(request.form.lists())
+    # No database takes NUL in a text, which some input methods and programs send.
+    form = {name: [text.replace("\0", "") for text in texts] for name, texts in request.form.lists()}
     key = request.form.get("step", "")
     with reading() as session:
         found = find_way_by_token(session, token)

@@ -37,9 +37,39 @@ export function showWhatApplies(form) {
  */
 export function holds(answer, sign, value) {
   if (answer === null || answer === "") return false;
-  const [a, b] = [Number(answer.replace(",", ".")), Number(value)];
+  const [a, b] = [typedNumber(answer), Number(value)];
   const same = answer === value || (value !== "" && !Number.isNaN(a) && a === b);
   if (sign === "=") return same;
   if (sign === "!=") return !same;
   return COMPARE[sign]?.(a, b) ?? false;
+}
+
+/**
+ * A number as it is typed, in digits of any script; NaN for what the server asks for again, as 1,200, which may be
+ * thousands or decimals.
+ *
+ * @param {string} text
+ * @returns {number}
+ */
+export function typedNumber(text) {
+  const plain = text
+    .normalize("NFKC")
+    .replace(/\p{Nd}/gu, (digit) => String(digitOf(digit)))
+    .replace(/[\u2010-\u2013\u2212]/g, "-")
+    .replace(/[\u066b\u3002]/g, ".")
+    .replace(/[\p{Cf}\s]/gu, "");
+  if (/^[+-]?[1-9]\d*[.,]\d{3}$/.test(plain) || !/^[+-]?\d*[.,]?\d*$/.test(plain) || !/\d/.test(plain)) return NaN;
+  return Number(plain.replace(",", "."));
+}
+
+/**
+ * Digits of a script stand in a row from 0 to 9, so the one that is worth 0 is the first that is no digit's neighbour.
+ *
+ * @param {string} digit
+ */
+function digitOf(digit) {
+  const code = digit.codePointAt(0) ?? 0;
+  let value = 0;
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value += 1;
+  return value;
 }

@@ -1,0 +1,86 @@
+"""Tables that a spreadsheet saved again are read, or refused with what was found in them."""
+
+import random
+
+import pytest
+
+from app.csv_reader import read_csv, refuse_rounded
+from app.errors import Invalid
+
+COLUMNS = ("Submission id", "Status")
+PLAIN = 'Submission id,Status,Note\na1,APPROVED,"one, two"\n'
+SEMICOLONS = PLAIN.replace(",S", ";S").replace(",N", ";N").replace(",A", ";A").replace(',"', ';"')
+
+
+def cells(content: bytes, **options: bool) -> list[dict[str, str]]:
+    return [dict(row.cells) for row in read_csv(content, "t.csv", COLUMNS, **options).rows]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN.encode(),
+        PLAIN.encode("utf-8-sig"),
+        PLAIN.replace("\n", "\r\n").encode(),
+        PLAIN.replace("\n", "\r").encode(),  # as an old Mac ends lines
+        PLAIN.encode("utf-16"),
+        PLAIN.encode("utf-16-le"),
+        PLAIN.encode("utf-16-be"),
+        SEMICOLONS.encode("utf-8-sig"),
+        SEMICOLONS.replace(";", "\t").encode("utf-16"),
+        ("sep=;\r\n" + SEMICOLONS).encode(),
+        ('"sep=;"\n' + SEMICOLONS).encode("utf-8-sig"),
+        ("\n,,,\n" + PLAIN + ",,\n,,,,,\n").encode(),
+        PLAIN.replace("Note\n", "Note,,\n").replace('two"\n', 'two",,\n').encode(),
+        PLAIN.replace("Submission id", ' "Submission id"'.strip()).encode(),
+        PLAIN.replace("a1", " a1\u00a0").encode(),
+    ],
+)  # fmt: skip
+def test_what_a_spreadsheet_saved_again_is_the_same_table(content: bytes) -> None:
+    assert cells(content) == [{"Submission id": "a1", "Status": "APPROVED", "Note": "one, two"}]
+
+
+def test_windows_letters_are_read_where_only_plain_columns_count() -> None:
+    content = PLAIN.replace("one", "Côte").encode("cp1252")
+    assert cells(content, western=True)[0]["Status"] == "APPROVED"
+    with pytest.raises(Invalid, match="expected a CSV table in UTF-8 or UTF-16, got bytes that are no text in UTF-8"):
+        cells(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ((SEMICOLONS + "b;c;d;e\n").encode(), r"t.csv:3: expected at most 3 cells.* semicolons \(;\), in UTF-8"),
+        (SEMICOLONS.replace('two"', "two").encode("utf-16"), "parted by semicolons.* in UTF-16"),
+        (b"PK\x03\x04rest", "a workbook of a spreadsheet"),
+        (b"\xd0\xcf\x11\xe0rest", "a workbook of a spreadsheet"),
+        (b"a,a\n1,2\n", "expected each column once, got 'a'"),
+        (b"Submission id\0Status\n", "no text in"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_read_is_refused_with_what_was_found(content: bytes, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        read_csv(content, "t.csv", COLUMNS)
+
+
+def test_an_id_that_was_rounded_by_a_spreadsheet_is_named() -> None:
+    for cell in ("6.6E+23", "6,6E+23", "6E+23"):
+        with pytest.raises(Invalid, match="a spreadsheet took the id for a number"):
+            refuse_rounded(cell, "t.csv:2")
+    for cell in ("5e0000000000000000000012", "66f0c1e", "a1"):
+        refuse_rounded(cell, "t.csv:2")
+
+
+def test_any_bytes_are_a_table_or_refused_in_one_line() -> None:
+    rng = random.Random(1)
+    for _ in range(2000):
+        content = bytes(rng.choice(b'ab,;\t"\r\n\0\xff\xfe|=sep ') for _ in range(rng.randrange(40)))
+        assert "\n" not in told(content)
+
+
+def told(content: bytes) -> str:
+    try:
+        read_csv(content, "t.csv", ("a", "b"), western=True)
+    except Invalid as refused:
+        return refused.message
+    return ""
