@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
 
-from flask import current_app, g, request
+from flask import current_app, request
 from gevent import Timeout, get_hub
 from gevent.threadpool import ThreadPool
 from markupsafe import Markup
@@ -69,7 +69,7 @@ def result_before() -> Any:
 def request_key_field(key: str | None = None) -> Markup:
     """The hidden field by which a form is taken once; without a key of its own it has that of this page."""
     if key is None:
-        key = g.setdefault("request_key", secrets.token_urlsafe(16))
+        key = request.environ.setdefault(f"{_EXTENSION}.{_KEY}", secrets.token_urlsafe(16))
     return Markup('<input type="hidden" name="{}" value="{}">').format(_KEY, key)
 
 
