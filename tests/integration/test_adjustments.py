@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from flask_babel import refresh
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
@@ -139,6 +140,7 @@ def test_separators_are_those_of_the_page(app: Flask, engine: Engine, wave: int)
     unclear = adjust_form(client, wave, amount="1.000")
     assert client.post(f"/admin/studies/waves/{wave}/pay", data=unclear).status_code == 400
     client.post("/language", data={"language": "de"})
+    refresh()  # the requests of a test share its context, in which the language is kept
     form = adjust_form(client, wave, amount="1.000", over_cap="abgesprochen")
     answer = client.post(f"/admin/studies/waves/{wave}/pay", data=form)
     assert answer.status_code == 303, text_of(answer)
