@@ -90,6 +90,23 @@ def _rows(found: Sequence[tuple[int, list[str]]], header: Sequence[str], name: s
         yield CsvRow(line, {column: cell for column, cell in zip(header, padded, strict=False) if column})
 
 
+def decode_text(content: bytes) -> str:
+    """The text of a file that a program may have saved again: UTF-8 with or without its mark, or UTF-16.
+
+    Raises UnicodeDecodeError.
+    """
+    encoding = _encoding_of(content)
+    return content.decode("utf-8-sig" if encoding == "UTF-8" else encoding)
+
+
+def _encoding_of(content: bytes) -> str:
+    if content.startswith(_UTF_16):
+        return "UTF-16"
+    if b"\0" in content[:200]:  # UTF-16 without its mark; no text in UTF-8 has these
+        return "UTF-16LE" if content[1:2] == b"\0" else "UTF-16BE"
+    return "UTF-8"
+
+
 def _decoded(content: bytes, name: str, *, western: bool) -> tuple[str, str]:
     """The text of a file and the name of its encoding. Raises Invalid for what is no text."""
     if content.startswith(_WORKBOOKS):
@@ -97,14 +114,9 @@ def _decoded(content: bytes, name: str, *, western: bool) -> tuple[str, str]:
             None, expected=Phrase("a CSV table"), got=Phrase("a workbook of a spreadsheet"),
             remedy=Phrase("save it as “CSV UTF-8”"), subject=Verbatim(name),
         )  # fmt: skip
-    if content.startswith(_UTF_16):
-        encoding = "UTF-16"
-    elif b"\0" in content[:200]:  # UTF-16 without its mark; no text in UTF-8 has these
-        encoding = "UTF-16LE" if content[1:2] == b"\0" else "UTF-16BE"
-    else:
-        encoding = "UTF-8"
+    encoding = _encoding_of(content)
     try:
-        text = content.decode("utf-8-sig" if encoding == "UTF-8" else encoding)
+        text = decode_text(content)
     except UnicodeDecodeError:
         if encoding != "UTF-8" or not western:
             raise _no_text(name, encoding) from None

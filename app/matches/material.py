@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.config import Settings
+from app.csv_reader import decode_text
 from app.errors import Invalid, Phrase, Verbatim
 from app.games import find_game
 from app.games.material import MaterialKind
@@ -27,7 +28,7 @@ def pieces_of_file(kind: MaterialKind, path: str) -> Sequence[Any]:
 
 @lru_cache(maxsize=4)
 def _pieces_of_file(kind: MaterialKind, path: str, _changed: int) -> Sequence[Any]:
-    return kind.read(Path(path).read_text(encoding="utf-8").splitlines(), path)
+    return kind.read(decode_text(Path(path).read_bytes()).splitlines(), path)
 
 
 def with_piece(game: str, config: Mapping[str, Any], pieces: Sequence[Any], seed: int) -> Mapping[str, Any]:

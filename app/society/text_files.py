@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from app.csv_reader import decode_text
 from app.datasets.records import unreadable
 from app.errors import Invalid, Phrase, Verbatim
 
@@ -31,7 +32,7 @@ def read_bytes(path: Path, field: str) -> bytes:
 def decode(raw: bytes, field: str, name: str) -> str:
     """The text of a file, without the mark that some programs begin UTF-8 with. Raises Invalid."""
     try:
-        return raw.decode("utf-8-sig")
+        return decode_text(raw)
     except UnicodeDecodeError:
         raise Invalid(
             field, expected=Phrase("a text in UTF-8"), got=Phrase("bytes that are not UTF-8"), subject=name

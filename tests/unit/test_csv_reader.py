@@ -1,11 +1,14 @@
 """Tables that a spreadsheet saved again are read, or refused with what was found in them."""
 
 import random
+from pathlib import Path
 
 import pytest
 
 from app.csv_reader import read_csv, refuse_rounded
 from app.errors import Invalid
+from app.games import find_game
+from app.matches.material import pieces_of_file
 
 COLUMNS = ("Submission id", "Status")
 PLAIN = 'Submission id,Status,Note\na1,APPROVED,"one, two"\n'
@@ -84,3 +87,12 @@ def told(content: bytes) -> str:
     except Invalid as refused:
         return refused.message
     return ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_lists_of_words_are_read_after_a_program_saved_them_again(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes("tree\r\nriver\r\n".encode(encoding))
+    kind = find_game("taboo").material
+    assert kind is not None
+    assert pieces_of_file(kind, str(path)) == ["tree", "river"]

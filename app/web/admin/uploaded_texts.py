@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Request
 
+from app.csv_reader import decode_text
 from app.errors import Invalid, Phrase
 from app.games.base import JSON
 
@@ -18,9 +19,16 @@ def read_uploads(request: Request, names: Sequence[str]) -> JSON:
     for name in names:
         file = request.files.get(f"{name}_file")
         if file is not None and file.filename:
-            text = file.read(4 * MOST_UPLOADED).decode("utf-8", errors="replace").replace("\0", "\ufffd")
+            text = _decoded(file.read(4 * MOST_UPLOADED)).replace("\0", "\ufffd")
             found |= {f"{name}_text": text, f"{name}_name": file.filename, name: UPLOAD}
     return found
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return decode_text(content)
+    except UnicodeDecodeError:  # what cannot be read is shown where it stands, and refused with its line
+        return content.decode("utf-8", errors="replace")
 
 
 def uploaded_text(name: str, form: Mapping[str, Any]) -> tuple[bytes, str]:
