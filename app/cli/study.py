@@ -14,6 +14,7 @@ from app.cli.study_bots import bots
 from app.cli.study_data import export_data
 from app.cli.study_forget import forget
 from app.cli.study_pay import pay
+from app.cli.study_reports import reports
 from app.cli.study_time import give_time
 from app.cli.study_waves import close, freeze, open_wave, pause, reopen, replay, submissions
 from app.errors import Invalid, NotFound, Verbatim
@@ -38,7 +39,7 @@ _PLACES = 6  # after the point of a share, and of points
 study = Group("study", help="Human experiments: check, load, copy and price their designs, and open waves of them.")
 for command in (
     bots, assignments, open_wave, pause, reopen, close, freeze, replay, submissions,
-    forget, pay, give_time, export_data,
+    forget, pay, reports, give_time, export_data,
 ):  # fmt: skip
     study.add_command(command)
 

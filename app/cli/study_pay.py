@@ -10,12 +10,14 @@ from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_json
+from app.cli.study_reports import described, report_line
 from app.errors import Invalid, Verbatim
 from app.extensions import db, transact
 from app.files import replace_file
 from app.models import Payment, Wave
 from app.studies import batches, payments
 from app.studies.due import due
+from app.studies.monitor.inbox import inbox
 from app.studies.pay_doubts import (
     IN_PART,
     NO_SUBMISSION,
@@ -30,6 +32,7 @@ from app.studies.pay_doubts import (
     pay_doubts,
 )
 from app.studies.payable import BAD_ID, NO_ID, TOO_MUCH
+from app.studies.reports import NEW
 from app.studies.visits import REJECTED, RETURNED
 from app.studies.waves import find_wave
 from app.typed_numbers import read_amount
@@ -88,6 +91,8 @@ def pay(
         return _of_batch(session, wave, action, what, out) if action else _shown(session, wave)
 
     told = transact(db.engine)(act)  # people who end at the same moment may be faster; then it is done again
+    for line in told.get("unread", ()):
+        click.echo(f"Not read yet, and perhaps about others whom this batch pays: {line}", err=True)
     if as_json:
         print_json(told["json"])
     else:
@@ -146,6 +151,7 @@ def _shown(session: Session, wave: Wave) -> Done:
     found, doubts, everybody = batches.batches_of(session, wave), pay_doubts(session, wave), due(session, wave)
     held = held_back(session, wave, everybody)
     owed = [each for each in everybody if each.enrolment_id not in held]
+    unread = inbox(session, wave.id, state=NEW)
     return {
         "json": {
             "owed": [
@@ -153,6 +159,7 @@ def _shown(session: Session, wave: Wave) -> Done:
                 for each in owed
             ],
             "batches": [_described(each) for each in found],
+            "unread_reports": [described(each) for each in unread],
             "look_at": [
                 {"participant": each.code, "why": each.kind, "base": str(each.amount), "left_out": each.holds}
                 for each in doubts
@@ -163,6 +170,7 @@ def _shown(session: Session, wave: Wave) -> Done:
                 *(f"{each.code}  {each.ending:<12} {each.amount:>9} {each.currency}" for each in owed),
                 f"The next batch pays {_people(len(owed))}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
                 *map(_line, found),
+                *(f"Report that is not read yet: {report_line(each)}" for each in unread),
                 *map(_doubt, doubts),
             ]
         ),
@@ -174,7 +182,11 @@ def _draft(session: Session, wave: Wave) -> Done:
     found = [each for each in batches.batches_of(session, wave) if each.batch.number in numbers]
     left_out = held_back(session, wave, due(session, wave)).values()
     lines = [*map(_line, found), *map(_doubt, left_out)]
-    return {"json": [_described(each) for each in found], "text": "\n".join(lines)}
+    return {
+        "json": [_described(each) for each in found],
+        "text": "\n".join(lines),
+        "unread": [report_line(each) for each in inbox(session, wave.id, state=NEW)],
+    }
 
 
 def _of_batch(session: Session, wave: Wave, action: str, what: str, out: Path | None) -> Done:

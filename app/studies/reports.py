@@ -1,22 +1,82 @@
-"""What people report to the experimenter. Nothing here commits.
+"""What people report to the experimenter, and what was done about it. Nothing here commits.
 
-A report that comes after the wave was frozen is kept beside what was frozen: it is shown, and in no export.
+A report is an event in the log of its wave; a mark that somebody has read or handled it is one as well, of no person.
+A report that comes after the wave was frozen is kept beside what was frozen, as all marks are: shown, and in no export.
 """
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.errors import Invalid, NotFound, Phrase, either
+from app.models import StudyEvent
 from app.studies.progress import Way, lock_wave, note
 
 REPORT, LATE_REPORT = "report", "late report"
+REPORTS = (REPORT, LATE_REPORT)
+# What went wrong, as the page of a report asks.
+REASONS = ("broken", "stuck", "upsetting", "unclear", "too long", "other")
+NEW, READ, HANDLED = "new", "read", "handled"
+# The kinds of the events by which an experimenter says how a report stands.
+MARKS: Mapping[str, str] = {READ: "report read", HANDLED: "report handled", NEW: "report reopened"}
 
 
-def keep_report(session: Session, way: Way, text: str, match_id: str | None = None) -> None:
-    """Keep a person's words, and the match that they are about, if it is one."""
-    body: dict[str, Any] = {"text": text, "step": way.step.key}
+def read_reason(text: str) -> str:
+    """What went wrong, as it was sent. Raises Invalid for none of the reasons."""
+    if text not in REASONS:
+        raise Invalid("reason", expected=Phrase("one of the answers"), got=Phrase("none"))
+    return text
+
+
+def keep_report(session: Session, way: Way, reason: str, text: str, match_id: str | None = None) -> None:
+    """Keep what went wrong, in a person's words if there are any, and the match that it is about, if it is one.
+
+    The same report sent twice is kept once.
+    """
+    body: dict[str, Any] = {"reported": reason, "text": text, "step": way.step.key}
     if match_id is not None:
         body["match"] = match_id
+    last = select(StudyEvent.body).where(StudyEvent.enrolment_id == way.enrolment.id, StudyEvent.kind.in_(REPORTS))
+    if _same(session.scalar(last.order_by(StudyEvent.id.desc()).limit(1)), body):
+        return
     wave_id = way.enrolment.wave_id
     frozen = wave_id is not None and lock_wave(session, wave_id).frozen_at is not None
     note(session, way, LATE_REPORT if frozen else REPORT, body)
+
+
+def _same(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
+    """Whether a report says what the last one did; whoever left with that is at another step since."""
+    return last is not None and all(last.get(name) == body[name] for name in ("reported", "text"))
+
+
+def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
+    """Say that a report was read or handled, or is new again. Raises NotFound and Invalid."""
+    if state not in MARKS:
+        raise Invalid("action", expected=either(MARKS), got=state)
+    event = session.get(StudyEvent, report_id)
+    if event is None or event.kind not in REPORTS:
+        raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
+    if state_of(session, event) != state:
+        body = {"report": report_id, "by": by}
+        # Of no enrolment: it is no sign of life of the person.
+        mark = StudyEvent(wave_id=event.wave_id, enrolment_id=None, kind=MARKS[state], body=body, at=datetime.now(UTC))
+        session.add(mark)
+        session.flush()
+
+
+def state_of(session: Session, report: StudyEvent) -> str:
+    """How a report stands: new, read or handled."""
+    return marks(session, report.wave_id).get(report.id, (NEW, ""))[0]
+
+
+def marks(session: Session, wave_id: int | None = None) -> dict[int, tuple[str, str]]:
+    """By report, how it stands, and who said so; without those that nobody has marked."""
+    events = select(StudyEvent.kind, StudyEvent.body).where(StudyEvent.kind.in_(MARKS.values()))
+    if wave_id is not None:
+        events = events.where(StudyEvent.wave_id == wave_id)
+    states = {kind: state for state, kind in MARKS.items()}
+    rows = session.execute(events.order_by(StudyEvent.id))
+    return {row.body["report"]: (states[row.kind], row.body["by"]) for row in rows}

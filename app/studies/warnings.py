@@ -5,15 +5,29 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from app.studies.arms import arms, attention_checks, conditions, matches_a_person
+from app.studies.arms import arms, attention_checks, blocks_a_person, conditions, matches_a_person
 from app.studies.checks import MODEL, OBJECTIVE
 from app.studies.cost import earned_at_most, points_of, stakes_of
-from app.studies.design import StudyDesign
-from app.studies.endings import BY_TIME, PROLIFIC, QUIZ_FAILED, WITHDRAWN
+from app.studies.design import EACH_BLOCK, StudyDesign
+from app.studies.endings import (
+    BY_TIME,
+    COMPLETED,
+    INACTIVE,
+    NO_BASE,
+    NO_BONUS,
+    PROLIFIC,
+    QUIZ_FAILED,
+    REMOVED,
+    TECHNICAL,
+    WITHDRAWN,
+    EndingName,
+)
 from app.validation import KeyPath
 
 GOAL = "{goal}"
 _FEW_MINUTES = 5
+# Whoever ends so has read, answered or played before. Nobody ends by a partner or at the door once they have.
+_AFTER_WORK: tuple[EndingName, ...] = (QUIZ_FAILED, WITHDRAWN, INACTIVE, TECHNICAL, REMOVED, COMPLETED)
 _PERSONAL = ("name", "email", "mail", "phone", "address", "birthday", "birth_date", "prolific_id", "worker_id")
 _ONE_PARTNER = re.compile(r"partner(?!s|n)", re.IGNORECASE)  # in English and in German
 _UNEQUAL = Decimal("1.5")  # how many times as much one objective may pay at most as another one
@@ -35,12 +49,27 @@ def warnings(design: StudyDesign, instructions: str) -> Iterator[Warned]:
         yield Warned(("quiz", "attempts"), "recruiters expect a second attempt before somebody is sent away")
     yield from _survey(design)
     yield from _stakes(design)
-    for name in (QUIZ_FAILED, WITHDRAWN):
-        ending = design.ending(name, PROLIFIC)
-        if ending.base == "none":
-            yield Warned(("endings", name), "people get nothing for the time until then")
-        elif ending.base == BY_TIME and design.minutes < _FEW_MINUTES:
-            yield Warned(("endings", name), "pay by time comes to a few cents in so short a study")
+    yield from _endings(design)
+
+
+def _endings(design: StudyDesign) -> Iterator[Warned]:
+    """Endings that come after work and pay nothing for it; all that can come after a match, and a failed quiz."""
+    if not design.pay.base:
+        yield Warned(("pay", "base"), "it is 0, so that nobody is paid for their time")
+    for name in _AFTER_WORK:
+        ending, path = design.ending(name, PROLIFIC), ("endings", name)
+        earns = name != QUIZ_FAILED or _has_quiz_after_matches(design)
+        if ending.base in (NO_BASE, Decimal(0)) and not ending.least:
+            lost = ", not even what they have earned" if earns and ending.bonus == NO_BONUS else ""
+            yield Warned(path, f"people get nothing for the time until then{lost}")
+        elif earns and ending.bonus == NO_BONUS:
+            yield Warned(path, "what people have earned until then is not paid")
+        elif ending.base == BY_TIME and name in (QUIZ_FAILED, WITHDRAWN) and design.minutes < _FEW_MINUTES:
+            yield Warned(path, "pay by time comes to a few cents in so short a study")
+
+
+def _has_quiz_after_matches(design: StudyDesign) -> bool:
+    return design.quiz is not None and design.quiz.before == EACH_BLOCK and blocks_a_person(design) > 1
 
 
 def _assignment(design: StudyDesign) -> Iterator[Warned]:

@@ -129,6 +129,7 @@ def test_a_study_is_left_and_its_data_deleted_without_a_pointer(
     keys.look_around("ways out")
     keys.turn("footer a[href$='/report']")
     keys.look_around("report")
+    keys.pick("Something else")
     keys.write("#text", "I have to go.")
     keys.turn("[name=then][value=stay]")
     keys.turn("footer a[href$='/leave']")

@@ -483,7 +483,7 @@ def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engin
         match_id = break_off(session, way, 0)
         note(session, way, "report", {"match": match_id, "text": "<b>It was rude.</b>"})
     page = client.get(f"/admin/studies/waves/{wave}").text
-    assert "P1 reported a match and left it" in words(page)
+    assert "P1: something else" in words(page)
     assert "&lt;b&gt;It was rude.&lt;/b&gt;" in page
     assert f"/admin/matches/{match_id}" in page
     assert "Matches that were broken off" in words(page)
@@ -495,8 +495,8 @@ def test_many_reports_leave_room_for_the_rest_of_the_page(client: FlaskClient, e
             note(session, find_way(session, come(engine, wave, f"P{number}")), REPORT, {})
     page = client.get(f"/admin/studies/waves/{wave}").text
     before, _, folded = page.partition("<summary>Earlier reports</summary>")
-    assert re.findall(r"<strong>(P\d) reported", before) == ["P6", "P5", "P4", "P3", "P2"]
-    assert re.findall(r"<strong>(P\d) reported", folded) == ["P1", "P0"]
+    assert re.findall(r"<strong>(P\d):", before) == ["P6", "P5", "P4", "P3", "P2"]
+    assert re.findall(r"<strong>(P\d):", folded) == ["P1", "P0"]
 
 
 def test_endings_are_held_against_what_the_recruiter_says(client: FlaskClient, engine: Engine, wave: int) -> None:

@@ -119,7 +119,7 @@ ROUTES: dict[str, Row] = {
     "GET /s/me/<token>/leave": everyone("200"),
     "POST /s/me/<token>/leave": everyone("200"),
     "GET /s/me/<token>/report": everyone("200"),
-    "POST /s/me/<token>/report": everyone("200", form={"text": "The page is slow.", "then": "stay"}),
+    "POST /s/me/<token>/report": everyone("200", form={"reason": "broken", "text": "Slow.", "then": "stay"}),
     "GET /s/me/<token>/back/<signed>": everyone("404"),  # a link of another kind
     "POST /language": everyone("303 /", form={"language": "de"}),
     "POST /api/matches": everyone("201", json={"game": "taboo"}, token=False),
@@ -240,6 +240,8 @@ ROUTES: dict[str, Row] = {
     "POST /admin/studies": experimenters("400", form={"example": "none that ships"}),
     "GET /admin/studies/new": experimenters("200"),
     "POST /admin/studies/new": experimenters("400", form={}),
+    "GET /admin/studies/reports": experimenters("200"),
+    "POST /admin/studies/reports": experimenters("400", form={}),
     "GET /admin/studies/editor": experimenters("404"),  # no example is named
     "POST /admin/studies/editor": experimenters("400", form={"action": "none that there is"}),
     "GET /admin/studies/<int:study_id>": experimenters("200"),

@@ -35,7 +35,7 @@ from app.studies.export import analysis, columns
 from app.studies.export import archive as archives
 from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
-from app.studies.monitor.incidents import reports
+from app.studies.monitor.inbox import inbox
 from app.studies.progress import Way, answer, note
 from app.studies.waves import close, freeze
 from tests.enrolments import START, break_off, enrol, finish, load_example, open_wave, play, time_moves
@@ -83,9 +83,9 @@ def test_a_report_after_the_freeze_is_kept_beside_what_was_frozen(
         freeze(session, session.get_one(Wave, wave_id))
         token = way.enrolment.token
     before = export(engine, tmp_path).content
-    app.test_client().post(f"/s/me/{token}/report", data={"text": "I was not paid.", "then": "stay"})
+    app.test_client().post(f"/s/me/{token}/report", data={"reason": "other", "text": "I was not paid.", "then": "stay"})
     with reading(engine) as session:
-        (report,) = reports(session, wave_id)
+        (report,) = inbox(session, wave_id)
         assert (report.code, report.event.body["text"]) == ("P1", "I was not paid.")
     assert export(engine, tmp_path).content == before
 

@@ -498,10 +498,12 @@ def test_no_more_training_is_a_press_away(app: Flask, client: FlaskClient) -> No
 def test_a_report_is_kept_and_may_end_the_study(app: Flask, client: FlaskClient) -> None:
     ann = come(app)
     ann.send(part="yes")
-    stayed = ann.client.post(f"{ann.address}/report", data={"text": "The page is slow.", "then": "stay"})
+    stayed = ann.client.post(
+        f"{ann.address}/report", data={"reason": "other", "text": "The page is slow.", "then": "stay"}
+    )
     assert "Thank you." in text_of(stayed)
     assert enrolment().ending is None
-    ann.client.post(f"{ann.address}/report", data={"text": "It was rude.", "then": "leave"})
+    ann.client.post(f"{ann.address}/report", data={"reason": "other", "text": "It was rude.", "then": "leave"})
     assert "You have left the study." in ann.look()
     with reading() as session:
         reports = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "report")).all()

@@ -62,7 +62,9 @@ def test_every_page_leads_to_withdrawal_and_to_report_and_leave(app: Flask, open
         for way_out in ("leave", "report"):
             assert f'href="{somebody.address}/{way_out}"' in somebody.page.text, step.key
             assert somebody.client.get(f"{somebody.address}/{way_out}").status_code == 200, step.key
-        somebody.client.post(f"{somebody.address}/report", data={"text": "It was rude.", "then": "leave"})
+        somebody.client.post(
+            f"{somebody.address}/report", data={"reason": "other", "text": "It was rude.", "then": "leave"}
+        )
         # No game that counts has begun.
         assert ending() == ("completed" if step.kind == DEBRIEF else "withdrawn"), step.key
 
@@ -92,7 +94,9 @@ def test_who_has_done_all_loses_no_pay_by_what_is_pressed_at_the_debrief(app: Fl
     assert "You have done all there is." in shown
     assert "Pays you about" not in shown
     if act == "report":
-        ann.client.post(f"{ann.address}/report", data={"text": "Odd.", "then": "leave"})  # of a page opened before
+        ann.client.post(
+            f"{ann.address}/report", data={"reason": "other", "text": "Odd.", "then": "leave"}
+        )  # of a page opened before
     else:
         ann.client.post(f"{ann.address}/leave", data={"act": act, "sure": "yes"})
     assert ending() == "completed"

@@ -10,8 +10,10 @@ from app.matches.export_matches import IN_ORDER
 from app.models import Enrolment, EventRow, MatchRow, Participant, StudyEvent
 from app.studies.export.columns import streamed
 from app.studies.export.scope import ExportScope
+from app.studies.reports import MARKS
 
 IDS_EXPORTED = "ids exported"  # in the log of a wave; of who looked, so in no export itself
+_OF_EXPERIMENTERS = (IDS_EXPORTED, *MARKS.values())  # who looked at ids and at reports
 # What a public log may say of what happened; all else may hold words of people.
 _SHOWN_IN_LOG = (
     "step", "ending", "stratum", "slot", "arm", "match", "replaces", "reported", "device", "recruiter", "submission",
@@ -41,12 +43,12 @@ def match_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, 
 
 
 def study_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, Any]]:
-    """What happened in the waves, an object an event. Who looked at ids is not in it."""
+    """What happened in the waves, an object an event. Who looked at ids or reports is not in it."""
     statement = (
         select(StudyEvent.kind, StudyEvent.body, StudyEvent.at, StudyEvent.wave_id, Participant.code)
         .outerjoin(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
         .outerjoin(Participant, Participant.id == Enrolment.participant_id)
-        .where(scope.events, StudyEvent.kind != IDS_EXPORTED)
+        .where(scope.events, StudyEvent.kind.not_in(_OF_EXPERIMENTERS))
         .order_by(StudyEvent.id)
     )
     for row in streamed(session, statement):

@@ -1,4 +1,4 @@
-"""What went wrong in a wave: what people reported, and matches that were broken off without their doing."""
+"""Matches of a wave that were broken off without anybody's doing."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -6,30 +6,9 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, MatchRow, Participant, SeatRow, StudyEvent
-from app.studies.monitor.people import with_code
-from app.studies.reports import LATE_REPORT, REPORT
+from app.models import Enrolment, MatchRow, Participant, SeatRow
 
-_REPORTS = 50  # reports that are shown
 _FAILURES = 20  # failures that are shown
-
-
-class WaveReport(NamedTuple):
-    """A person reported a match and left it, or somebody of the wave has to be looked at for another reason."""
-
-    event: StudyEvent
-    code: str
-
-
-def reports(session: Session, wave_id: int) -> list[WaveReport]:
-    """The latest reports of people in a wave."""
-    rows = session.execute(
-        with_code(StudyEvent)
-        .where(StudyEvent.wave_id == wave_id, StudyEvent.kind.in_((REPORT, LATE_REPORT)))
-        .order_by(StudyEvent.id.desc())
-        .limit(_REPORTS)
-    )
-    return [WaveReport(*row) for row in rows]
 
 
 class BrokenMatch(NamedTuple):

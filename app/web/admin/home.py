@@ -26,6 +26,7 @@ from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
 from app.web.admin.match_items import match_item
+from app.web.admin.study_reports import unread_reports
 from app.web.seats import settings
 from app.web.translations import game_titles
 
@@ -42,6 +43,7 @@ def home() -> str:
             "now": now,
             "figures": figures,
             "low_disk": low_disk(settings()),
+            "unread_reports": unread_reports(),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": [match_item(line, now) for line in live_matches(session, now)],
             "failures": _failures(session, now),

@@ -12,6 +12,7 @@ from flask_babel import gettext
 from app.job_kinds import JOB_KINDS
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of
+from app.web.admin.study_reports import unread_reports
 
 _PAGE, _WITHIN = "page", "true"  # what aria-current says of the open page, and of one that it belongs to
 
@@ -21,6 +22,7 @@ class NavigationEntry(NamedTuple):
 
     path: str
     title: Any  # text or lazy text
+    unread: int = 0  # of what is new there
 
     @property
     def address(self) -> str:
@@ -53,7 +55,7 @@ def admin_navigation() -> list[NavigationSection]:
     matches = NavigationEntry("matches", gettext("Matches"))
     datasets = NavigationEntry("datasets", gettext("Datasets"))
     models = NavigationEntry("models", gettext("Models"))
-    studies = NavigationEntry("studies", gettext("Studies"))
+    studies = NavigationEntry("studies", gettext("Studies"), unread_reports())
     rounds, *jobs = _lists_below("")
     entries = (overview, matches, rounds, datasets, *jobs, models, studies)
     return [NavigationSection(entry, _lists_of(entry)) for entry in entries]
@@ -67,6 +69,8 @@ def open_lists() -> list[NavigationEntry]:
 
 def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
     below = _lists_below(section.path) if section.path else []
+    if section.path == "studies":
+        below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]
     return [section, *below] if below else []
 
 

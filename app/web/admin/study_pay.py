@@ -13,11 +13,13 @@ from app.extensions import reading
 from app.models import PaymentBatch, Wave
 from app.studies import batches, payments, store, waves
 from app.studies.due import due as due_people
+from app.studies.monitor import inbox
 from app.studies.monitor.pay import adjustments, batch_sums, parts, unsettled
 from app.studies.monitor.waves import wave_by_id
 from app.studies.pay_doubts import held_back, pay_doubts
 from app.studies.progress import Way
 from app.studies.quantities import CENT
+from app.studies.reports import NEW
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_people import adjust, keep, leave_out, refused_field, reverse
@@ -116,6 +118,7 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
             due_sum=sum((each.amount for each in due), Decimal(0)),
             batches=listed[::-1],
             sums=batch_sums(listed),
+            unread=inbox.inbox(session, wave_id, state=NEW),
             doubts=pay_doubts(session, found.wave),
             adjustments=(adjusted := adjustments(session, wave_id)),
             adjust_key=str(max((each.payment.id for each in adjusted), default=0)),

@@ -16,7 +16,7 @@ from app.studies import entry, store, waves
 from app.studies.assignment_list import import_list, list_of
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
-from app.studies.monitor import funnel, incidents
+from app.studies.monitor import funnel, inbox, incidents
 from app.studies.monitor.people import WHERE, PeopleFilter, people
 from app.studies.monitor.recruiter import STATUSES, against_recruiter
 from app.studies.monitor.waves import FoundWave, here_now, models_by_label, wave_by_id
@@ -111,7 +111,7 @@ def _page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
             listed=list_of(session, wave_id),
             assigned=any(each.completed or each.here or each.ended for each in figures.arms),
             warned=list(wave_warnings(design, file)) if found.wave.status == waves.OPEN else [],
-            reports=incidents.reports(session, wave_id),
+            reports=inbox.inbox(session, wave_id),
             elsewhere=done_elsewhere(session, found.wave),
             visits=against_recruiter(session, wave_id),
             visit_states=STATUSES,

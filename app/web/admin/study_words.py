@@ -55,6 +55,12 @@ PAY_DOUBTS: Mapping[str, str] = {
 HANDED_IN: Mapping[str, str] = {
     "no code": N_("without a code"), "other code": N_("with a code of no ending"),
 }  # fmt: skip
+REPORT_REASONS: Mapping[str, str] = {
+    "broken": N_("something does not work"), "stuck": N_("game or partner does not go on"),
+    "upsetting": N_("upsetting or offensive"), "unclear": N_("does not understand what to do"),
+    "too long": N_("takes longer than stated"), "other": N_("something else"),
+}  # fmt: skip
+REPORT_STATES: Mapping[str, str] = {"new": N_("new"), "read": N_("read"), "handled": N_("handled")}
 RECRUITERS: Mapping[str, str] = {
     "prolific": "Prolific", "mturk": "Amazon Mechanical Turk", "connect": "CloudResearch Connect",
     "link": N_("your own link"),
@@ -66,5 +72,6 @@ def _words() -> dict[str, object]:
     return {
         "ending_words": ENDINGS, "step_words": STEPS, "stage_words": STAGES, "where_words": WHERE,
         "wave_words": WAVE_STATES, "batch_words": BATCH_STATES, "submission_words": SUBMISSION_STATES,
-        "recruiter_words": RECRUITERS, "doubt_words": PAY_DOUBTS, "handed_in_words": HANDED_IN,
+        "report_reasons": REPORT_REASONS, "report_states": REPORT_STATES, "recruiter_words": RECRUITERS,
+        "doubt_words": PAY_DOUBTS, "handed_in_words": HANDED_IN,
     }  # fmt: skip

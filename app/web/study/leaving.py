@@ -7,14 +7,15 @@ from flask_babel import format_date
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
+from app.errors import Invalid
 from app.extensions import db, reading
 from app.models import Participant
 from app.studies import matches, payments, withdrawal
 from app.studies.consents import may_train
-from app.studies.endings import TECHNICAL, WITHDRAWN
+from app.studies.endings import TECHNICAL, WITHDRAWN, EndingName
 from app.studies.forget import delete_unusable_files
 from app.studies.progress import Way, find_way_by_token, has_played
-from app.studies.reports import keep_report
+from app.studies.reports import REASONS, keep_report, read_reason
 from app.studies.steps import MATCH, PRACTICE
 from app.web.form_writes import write
 from app.web.language import use_language
@@ -50,36 +51,46 @@ def act(token: str) -> AnyResponse | str:
 
 @blueprint.get("/me/<token>/report")
 def report(token: str) -> str:
-    """What is wrong, in the person's own words."""
-    with reading() as session:
-        found = find_way_by_token(session, token)
-        use_language(found.design.language)
-        context = pages.common(session, found)
-    return render_template("study/report.html", **context, most=_LONGEST_REPORT, sent=False)
+    """What went wrong, by one of a few reasons, and in the person's own words."""
+    return _report_page(token)
 
 
 @blueprint.post("/me/<token>/report")
-def send_report(token: str) -> AnyResponse | str:
+def send_report(token: str) -> AnyResponse | tuple[str, int] | str:
     """Keep the report for the experimenter, and end the study if the person wants to leave."""
+    try:
+        reason = read_reason(request.form.get("reason", ""))
+    except Invalid as error:
+        return _report_page(token, errors={"reason": error}, form=request.form), 400
     text = request.form.get("text", "").strip()[:_LONGEST_REPORT]
     leaves = request.form.get("then") == "leave"
 
     def keep(session: Session) -> None:
         way = find_way_by_token(session, token, lock=True)
         match = matches.of_step(session, way, way.step) if way.step.kind in (PRACTICE, MATCH) else None
-        keep_report(session, way, text, None if match is None else match.id)
+        keep_report(session, way, reason, text, None if match is None else match.id)
         if leaves and way.enrolment.ending is None:
-            # Who has played loses no pay by it.
-            withdrawal.leave(session, way, TECHNICAL if has_played(session, way.enrolment.id) else WITHDRAWN)
+            withdrawal.leave(session, way, _ending_by_report(session, way))
 
     write(keep)
     if leaves:
         return redirect(way_url(token), 303)
+    return _report_page(token, sent=True)
+
+
+def _ending_by_report(session: Session, way: Way) -> EndingName:
+    """How somebody ends who leaves with a report: who has played loses no pay by it."""
+    return TECHNICAL if has_played(session, way.enrolment.id) else WITHDRAWN
+
+
+def _report_page(token: str, **more: object) -> str:
     with reading() as session:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
-        context = pages.common(session, found)
-    return render_template("study/report.html", **context, most=_LONGEST_REPORT, sent=True)
+        ending = _ending_by_report(session, found)
+        pay = payments.owed_now(session, found, ending) if pages.can_leave(found) else None
+        context = pages.common(session, found) | {"reasons": REASONS, "pay": pay, "most": _LONGEST_REPORT}
+    return render_template("study/report.html", **{"errors": {}, "form": {}, "sent": False, **context, **more})
 
 
 def _page(token: str, **more: object) -> str:

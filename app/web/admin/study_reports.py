@@ -1,0 +1,67 @@
+"""The inbox of what people reported, over all waves: what is new, what was read, and what was handled."""
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
+
+from app.errors import AppError, Invalid, NotFound
+from app.extensions import reading
+from app.studies.monitor import inbox
+from app.studies.reports import HANDLED, NEW, READ, mark_report
+from app.validation import whole_number
+from app.web.admin.blueprint import blueprint
+from app.web.form_writes import write
+
+_LARGEST = 2**31 - 1
+_STATES = (NEW, READ, HANDLED)
+_UNREAD = "parlor.unread_reports"  # what a request keeps
+
+
+@blueprint.get("/studies/reports")
+def study_reports() -> ResponseReturnValue:
+    """All reports, or those of a wave and in a state that the address names."""
+    return _page()
+
+
+@blueprint.post("/studies/reports")
+def mark_study_report() -> ResponseReturnValue:
+    """Mark a report as read, as handled or as new again, as the pressed button says."""
+    by = current_user.name
+    try:
+        number = whole_number(request.form.get("report", ""), "report", 1, _LARGEST)
+        state = request.form.get("action", "")
+        write(lambda session: mark_report(session, number, state, by))
+    except (Invalid, NotFound) as error:
+        return _page(error)
+    given = _given()
+    return redirect(url_for("admin.study_reports", wave=given.get("wave"), state=given.get("state")), 303)
+
+
+def unread_reports() -> int:
+    """How many reports nobody has read, asked once for a page."""
+    if _UNREAD not in request.environ:
+        with reading() as session:
+            request.environ[_UNREAD] = inbox.unread(session)
+    return int(request.environ[_UNREAD])
+
+
+def _given() -> dict[str, str]:
+    return {name: value for name, value in request.args.items() if name in ("wave", "state") and value}
+
+
+def _page(refused: AppError | None = None) -> ResponseReturnValue:
+    given = _given()
+    try:
+        wave_id = whole_number(given["wave"], "wave", 1, _LARGEST) if "wave" in given else None
+    except Invalid as error:
+        wave_id, refused = None, refused or error
+    with reading() as session:
+        page = render_template(
+            "admin/study-reports.html",
+            reports=inbox.inbox(session, wave_id, state=given.get("state")),
+            waves=inbox.waves_with_reports(session),
+            states=_STATES,
+            given=given,
+            refused=refused,
+        )
+    return page, refused.status if refused else 200

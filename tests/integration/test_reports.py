@@ -1,0 +1,178 @@
+"""Reports of people: asked in one click, paid as always, and in an inbox before anybody is paid, on both databases."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, select
+
+from app.extensions import reading, writing
+from app.models import Enrolment, Participant, Payment, StudyEvent, Wave
+from app.studies.monitor.inbox import inbox, unread
+from app.studies.reports import READ, keep_report, mark_report
+from tests.enrolments import KnownWave, load_example, open_wave, person, play
+from tests.experimenter import signed_in
+from tests.integration.test_cli_dataset import flask
+from tests.study_matches import go_to
+from tests.study_pages import text_of
+
+WAY = "/s/me/P1"
+
+
+def playing(engine: Engine, known: KnownWave, code: str = "P1") -> int:
+    """Somebody who has made a deal, and is in the second match."""
+    with writing(engine) as session:
+        way = person(session, known, code, at=datetime.now(UTC) - timedelta(minutes=1))
+        play(session, way, 0)
+        go_to(way, "match 2")
+        return way.enrolment.id
+
+
+def report(client: FlaskClient, code: str = "P1", **form: str) -> int:
+    return client.post(f"/s/me/{code}/report", data={"reason": "stuck", "then": "leave", **form}).status_code
+
+
+def test_leaving_with_a_report_pays_the_whole_base_and_stands_in_the_inbox(
+    engine: Engine, app: Flask, known: KnownWave
+) -> None:
+    number = playing(engine, known)
+    client = app.test_client()
+    page = text_of(client.get(f"{WAY}/report"))
+    assert "What went wrong?" in page
+    assert "If you leave with this report, you are paid about $5." in page
+    assert report(client) == 303
+    with reading(engine) as session:
+        assert session.get_one(Enrolment, number).ending == "technical"
+        rows = {row.key: row.amount for row in session.scalars(select(Payment))}
+        assert rows["base"] == 5
+        (found,) = inbox(session)
+        assert (found.reason, found.text, found.state, found.number, found.ending) == (
+            "stuck", "", "new", 1, "technical",
+        )  # fmt: skip
+
+
+def test_a_report_without_a_reason_is_asked_for_one_and_ends_nothing(
+    engine: Engine, app: Flask, known: KnownWave
+) -> None:
+    number = playing(engine, known)
+    client = app.test_client()
+    for reason in ("", "money"):
+        answer = client.post(f"{WAY}/report", data={"reason": reason, "then": "leave", "text": "It was rude."})
+        assert answer.status_code == 400
+        assert "Please choose one of the answers." in text_of(answer)
+        assert "It was rude." in text_of(answer)
+    with reading(engine) as session:
+        assert session.get_one(Enrolment, number).ending is None
+        assert inbox(session) == []
+
+
+def test_the_same_report_sent_twice_is_kept_once(engine: Engine, app: Flask, known: KnownWave) -> None:
+    playing(engine, known)
+    client = app.test_client()
+    assert (report(client), report(client)) == (303, 303)
+    with reading(engine) as session:
+        assert len(inbox(session)) == 1
+
+
+def test_repeats_of_a_person_are_flagged_in_every_study_and_paid_all_the_same(
+    engine: Engine, app: Flask, known: KnownWave, tmp_path: Path
+) -> None:
+    playing(engine, known)
+    with writing(engine) as session:
+        version = load_example(session, tmp_path / "other", **{"study: two-models": "study: another"})
+        other = KnownWave(open_wave(session, version, name="later").id, version.id)
+    playing(engine, other, "P2")
+    with writing(engine) as session:
+        for each in session.scalars(select(Participant)):
+            each.person_hash = "the same person"
+    client = app.test_client()
+    report(client)
+    report(client, "P2", reason="other")
+    with reading(engine) as session:
+        assert [(each.study, each.number, each.elsewhere) for each in inbox(session)] == [
+            ("another", 2, 1), ("two-models", 1, 1),
+        ]  # fmt: skip
+        assert session.scalars(select(Payment.amount).where(Payment.key == "base")).all() == [5, 5]
+    page = text_of(signed_in(app).get("/admin/studies/reports"))
+    assert "report 2 of this person, 1 in other waves" in page
+
+
+def test_the_inbox_lists_links_filters_and_marks(engine: Engine, app: Flask, known: KnownWave) -> None:
+    number = playing(engine, known)
+    report(app.test_client(), text="It =hung= <b>there</b>.", then="stay")
+    admin = signed_in(app)
+    assert "1 unread report" in text_of(admin.get("/admin/models"))
+    assert "1 report of a participant has not been read." in text_of(admin.get("/admin/"))
+    page = admin.get("/admin/studies/reports").text
+    assert "game or partner does not go on" in page
+    assert "It =hung= &lt;b&gt;there&lt;/b&gt;." in page
+    assert f"/admin/studies/waves/{known.wave}/people/{number}" in page
+    assert "two-models:main</a>" in page
+    with reading(engine) as session:
+        (found,) = inbox(session)
+    seen = session_seen(engine, number)
+    for action, state in (("read", "read"), ("handled", "handled"), ("new", "new"), ("read", "read")):
+        answer = admin.post("/admin/studies/reports", data={"report": found.event.id, "action": action})
+        assert answer.status_code == 303
+        with reading(engine) as session:
+            (marked,) = inbox(session)
+            assert marked.state == state
+    assert session_seen(engine, number) == seen  # what an experimenter does is no sign of life
+    assert "unread report" not in text_of(admin.get("/admin/models"))
+    assert "No report is chosen by this." in text_of(admin.get(f"/admin/studies/reports?state=new&wave={known.wave}"))
+    for wrong in ({"report": "999", "action": "read"}, {"report": str(found.event.id), "action": "dock"}, {}):
+        assert admin.post("/admin/studies/reports", data=wrong).status_code in (400, 404)
+    assert admin.get("/admin/studies/reports?wave=x").status_code == 400
+
+
+def session_seen(engine: Engine, number: int) -> list[datetime]:
+    """When the log of a person's way has something."""
+    with reading(engine) as session:
+        return list(session.scalars(select(StudyEvent.at).where(StudyEvent.enrolment_id == number)))
+
+
+def test_a_batch_that_is_drafted_before_reports_are_read_says_so(engine: Engine, app: Flask, known: KnownWave) -> None:
+    with writing(engine) as session:
+        wave = session.get_one(Wave, known.wave)
+        provider, codes = {"prolific": {"study_id": "66f0c1"}}, {"completed": "C1"}
+        wave.settings = {**wave.settings, "provider": provider, "codes": codes}
+    playing(engine, known)
+    report(app.test_client(), text="The page hung.")
+    page = text_of(signed_in(app).get(f"/admin/studies/waves/{known.wave}/pay"))
+    assert "Pay before 1 report is read?" in page
+    assert "The page hung." in page
+    shown = flask(app, "study", "pay", "two-models:main")
+    assert "Report that is not read yet: " in shown.stdout
+    drafted = flask(app, "study", "pay", "two-models:main", "draft")
+    assert drafted.exit_code == 0
+    assert drafted.stdout.startswith("Batch 1 ")
+    assert "Not read yet, and perhaps about others whom this batch pays: " in drafted.stderr
+    assert "stuck: The page hung." in drafted.stderr
+
+
+def test_reports_are_listed_and_marked_by_a_command(engine: Engine, app: Flask, known: KnownWave) -> None:
+    assert flask(app, "study", "reports").stdout == "No reports.\n"
+    playing(engine, known)
+    report(app.test_client(), text="The page hung.")
+    line = flask(app, "study", "reports", "two-models:main").stdout
+    assert "new " in line
+    assert "two-models:main P1  stuck" in line
+    found = json.loads(flask(app, "study", "reports", "--json").stdout)
+    assert (found["reason"], found["text"], found["state"]) == ("stuck", "The page hung.", "new")
+    assert "handled" in flask(app, "study", "reports", "--handled", str(found["report"])).stdout
+    assert flask(app, "study", "reports", "--new").stdout == "No new reports.\n"
+    wrong = flask(app, "study", "reports", "--read", "999")
+    assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (2, 1)
+
+
+def test_a_mark_on_a_frozen_wave_changes_no_archive(engine: Engine, known: KnownWave) -> None:
+    with writing(engine) as session:
+        way = person(session, known, "P1")
+        keep_report(session, way, "other", "Once.")
+        session.get_one(Wave, known.wave).frozen_at = datetime.now(UTC)
+    with writing(engine) as session:
+        (found,) = inbox(session)
+        mark_report(session, found.event.id, READ, "ann")
+        assert unread(session, known.wave) == 0

@@ -1,0 +1,57 @@
+"""What the author of a design is warned of: endings after work that pay nothing for it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.config import ROOT
+from app.studies.design_files import load_design
+
+ENDINGS = """endings: {removed: {base: by time},
+  quiz_failed: {base: 1.00}}
+"""
+NOTHING = "people get nothing for the time until then"
+
+
+def warned(tmp_path: Path, endings: str, old: str = "", new: str = "") -> dict[str, str]:
+    """The warnings of the example with other endings, by the key that they are about."""
+    folder = Path(shutil.copytree(ROOT / "data" / "studies" / "two-models", tmp_path / "study"))
+    file = folder / "two-models.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert ENDINGS in text
+    file.write_text(text.replace(ENDINGS, endings).replace(old, new), encoding="utf-8")
+    return {".".join(map(str, each.path)): each.text for each in load_design(file).warned}
+
+
+def test_the_example_pays_after_all_work(tmp_path: Path) -> None:
+    assert warned(tmp_path, ENDINGS) == {}
+
+
+def test_what_the_preset_leaves_unpaid_is_told(tmp_path: Path) -> None:
+    assert warned(tmp_path, "") == {"endings.quiz_failed": NOTHING, "endings.removed": NOTHING}
+
+
+@pytest.mark.parametrize("name", ["inactive", "withdrawn", "technical", "completed", "removed"])
+@pytest.mark.parametrize("base", ["none", "0.00"])
+def test_every_ending_that_can_come_after_a_match_is_looked_at(tmp_path: Path, name: str, base: str) -> None:
+    others = "" if name == "removed" else "removed: {base: by time}, "
+    found = warned(tmp_path, f"endings: {{{others}quiz_failed: {{base: 1.00}}, {name}: {{base: {base}}}}}\n")
+    assert found == {f"endings.{name}": NOTHING}
+
+
+def test_a_least_is_pay_and_a_bonus_that_is_kept_back_is_told(tmp_path: Path) -> None:
+    endings = (
+        "endings: {removed: {base: none, least: 0.50}, quiz_failed: {base: 1.00},"
+        " inactive: {base: none, bonus: none}, withdrawn: {bonus: none}}\n"
+    )
+    assert warned(tmp_path, endings) == {
+        "endings.withdrawn": "what people have earned until then is not paid",
+        "endings.inactive": f"{NOTHING}, not even what they have earned",
+    }
+
+
+def test_a_base_of_nothing_is_told_once(tmp_path: Path) -> None:
+    assert warned(tmp_path, ENDINGS, "base: 5.00", "base: 0.00") == {
+        "pay.base": "it is 0, so that nobody is paid for their time"
+    }
