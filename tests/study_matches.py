@@ -2,7 +2,7 @@
 
 import secrets
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.config import ROOT
-from app.models import Arm, Enrolment, Participant, StudyVersion, Wave
+from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, StudyVersion, Wave
 from app.studies import store
 from app.studies.design_files import load_design
 from app.studies.progress import Way
@@ -68,3 +68,13 @@ def go_to(way: Way, key: str) -> Step:
     at = next(number for number, step in enumerate(way.steps) if step.key == key)
     way.enrolment.step, way.enrolment.stage = at, way.steps[at].kind
     return way.step
+
+
+def move_back(session: Session, match_id: str, time: timedelta) -> None:
+    """Have all of a match been so much earlier."""
+    for event in session.scalars(select(EventRow).where(EventRow.match_id == match_id)):
+        event.at -= time
+    row = session.get_one(MatchRow, match_id)
+    row.moved_at -= time
+    if row.deadline is not None:
+        row.deadline -= time

@@ -16,7 +16,7 @@ from app.studies import consents, matches, payments, withdrawal
 from app.studies.assignment import assign
 from app.studies.design import EITHER, PERSON, Questions
 from app.studies.endings import COMPLETED, DECLINED, QUIZ_FAILED, EndingName
-from app.studies.progress import Way, advance, answer, end, find_way_by_token, note
+from app.studies.progress import STILL_THERE, Way, advance, answer, end, find_way_by_token, note
 from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
 from app.studies.steps import (
     CONSENT,
@@ -191,7 +191,7 @@ def _still_there(session: Session, way: Way, form: SurveyForm, match_id: str) ->
     """Goes on to the next page once somebody has said that they are there; a form of another page does not say so."""
     if _sent(form, HERE) != YES:
         return StepOutcome()
-    note(session, way, "still there", {"match": match_id})
+    note(session, way, STILL_THERE, {"match": match_id})
     return _go_on(session, way)
 
 

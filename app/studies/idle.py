@@ -16,8 +16,8 @@ from app.studies import matches
 from app.studies.design import REPLACE, StudyDesign
 from app.studies.endings import INACTIVE
 from app.studies.extra_time import factor_of
-from app.studies.progress import Way, find_way
-from app.studies.steps import MATCH, PRACTICE
+from app.studies.progress import STILL_THERE, Way, find_way, note
+from app.studies.steps import DEBRIEF, DONE, MATCH, PRACTICE
 from app.studies.withdrawal import leave
 
 LEAST = timedelta(hours=1)
@@ -52,6 +52,21 @@ def end_silent(session: Session, enrolment_id: int, now: datetime | None = None)
         return None
     _follow_last_match(session, way)
     return leave(session, way, INACTIVE)
+
+
+def left(session: Session, way: Way, now: datetime | None = None) -> timedelta | None:
+    """How long somebody may still give no sign of life; None for who cannot lose anything by it."""
+    if way.enrolment.ending is not None or way.enrolment.wave_id is None or way.step.kind in (DEBRIEF, DONE):
+        return None
+    longest = longest_silence(way.design) * float(factor_of(session, way.enrolment.id))
+    return max(timedelta(0), longest - _silence(session, way.enrolment, now or datetime.now(UTC)))
+
+
+def say_here(session: Session, way: Way) -> None:
+    """Keep that somebody said they are still there, on whatever page."""
+    if way.enrolment.ending is None:
+        way.enrolment.seen_at = datetime.now(UTC)
+        note(session, way, STILL_THERE, {"step": way.step.key})
 
 
 def _silence(session: Session, enrolment: Enrolment, now: datetime) -> timedelta:

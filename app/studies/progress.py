@@ -19,6 +19,7 @@ from app.studies.store import design_of
 
 ENDING = "ending"  # the kind of the event that says how an enrolment ended
 STEP = "step"  # the kind of the event that somebody goes on to a step
+STILL_THERE = "still there"  # of one that says that a person was asked, and is
 
 
 class Way:

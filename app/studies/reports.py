@@ -1,7 +1,7 @@
 """What people report to the experimenter, and what was done about it. Nothing here commits.
 
 A report is an event in the log of its wave; a mark that somebody has read or handled it is one as well, of no person.
-A report that comes after the wave was frozen is kept beside what was frozen, as all marks are: shown, and in no export.
+A report that comes after the wave was frozen is kept beside what was frozen: it is shown. Marks are in no export.
 """
 
 from collections.abc import Mapping

@@ -114,6 +114,7 @@ ROUTES: dict[str, Row] = {
     "POST /s/preview/<signed>": everyone("303 /s/me/*"),
     "GET /s/me/<token>": everyone("200"),
     "POST /s/me/<token>": everyone("303 /s/me/{token}"),  # for no step that is due
+    "POST /s/me/<token>/here": everyone("303 /s/me/{token}"),
     "GET /s/me/<token>/rules": everyone("303 /s/me/{token}"),  # not before they were read
     "GET /s/me/<token>/agreed": everyone("200"),
     "GET /s/me/<token>/leave": everyone("200"),

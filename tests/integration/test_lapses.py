@@ -9,17 +9,16 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select, update
-from sqlalchemy.orm import Session
 
 from app.extensions import reading, writing
 from app.matches import live, outages
-from app.models import Enrolment, EventRow, Lease, MatchRow, Outage, Payment, StudyEvent, StudyVersion
+from app.models import Enrolment, Lease, MatchRow, Outage, Payment, StudyEvent, StudyVersion
 from app.studies import matches, store
 from app.studies.endings import PROLIFIC
 from app.studies.extra_time import give
 from app.studies.progress import find_way
 from tests.enrolments import KnownWave, load_example, open_wave, person, play
-from tests.study_matches import go_to
+from tests.study_matches import go_to, move_back
 from tests.study_pages import text_of
 from workers.upkeep import look_after
 
@@ -50,16 +49,6 @@ def miss_turn(engine: Engine, enrolment: int, key: str | None = None) -> str:
     return record.id
 
 
-def move_back(session: Session, match_id: str, time: timedelta) -> None:
-    """Have all of a match been so much earlier."""
-    for event in session.scalars(select(EventRow).where(EventRow.match_id == match_id)):
-        event.at -= time
-    row = session.get_one(MatchRow, match_id)
-    row.moved_at -= time
-    if row.deadline is not None:
-        row.deadline -= time
-
-
 def ending(engine: Engine, app: Flask, enrolment: int) -> str | None:
     """How somebody has ended after a round of upkeep."""
     look_after(engine, app.config["SETTINGS"], "upkeep", lambda *_: None)
@@ -87,7 +76,9 @@ def test_after_one_missed_turn_a_person_goes_on_with_a_press(engine: Engine, app
     assert "If you do not press the button in that time, the study ends for you. You then get $2" in page
     assert "Are you still there?" in text_of(app.test_client().get(WAY))  # on another device, too
     assert ending(engine, app, ann) is None
-    assert (say_here(client), step_of(engine, ann)) == (303, "match 4")
+    assert (say_here(client), step_of(engine, ann)) == (303, "survey after match 3")
+    with writing(engine) as session:
+        go_to(find_way(session, ann), "match 4")
     after = text_of(client.get(WAY))
     assert "Game 4 of 4" in after
     assert "You have missed your turn once. If the time runs out again, the study ends for you." in after
@@ -111,7 +102,7 @@ def test_pressing_it_twice_goes_on_once(engine: Engine, app: Flask, ann: int) ->
     client = app.test_client()
     client.post(WAY, data={"step": "match 3", "here": "yes"})
     client.post(WAY, data={"step": "match 3", "here": "yes"})
-    assert step_of(engine, ann) == "match 4"
+    assert step_of(engine, ann) == "survey after match 3"
 
 
 @pytest.mark.parametrize("by_page", [True, False], ids=["by the page", "by upkeep"])
@@ -141,7 +132,7 @@ def test_when_the_grace_is_over_the_study_ends_and_pays_the_time_and_what_was_ea
 def test_the_second_missed_turn_ends_the_study_at_once(engine: Engine, app: Flask, ann: int) -> None:
     miss_turn(engine, ann)
     say_here(app.test_client())
-    miss_turn(engine, ann)
+    miss_turn(engine, ann, "match 4")
     assert ending(engine, app, ann) == "inactive"
     with reading(engine) as session:
         assert sorted(session.scalars(select(Payment.key))) == ["base", "bonus"]
@@ -238,3 +229,22 @@ def test_the_grace_is_the_designs(engine: Engine, app: Flask, tmp_path: Path) ->
     with writing(engine) as session:
         move_back(session, match, timedelta(minutes=2))
     assert ending(engine, app, number) == "inactive"
+
+
+def test_a_page_that_was_left_open_says_when_the_study_ends_and_takes_a_press(
+    engine: Engine, app: Flask, known: KnownWave
+) -> None:
+    silent = timedelta(minutes=65)  # of the 75 that a study of 25 minutes allows
+    with writing(engine) as session:
+        way = person(session, known, "P1", at=datetime.now(UTC) - silent)
+        go_to(way, "instructions 1")
+        number = way.enrolment.id
+    client = app.test_client()
+    page = client.get(WAY).text
+    left = re.search(r'data-silent-in="([\d.]+)"', page)
+    assert left is not None
+    assert 500 < float(left[1]) <= 600
+    assert "Nothing has come from you for a long time." in page
+    assert client.post(f"{WAY}/here").location == WAY
+    assert 4400 < float(re.findall(r'data-silent-in="([\d.]+)"', client.get(WAY).text)[0]) <= 4500
+    assert step_of(engine, number) == "instructions 1"

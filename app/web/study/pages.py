@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Consent, Participant, StudyVersion, Wave
-from app.studies import answers, lapses, matches, payments
+from app.studies import answers, idle, lapses, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
 from app.studies.consents import TRAINING
@@ -27,7 +27,6 @@ from app.studies.endings import (
     WITHDRAWN,
     EndingName,
 )
-from app.studies.idle import longest_silence
 from app.studies.lapses import Lapse
 from app.studies.progress import Way
 from app.studies.steps import (
@@ -80,6 +79,9 @@ def common(session: Session, way: Way) -> dict[str, Any]:
         "stages": shown,
         "stage_number": 1 + next((at for at, stage in enumerate(shown) if stage.state == "now"), 0),
         "ending": enrolment.ending,
+        "silent_in": idle.left(session, way),
+        "if_silent": way.design.ending(INACTIVE, PROLIFIC),
+        "minute_rate": rate_a_minute(way.design),
         "can_leave": can_leave(way),
         "preview": enrolment.wave_id is None,
         "person": session.get_one(Participant, enrolment.participant_id).code,
@@ -132,7 +134,7 @@ def idle_rules(design: StudyDesign) -> dict[str, Any]:
     return {
         "turn": None if same.limits.turn is None else int(same.limits.turn.total_seconds()),
         "grace": same.idle.end,
-        "longest": longest_silence(design),
+        "longest": idle.longest_silence(design),
     }
 
 

@@ -16,7 +16,7 @@ from app.matches.stored import StoredMatch
 from app.models import SeatRow
 from app.queues import enqueue_turn
 from app.registry import PERSON
-from app.studies import answers, matches, payments
+from app.studies import answers, idle, matches, payments
 from app.studies.progress import Way, find_way_by_token
 from app.studies.steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE, QUIZ
 from app.web.form_writes import write
@@ -59,6 +59,13 @@ def send(token: str) -> AnyResponse | tuple[str, int]:
         return _page(token, form=form, errors=outcome.errors), 400
     if outcome.begun is not None:
         return _seated(outcome.begun)
+    return redirect(way_url(token), 303)
+
+
+@blueprint.post("/me/<token>/here")
+def here(token: str) -> AnyResponse:
+    """Somebody says that they are still there on a page that was open for long; what they wrote there is kept."""
+    write(lambda session: idle.say_here(session, find_way_by_token(session, token, lock=True)))
     return redirect(way_url(token), 303)
 
 

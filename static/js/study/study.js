@@ -1,6 +1,7 @@
 // The pages of a study. Everything works without this script, too; it makes answering easier, and keeps what was typed.
 
 import { findAll } from "../dom.js";
+import { warnOfSilence } from "./away.js";
 import { keepDraft } from "./draft.js";
 import { showWhatApplies } from "./show-if.js";
 import { makeSlider } from "./slider.js";
@@ -20,6 +21,9 @@ for (const form of findAll("form[data-door]", document, HTMLFormElement)) {
   }
 }
 document.getElementById("refused")?.focus();
+const away = document.getElementById("away");
+const silentIn = document.getElementById("main")?.dataset.silentIn;
+if (away && silentIn) warnOfSilence(away, Number(silentIn));
 window.addEventListener("online", () => {
   const offline = document.getElementById("offline");
   if (offline) offline.hidden = true;
