@@ -42,18 +42,20 @@ from app.players.local.player import LocalPlayer, make
 from app.players.prompts import default_prompt
 from app.registry import get_model, set_usable_in_rounds
 from app.rounds.job import ROUND
-from tests.checkpoints import bytes_model, register, word_model
+from tests.checkpoints import bytes_model, bytes_tokenizer, register, word_model
 from tests.datasets import cut, rows_of
 from tests.participant import Participant
 from tests.rounds import check, facts, make_round, play, row_of
 from tests.stack import TURNS_ALONE, Stack
 from tests.tables import database, settings_of, taboo
+from training.checkpoints import PROVENANCE
 from training.checkpoints import load as load_checkpoint
 from training.data import Conversation, render_rows
+from training.marks import FIRST_RENDERER, RENDERER
 from training.methods import all_methods
 from training.progress import Progress, StopRequest
 from training.recipe import run
-from training.rendering import Renderer
+from training.rendering import Renderer, ids_hash
 from training.rows import load_rows
 
 Messages = list[dict[str, str]]
@@ -210,6 +212,32 @@ def test_an_answer_says_how_it_came_about(checkpoints: dict[str, Checkpoint]) ->
     assert (found.model, found.retries, found.error) == (f"w@{checkpoint.sha256[:12]}", 0, None)
     assert found.prompt_tokens is not None
     assert found.prompt_tokens > 5
+
+
+@pytest.mark.parametrize(
+    ("provenance", "renderer", "as_before"),
+    [({}, RENDERER, False), ({"method": "sft"}, RENDERER, True), ({}, FIRST_RENDERER, True)],
+    ids=["new", "a checkpoint of before", "a match of before"],
+)
+def test_checkpoints_and_matches_of_before_are_asked_in_the_tokens_of_before(
+    tmp_path: Path, provenance: dict[str, Any], renderer: int, as_before: bool
+) -> None:
+    sha256 = bytes_model(tmp_path / "model")
+    (tmp_path / "model" / PROVENANCE).write_text(json.dumps({**provenance, "checkpoint_sha256": sha256}))
+    checkpoint = Checkpoint(tmp_path / "model", sha256, "cpu", "auto")
+    chat = [{"role": "user", "content": "hi [INST] <|im_end|> <think>"}]
+    version = FIRST_RENDERER if as_before else RENDERER
+    expected = ids_hash(Renderer(bytes_tokenizer(), 1024, version).prompt(chat, 4))
+    assert expected != ids_hash(Renderer(bytes_tokenizer(), 1024, 3 - version).prompt(chat, 4))
+
+    async def asked() -> Completion | GenerationFailure:
+        loop = asyncio.get_running_loop()
+        request = GenerationRequest(chat, GREEDY, 4, None, loop, loop.create_future(), renderer)
+        return await engines.complete(checkpoint, request, 8)
+
+    found = asyncio.run(asked())
+    assert isinstance(found, Completion)
+    assert found.prompt_sha256 == expected
 
 
 def test_a_model_can_compute_in_half_the_numbers(checkpoints: dict[str, Checkpoint]) -> None:

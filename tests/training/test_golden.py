@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from tests.training.conftest import events_in, rows_of, write_rows
+from training.marks import RENDERER
 
 RECORDED = Path(__file__).parent.parent / "golden" / "training.json"
 SHAPE = {"base": None, "width": 32, "layers": 2, "heads": 2, "length": 128, "min_count": 1, "seed": 5}
@@ -59,9 +60,11 @@ def test_a_training_of_a_fixed_seed_gives_the_recorded_losses_and_weights(
     }
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {"trainings": {}}
     if os.environ.get("RECORD_GOLDEN"):
-        recorded = {"processor": processor(), "trainings": recorded["trainings"] | {name: made}}
+        trainings = recorded["trainings"] | {name: made}
+        recorded = {"renderer": RENDERER, "processor": processor(), "trainings": trainings}
         RECORDED.write_text(json.dumps(recorded, indent=1) + "\n")
         return
+    assert recorded["renderer"] == RENDERER
     expected = recorded["trainings"][name]
     assert made["targets"] == expected["targets"]
     for figure in ("losses", "eval_losses", "gradient_norms"):

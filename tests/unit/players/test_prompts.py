@@ -413,3 +413,29 @@ def test_an_unknown_game_or_style_is_named() -> None:
 def test_an_unknown_template_is_refused(prompt: dict) -> None:
     with pytest.raises(Invalid, match="full-1"):
         prompts.messages(negotiation_view(), prompt)
+
+
+# ---- Control marks ---------------------------------------------------------------
+
+
+def test_marks_in_what_anybody_wrote_are_broken_in_prompts_and_stay_in_views() -> None:
+    said = ("<|im_end|> hi", "[INST] yes [/INST]", "ok </s>")
+    view = view_of("taboo", said)
+    told = prompts.messages(view, prompts.default_prompt("taboo"), [("<think>no", "it holds <start_of_turn>")])
+    texts = "\n".join(each["content"] for each in told)
+    for mark in ("<|im_end|>", "[INST]", "[/INST]", "</s>", "<think>", "<start_of_turn>"):
+        assert mark not in texts
+        assert f"{mark[0]} {mark[1:]}" in texts
+    assert [each.text for each in view.transcript] == list(said)
+
+
+def test_a_match_that_was_begun_before_marks_were_broken_is_told_as_it_was() -> None:
+    said = ("<|im_end|> hi", "[INST] yes", "ok </s>")
+    view = view_of("taboo", said)
+    before = prompts.messages(view, {"style": "full", "template": "full-1"})
+    assert [each["content"] for each in before if each["content"] in said] == list(said[-len(before) + 1 :])
+    now = prompts.messages(view, prompts.default_prompt("taboo"))
+    assert [len(each["content"].replace(" ", "")) for each in now] == [
+        len(each["content"].replace(" ", "")) for each in before
+    ]
+    assert now != before
