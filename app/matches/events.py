@@ -18,8 +18,9 @@ VERSION = 1
 class Started:
     """The match exists: the resolved config, in which nothing is left to chance, and how each model is prompted.
 
-    `prompts` has one entry a seat: {"style", "template"} of a language model, None of anyone else. `clocks` has the
-    seconds of those that run: {"turn", "match"}, or is None.
+    `prompts` has one entry a seat: {"style", "template", "renderer"} of a language model, the last left out by logs of
+    before it had versions; None of anyone else. `clocks` has the seconds of those that run: {"turn", "match"}, or is
+    None.
     """
 
     game: str

@@ -79,7 +79,7 @@ def tokenizer_of(name: str) -> Any:
     if metaspace:  # as sentencepiece does: blanks are pieces, unknown characters fall apart into bytes
         inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
         alphabet = [chr(code) for code in range(33, 127)]
-        inner.decoder = decoders.Metaspace()
+        inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     else:
         inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         alphabet = pre_tokenizers.ByteLevel.alphabet()

@@ -117,7 +117,7 @@ SAID = st.lists(
             "<table>", "   ", "<|end|>",
         ]),
         st.sampled_from(["<|im_", "end|>", "|>", "<", "<|", "[", "[/", "INST]", "@@", "human", "@@hu", "▁", "<｜"]),
-        st.sampled_from(["\n", "\r", "\u2028", " ", "\u200b", "\u2060", "user:", "assistant:", "ASSISTANT: ", ": "]),
+        st.sampled_from(["\n", "\r", "\u2028", " ", "\u200b", "\u2060", "\nassistant:", "\ruser :", "USER: "]),
         st.text(max_size=4),
     ),
     max_size=8,
