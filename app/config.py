@@ -24,6 +24,7 @@ TRANSLATIONS = ROOT / "translations"
 LAUNCHERS = ROOT / "training" / "configs" / "accelerate"
 ENGLISH = "en"  # the language that the code is written in
 QUEUES = ("turns", "batch", "train")
+NO_BROKER = "none"  # as REDIS_URL: workers and pages look into the database instead
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
 
 
@@ -34,7 +35,7 @@ class Settings(BaseSettings):
 
     PARLOR_HOME: Path = Field(Path("var"), description="Folder of database, broker, secret key and logs.")
     DATABASE_URL: str = Field("", description="SQLAlchemy URL; empty: SQLite in PARLOR_HOME.")
-    REDIS_URL: str = Field("", description="Redis URL; empty: the embedded server in PARLOR_HOME.")
+    REDIS_URL: str = Field("", description="Redis URL; empty: a server of its own in PARLOR_HOME; none: no server.")
     SETTINGS_FOLDER: str = Field("", description="Folder of files that each hold the setting they are named after.")
     HOST: str = Field("127.0.0.1", description="Address that the web process listens on.")
     PORT: int = Field(8000, ge=1, le=65535, description="Port that the web process listens on.")
@@ -139,8 +140,8 @@ class Settings(BaseSettings):
     @field_validator("REDIS_URL")
     @classmethod
     def _redis_scheme(cls, url: str) -> str:
-        if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
-            raise ValueError("expected a URL that begins with redis://, rediss:// or unix://")
+        if url not in ("", NO_BROKER) and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+            raise ValueError("expected a URL that begins with redis://, rediss:// or unix://, or none")
         return url
 
     @field_validator("LANGUAGES")
@@ -197,8 +198,20 @@ class Settings(BaseSettings):
         return Path("/tmp") / f"parlor-{os.getuid()}-{name}" / "redis.sock"  # noqa: S108 - private, by workers/broker.py
 
     @property
+    def has_broker(self) -> bool:
+        """Whether there is a Redis server, or the supervisor of this PARLOR_HOME has found one to start."""
+        return self.REDIS_URL != NO_BROKER and (bool(self.REDIS_URL) or not self.no_broker_mark.exists())
+
+    @property
+    def no_broker_mark(self) -> Path:
+        """The file that a supervisor makes which has found no Redis server to start."""
+        return self.home / "run" / "no-broker"
+
+    @property
     def redis_url(self) -> str:
-        """For redis-py."""
+        """For redis-py; empty where there is no broker."""
+        if not self.has_broker:
+            return ""
         return self.REDIS_URL or f"unix://{quote(str(self.redis_socket))}"
 
     @property
@@ -209,8 +222,8 @@ class Settings(BaseSettings):
 
     @property
     def limiter_url(self) -> str:
-        """The same server for Flask-Limiter, which has a third spelling."""
-        url = self.redis_url
+        """The same server for Flask-Limiter, which has a third spelling; without a broker each process counts alone."""
+        url = self.redis_url or "memory://"
         return "redis+" + url if url.startswith("unix://") else url
 
     @property

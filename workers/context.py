@@ -24,8 +24,8 @@ class _WorkerState:
 _state = _WorkerState()
 
 
-def open_context(settings: Settings) -> None:
-    """Set the process up. Called once, when the worker starts."""
+def open_context(settings: Settings) -> WorkerContext:
+    """Set the process up. Called once, when the worker starts; returns what its tasks share."""
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
     loop = asyncio.new_event_loop()
     loop.call_soon(_beat_on, loop)
@@ -36,6 +36,7 @@ def open_context(settings: Settings) -> None:
     freeze_garbage_collector()
     notify = make_publisher(settings.redis_url)
     _state.context = WorkerContext(database, settings, owner="", loop=loop, notify=notify)
+    return _state.context
 
 
 def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
@@ -52,7 +53,7 @@ def context_for_task() -> WorkerContext:
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def _stop_jobs(**_: object) -> None:
+def stop_jobs(**_: object) -> None:
     """A worker that is asked to end gives its jobs back at once, a training with a checkpoint; upkeep calls others."""
     if _state.context is not None:
         _state.context.stopping.set()

@@ -17,7 +17,7 @@ from app.config import Settings, load_settings
 from app.errors import AppError
 from app.extensions import reading
 from app.matches.sweep import UPKEEP, held_until
-from app.queues import BATCH, TRAIN, TURNS
+from app.queues import BATCH, TRAIN, TURNS, sign_of_worker
 
 SECONDS = 5.0
 
@@ -31,10 +31,15 @@ def web(settings: Settings) -> bool:
 
 def upkeep(settings: Settings) -> bool:
     """Whether an upkeep process, on whichever machine, has held its lease lately."""
+    return _holds(settings, UPKEEP)
+
+
+def _holds(settings: Settings, lease: str) -> bool:
+    """Whether somebody holds a lease of that name just now."""
     engine = create_engine(settings.database_url)
     try:
         with reading(engine) as session:
-            until = held_until(session, UPKEEP)
+            until = held_until(session, lease)
     finally:
         engine.dispose()
     return until is not None and until > datetime.now(UTC)
@@ -44,6 +49,8 @@ def worker(queue: str) -> Callable[[Settings], bool]:
     """How to ask this machine's worker of a queue for a sign of life."""
 
     def answers(settings: Settings) -> bool:
+        if not settings.has_broker:
+            return _holds(settings, sign_of_worker(queue))
         with Celery("health", broker=settings.broker_url) as celery:
             return bool(celery.control.ping(destination=[f"{queue}@{socket.gethostname()}"], timeout=SECONDS, limit=1))
 

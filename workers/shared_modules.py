@@ -25,6 +25,7 @@ MODULES = (
     "workers.engines",
     "workers.jobs",
     "workers.model_requests",
+    "workers.polling",
     "workers.prepare",
     "workers.turns",
     "workers.upkeep",

@@ -26,7 +26,7 @@ from typing import IO
 from dotenv import dotenv_values
 
 from app import logs
-from app.config import QUEUES, ROOT, Settings, load_settings
+from app.config import NO_BROKER, QUEUES, ROOT, Settings, load_settings
 from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid, Verbatim
 from workers import broker
@@ -57,7 +57,8 @@ class StartError(AppError):
 class Supervisor:
     """The children of one PARLOR_HOME, from their start to their end."""
 
-    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+    def __init__(self, settings: Settings, server: Path | None, listener: socket.socket) -> None:
+        """`server` is the Redis server to start, if one is to be started."""
         self._settings = settings
         self._stop_asked_at: float | None = None
         self._in_a_hurry = False
@@ -66,6 +67,8 @@ class Supervisor:
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
         # A variable that is set wins over its line in .env, as it does in app.config.
         self._environment = environment | os.environ
+        if not settings.has_broker:
+            self._environment["REDIS_URL"] = settings.REDIS_URL
         # The web process loads while the database is brought up to date, and serves when the gate's far end is closed.
         near, far = os.pipe()
         self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start or _stop
@@ -77,7 +80,7 @@ class Supervisor:
                 self._environment,
                 int(settings.LOG_MEGABYTES * 1_000_000),
             )
-            for program in programs(settings, listener.fileno(), near)
+            for program in programs(settings, server, listener.fileno(), near)
         ]
 
     def run(self) -> None:
@@ -269,24 +272,28 @@ class _Pipe:
         os.close(self.writer)
 
 
-def programs(settings: Settings, listener: int, gate: int) -> list[Program]:
-    """What runs beside the supervisor; the web process serves the listening socket as soon as the gate is open."""
+def programs(settings: Settings, server: Path | None, listener: int, gate: int) -> list[Program]:
+    """What runs beside the supervisor; the web process serves the listening socket as soon as the gate is open.
+
+    `server` is the Redis server to start, if one is to be started.
+    """
     gunicorn = [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py", "--bind", f"fd://{listener}"]
     gunicorn += ["--env", f"PARLOR_GATE={gate}", "wsgi:app"]
     # Whoever plays live comes first: rounds and trainings take what processor time is left over.
+    worker = celery if settings.has_broker else polling
     workers = {
-        "turns": celery("turns", settings.TURN_THREADS),
-        "batch": celery("batch", settings.ROUND_THREADS, settings.WORK_NICENESS),
-        "train": celery("train", 1, settings.WORK_NICENESS),
+        "turns": worker("turns", settings.TURN_THREADS),
+        "batch": worker("batch", settings.ROUND_THREADS, settings.WORK_NICENESS),
+        "train": worker("train", 1, settings.WORK_NICENESS),
     }
     found = [
         Program("web", gunicorn, fds=(listener, gate)),
         *(Program(queue, workers[queue]) for queue in QUEUES if queue in settings.worker_queues),
         Program("upkeep", Entry("workers.upkeep:main")),
     ]
-    if not settings.REDIS_URL:
+    if server is not None:
         # Its warnings are about the machine's kernel settings and mean nothing to who plays; they are in its log.
-        command = broker.command(settings.redis_socket, settings.home / "broker")
+        command = broker.command(server, settings.redis_socket, settings.home / "broker")
         found.insert(0, Program("broker", command, echo=False, answers=broker.Probe(settings.redis_socket)))
     return found
 
@@ -299,6 +306,11 @@ def celery(queue: str, threads: int, nice: int = 0) -> Entry:
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     arguments = ("--quiet", "-A", "workers.celery_app", "worker", *which, *others, *alone)
     return Entry("celery.__main__:main", arguments, nice)
+
+
+def polling(queue: str, threads: int, nice: int = 0) -> Entry:
+    """The worker of a queue where there is no broker."""
+    return Entry("workers.polling:main", (queue, str(threads)), nice)
 
 
 def web_answers(settings: Settings) -> bool:
@@ -379,15 +391,15 @@ def _lock_or_refuse(lock: IO[str], home: Path) -> None:
 
 def greeting(settings: Settings, admin_link: str) -> str:
     """Where to go."""
-    return "\n".join(
-        [
-            "Parlor is running.",
-            f"  Play    {settings.public_url}/",
-            f"  Admin   {admin_link}  (works once, within 30 minutes)",
-            f"  Data    {settings.home}",
-            "Ctrl-C stops everything.",
-        ]
-    )
+    lines = [
+        "Parlor is running.",
+        f"  Play    {settings.public_url}/",
+        f"  Admin   {admin_link}  (works once, within 30 minutes)",
+        f"  Data    {settings.home}",
+    ]
+    if not settings.has_broker:
+        lines.append("  Without a Redis server: workers look into the database, so models' turns begin a little later.")
+    return "\n".join([*lines, "Ctrl-C stops everything."])
 
 
 def say(text: str) -> None:
@@ -403,6 +415,26 @@ def _open_standard_files() -> None:
     os.close(number)
 
 
+def _decide_on_broker(settings: Settings, server: Path | None) -> Settings:
+    """The settings with what is decided for all processes of this PARLOR_HOME, commands included: whether there is a
+    broker. Raises Invalid where one was named that does not answer.
+    """
+    if settings.REDIS_URL == NO_BROKER or (not settings.REDIS_URL and server is None):
+        settings.no_broker_mark.touch()
+        return settings.model_copy(update={"REDIS_URL": NO_BROKER})
+    settings.no_broker_mark.unlink(missing_ok=True)
+    if server is not None:
+        broker.make_folder_of(settings.redis_socket)
+    elif not broker.answers(settings.redis_url):
+        raise Invalid(
+            "REDIS_URL",
+            expected="a Redis server that answers",
+            got=Verbatim("silence"),
+            remedy="start it, mend the URL, or set it to none to go on without one",
+        )
+    return settings
+
+
 def main() -> int:
     """Run until asked to stop. 0: stopped when asked; 1: something did not start; 2: a setting has to change."""
     os.umask(PRIVATE)
@@ -413,16 +445,9 @@ def main() -> int:
     try:
         settings = load_settings()
         with claim(settings.home), listen(settings.HOST, settings.PORT) as listener:
-            if not settings.REDIS_URL:
-                broker.make_folder_of(settings.redis_socket)
-            elif not broker.answers(settings.redis_url):
-                raise Invalid(
-                    "REDIS_URL",
-                    expected="a Redis server that answers",
-                    got=Verbatim("silence"),
-                    remedy="start it or mend the URL",
-                )
-            Supervisor(settings, listener).run()
+            server = None if settings.REDIS_URL else broker.server_program()
+            settings = _decide_on_broker(settings, server)
+            Supervisor(settings, server, listener).run()
     except KeyboardInterrupt:
         return 0
     except AppError as error:

@@ -26,8 +26,9 @@ from app.errors import AppError
 from app.extensions import reading, writing
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Lease
-from app.queues import BATCH, ENGINES, TRAIN, TURNS, producer
+from app.queues import BATCH, ENGINES, TRAIN, TURNS, producer, sign_of_worker
 
+WORK = ((TURNS, "play", "models' turns"), (BATCH, "play", "rounds"), (TRAIN, "train", "models"))
 OK, WARN, FAIL = "ok", "warn", "fail"
 SECONDS = 2.0  # the longest that a service may take to answer
 ROOM_TO_WARN = 2000  # MB
@@ -157,6 +158,10 @@ def broker(settings: Settings) -> Iterator[Finding]:
     except AppError as error:
         yield Finding("broker", FAIL, error.message, "choose a shorter PARLOR_HOME or set REDIS_URL")
         return
+    if not url:
+        detail = "there is none, so workers and pages look into the database a few times a second"
+        yield Finding("broker", OK, detail, "for quicker turns install redis-server or valkey-server, or set REDIS_URL")
+        return
     client = Redis.from_url(url, socket_connect_timeout=SECONDS, socket_timeout=SECONDS)
     try:
         client.ping()
@@ -170,6 +175,9 @@ def broker(settings: Settings) -> Iterator[Finding]:
 
 def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
     """Somebody listens to the queues of turns, of rounds and of training jobs."""
+    if not settings.has_broker:
+        yield from _workers_without_broker(settings)
+        return
     if not broker_answers:
         yield Finding("workers", FAIL, "not asked, because the broker does not answer", "mend the broker first")
         return
@@ -180,7 +188,7 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
     except Exception as error:  # kombu passes on whatever its transport raises
         yield Finding("workers", FAIL, f"cannot be asked: {reason(error, settings)}", "mend the broker first")
         return
-    for queue, verb, what in ((TURNS, "play", "models' turns"), (BATCH, "play", "rounds"), (TRAIN, "train", "models")):
+    for queue, verb, what in WORK:
         names = sorted(name for name, queues in replies.items() if any(each["name"] == queue for each in queues))
         if names:
             yield Finding("workers", OK, f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''} {what}")
@@ -189,6 +197,23 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
     for name, engines in sorted(item for reply in of_engines for item in reply.items()):
         for figures in engines if isinstance(engines, list) else ():
             yield engine(name, figures)
+
+
+def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
+    """Whether each queue has a worker that holds its lease."""
+    database = open_database(settings)
+    try:
+        for queue, verb, what in WORK:
+            with reading(database) as session:
+                until = held_until(session, sign_of_worker(queue))
+            if until is not None and until > datetime.now(UTC):
+                yield Finding("workers", OK, f"{queue} {verb}s {what}")
+            else:
+                yield Finding("workers", FAIL, f"nobody looks for work of the queue {queue}", _START)
+    except SQLAlchemyError:
+        yield Finding("workers", FAIL, "not asked, because the database is not ready", "mend the database first")
+    finally:
+        database.dispose()
 
 
 def engine(worker: str, figures: Mapping[str, Any]) -> Finding:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, and_, case, false, or_, update
+from sqlalchemy import ColumnElement, and_, case, false, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import queues
@@ -253,9 +253,15 @@ class JobKind(Generic[R]):
     def take_unattended(self, session: Session) -> Sequence[int]:
         """Numbers of queued jobs that workers should be told of again, because nobody works on them. Marks them."""
         now, table = datetime.now(UTC), self.table
-        due = or_(and_(table.queued, table.status.in_(states.OPEN)), self._to_be_ended_outside())
-        waits = and_(due, self.unnoticed(now), self.free(now))
-        return leases.mark_enqueued(session, table, waits, now)
+        return leases.mark_enqueued(session, table, and_(self._is_due(now), self.unnoticed(now)), now)
+
+    def due(self, session: Session) -> Sequence[int]:
+        """Numbers of queued jobs that nobody works on, for workers that are told of none."""
+        return session.scalars(select(self.table.id).where(self._is_due(datetime.now(UTC)))).all()
+
+    def _is_due(self, now: datetime) -> ColumnElement[bool]:
+        queued = and_(self.table.queued, self.table.status.in_(states.OPEN))
+        return and_(or_(queued, self._to_be_ended_outside()), self.free(now))
 
     def enqueue(self, broker_url: str, number: int, times: int | None = None, *, queue: str | None = None) -> None:
         """Tell so many workers of a job, after the commit; as many as its kind begins with, unless it is said.

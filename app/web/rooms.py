@@ -252,7 +252,7 @@ class Rooms:
         """
         now = datetime.now(UTC)
         waiting = {room.id: room.record.match for room in list(self._rooms.values()) if room.waits(now)}
-        columns = select(MatchRow.id, MatchRow.ply, MatchRow.status)
+        columns = select(MatchRow.id, MatchRow.ply, MatchRow.status, MatchRow.lease_until)
         for start in range(0, len(waiting), 500):
             ids = list(waiting)[start : start + 500]
             with reading(self._database) as session:
@@ -261,6 +261,8 @@ class Rooms:
                 if (waiting[row.id].ply, waiting[row.id].over) != (row.ply, row.status == "over"):
                     self.refresh(row.id)
                     sleep(0)
+                elif row.lease_until is not None and row.lease_until > now:  # a worker is at the turn
+                    self.typing(row.id, None, True)
 
     def typing(self, match_id: str, seat: int | None, on: bool) -> None:
         """Tell the other seat that this one is writing; None is the seat whose turn it is."""

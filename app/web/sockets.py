@@ -36,6 +36,7 @@ from app.web.rooms import Rooms, sender
 NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64
 LOOK_SECONDS = 5  # after which a page has been shown even what its maker was killed before telling
+WATCH_SECONDS = 0.3  # between two looks for what workers have done, where no broker tells of it
 LISTEN_SECONDS = 10  # after so much silence the connection to the broker is tried
 _AWAY = "The database does not answer just now. Please try again in a moment."
 
@@ -195,7 +196,7 @@ class PlayNamespace:
 
     def _start(self) -> None:
         self._writer = MoveWriter(self._settings.database_url, instant=self._instant)
-        gevent.spawn(self._listen)
+        gevent.spawn(self._listen if self._settings.has_broker else self._watch_database)
         gevent.spawn(self._look_again)
 
     def _listen(self) -> None:
@@ -212,6 +213,15 @@ class PlayNamespace:
                 except Exception as error:
                     _say_of_rooms("the rooms were not brought up to date", error)
             gevent.sleep(0.5)
+
+    def _watch_database(self) -> None:
+        """See by oneself what workers have done, where there is no broker over which they could tell."""
+        while True:
+            gevent.sleep(WATCH_SECONDS)
+            try:
+                self._rooms.look_again()
+            except Exception as error:
+                _say_of_rooms("the rooms were not looked after", error)
 
     def _look_again(self) -> None:
         while True:

@@ -10,7 +10,6 @@ import pytest
 from redis import Redis
 
 from app.config import Settings
-from app.errors import Invalid
 from tests.stack import PATIENCE, wait_until
 from workers import broker
 
@@ -18,7 +17,9 @@ from workers import broker
 def start(settings: Settings) -> "subprocess.Popen[bytes]":
     for folder in ("run", "broker"):
         (settings.home / folder).mkdir(exist_ok=True)
-    command = broker.command(settings.redis_socket, settings.home / "broker")
+    program = broker.server_program()
+    assert program is not None
+    command = broker.command(program, settings.redis_socket, settings.home / "broker")
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     wait_until(lambda: broker.answers(settings.redis_url), "an answer")
     return server
@@ -58,7 +59,31 @@ def test_nobody_answers_where_nothing_listens(settings: Settings) -> None:
     assert not broker.answers(settings.redis_url)
 
 
-def test_a_machine_without_the_program_is_told_which_setting_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "is_file", lambda _: False)
-    with pytest.raises(Invalid, match="REDIS_URL"):
-        broker.server_program()
+@pytest.mark.parametrize(
+    ("of_the_system", "of_the_wheel", "expected"),
+    [
+        ({"redis-server": "7.0.15"}, "6.2.14", "redis-server"),
+        ({"redis-server": "7.0.15", "valkey-server": "8.1.0"}, "6.2.14", "valkey-server"),
+        ({"redis-server": "6.2.7"}, "6.2.14", "wheel"),
+        ({"redis-server": "6.2.7"}, None, "redis-server"),
+        ({"redis-server": "5.0.14"}, None, None),
+        ({"redis-server": "nonsense"}, None, None),
+        ({}, "6.2.14", "wheel"),
+        ({}, None, None),
+    ],
+)
+def test_the_newest_server_of_the_machine_is_taken_if_it_is_new_enough(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    of_the_system: dict[str, str],
+    of_the_wheel: str | None,
+    expected: str | None,
+) -> None:
+    for name, version in {**of_the_system, **({"wheel": of_the_wheel} if of_the_wheel else {})}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho Redis server v={version} sha=00000000:0\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(broker, "_OTHER_FOLDERS", ())
+    wheel = tmp_path / "wheel" if of_the_wheel else None
+    monkeypatch.setattr(broker, "_of_the_wheel", lambda: wheel)
+    assert broker.server_program() == (None if expected is None else tmp_path / expected)

@@ -1,0 +1,53 @@
+"""A Parlor on a machine without a Redis server: workers and pages look into the database."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.participant import Participant
+from tests.shell import Shell
+from tests.stack import Stack, running_parlor, wait_until
+from tests.tables import negotiation
+
+
+@pytest.fixture(scope="module")
+def parlor() -> Iterator[Stack]:
+    with running_parlor(REDIS_URL="none", SMALL_MODELS="true", API_KEY_OF_NOBODY="x") as running:
+        yield running
+
+
+def test_it_says_so_in_the_greeting_and_to_the_doctor(parlor: Stack, shell: Shell) -> None:
+    assert "Without a Redis server: workers look into the database" in parlor.output()
+    assert not (parlor.home / "run" / "broker.pid").exists()
+
+    def found() -> dict[str, list[str]]:
+        # As in another terminal, where nobody has set REDIS_URL.
+        done = shell.flask(["doctor", "--json"], env={**parlor.env, "REDIS_URL": ""})
+        checks: dict[str, list[str]] = {}
+        for each in json.loads(done.stdout)["checks"]:
+            checks.setdefault(each["check"], []).append(each["state"])
+        return checks
+
+    wait_until(lambda: found()["workers"] == ["ok"] * 3, "three workers")
+    assert found()["broker"] == ["ok"]
+
+
+def test_a_match_against_a_model_is_played_and_the_page_sees_it_move(parlor: Stack) -> None:
+    with Participant(negotiation(parlor, opponent="House partner 2")) as person:
+        assert person.move("[message] Hello.")["ok"]
+        wait_until(lambda: person.view["ply"] >= 2, "the model's answer")
+
+
+def test_a_queued_round_and_a_queued_training_are_done(parlor: Stack, shell: Shell) -> None:
+    env = {**parlor.env, "REDIS_URL": ""}
+    line = ["round", "run", "negotiation", "--models", "scripted", "scripted", "--matches", "20", "--seed", "1"]
+    assert shell.flask([*line, "--queue"], env=env).exit_code == 0
+    shown = lambda kind: json.loads(shell.flask([kind, "list", "--json"], env=env).stdout)  # noqa: E731
+    wait_until(lambda: "done" in str(shown("round")), "the end of the round")
+    built = shell.flask(["dataset", "build", "--round", "1", "--style", "compact"], env=env)
+    assert built.exit_code == 0, built
+    train = ["train", "tiny", "--dataset", "1", "--name", "small", "--config", "max_steps=1", "--queue"]
+    done = shell.flask(train, env=env)
+    assert done.exit_code == 0, done
+    wait_until(lambda: "done" in str(shown("training")), "the end of the training")
