@@ -3,7 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # The environment is good for one place, one set of pins and one list of dependencies; another of these makes it anew.
-STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml constraints.txt) | cksum | cut -d ' ' -f 1)
+SUM := $(shell (pwd; cat pyproject.toml constraints.txt) | cksum | cut -d ' ' -f 1)
+STAMP := .venv/installed-$(SUM)
+# The same, of what pages, scripted partners and API models need: `make run` waits for no more.
+RUNS := .venv/runs-$(SUM)
 
 # Nothing that the shell happens to have exported may change what is installed or run; pip's index settings stay.
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTHONSTARTUP PYTHONDONTWRITEBYTECODE
@@ -20,15 +23,25 @@ install: $(STAMP)  ## Make the environment in .venv; costs nothing when it is th
 
 # pip compiles one file after the other; a few of the libraries' are no Python of this version, and nobody needs them.
 # Of the hundreds of architectures in transformers Python compiles what is used when it is.
-$(STAMP):
-	@set -e; \
-	$(BIN)/python -m pip --version > /dev/null 2>&1 || { $(find_python); $$python -m venv --clear .venv; }; \
-	echo "Installing what Parlor needs into .venv; this takes a minute or two, once."; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'; \
-	$(BIN)/python -m compileall -qq -j 0 -x '/transformers/models/(?!auto|llama)' .venv/lib || true; \
-	rm -f .venv/installed-*; \
-	touch $(STAMP)
+define put_into_venv
+set -e; began=$$(date +%s); \
+$(BIN)/python -m pip --version > /dev/null 2>&1 || { $(find_python); $$python -m venv --clear .venv; }; \
+echo "Installing what $(2) into .venv; this takes a minute or two, once."; \
+$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.$(1)'; \
+$(BIN)/python -m compileall -qq -j 0 -x '/transformers/models/(?!auto|llama)' .venv/lib || true; \
+rm -f .venv/installed-* .venv/runs-*; \
+echo "Installed, $$(du -sm .venv | cut -f 1) MB in $$(($$(date +%s) - began)) s.";
+endef
 
+$(STAMP):
+	@$(call put_into_venv,[dev],Parlor and its tests need) touch $(STAMP) $(RUNS); rm -f .venv/parlor-training.json
+
+# The supervisor installs the rest, what trains models, while people can play already.
+$(RUNS):
+	@if [ -f $(STAMP) ]; then touch $(RUNS); \
+	else $(call put_into_venv,,pages$(comma) scripted partners and API models need) touch $(RUNS); fi
+
+comma := ,
 define find_python
 python=; \
 for each in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -43,7 +56,7 @@ if [ -z "$$python" ]; then \
 fi
 endef
 
-run: install  ## Start everything and print where to go; PORT=8001 for another port, Ctrl-C stops it.
+run: $(RUNS)  ## Start everything and print where to go; PORT=8001 for another port, Ctrl-C stops it.
 	@exec $(BIN)/python -m workers.supervisor
 
 # Each gate is run even when one before it failed.

@@ -98,6 +98,10 @@ class Settings(BaseSettings):
     TRAINING_DEVICES: str = Field(
         "", description="Numbers of the GPUs that trainings use, with commas between; empty: all that there are."
     )
+    PARLOR_TRAINING: str = Field(
+        "auto", description="Whether and how `make run` installs torch and what else trains: auto, cpu, gpu or off."
+    )
+    TORCH_INDEX_URL: str = Field("", description="Index that torch comes from; empty: as PARLOR_TRAINING says.")
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     TRAIN_POLL: float = Field(20, gt=0, description="Seconds between two looks at a training that goes on at a vendor.")
     WORKER_QUEUES: str = Field(
@@ -157,6 +161,13 @@ class Settings(BaseSettings):
         if set(_listed(queues)) - set(QUEUES):
             raise ValueError(f"expected some of {', '.join(QUEUES)}, with commas between")
         return queues
+
+    @field_validator("PARLOR_TRAINING")
+    @classmethod
+    def _known_training(cls, training: str) -> str:
+        if training not in (known := ("auto", "cpu", "gpu", "off")):
+            raise ValueError(f"expected one of {', '.join(known)}")
+        return training
 
     @field_validator("TRAINING_LAUNCHER")
     @classmethod

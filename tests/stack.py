@@ -93,7 +93,8 @@ TURNS_ALONE = {"WORKER_QUEUES": "turns"}  # for what plays no rounds and trains 
 class Stack:
     """A supervisor and its children. `env` is laid over the environment, which names no services."""
 
-    def __init__(self, home: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, home: Path, env: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
+        """`python`: of the environment that it runs in."""
         port = str(free_port())
         own = {"PARLOR_HOME": str(home), "PORT": port, "READING_WORDS_PER_MINUTE": "0", "SMALL_MODELS": "false"}
         own["WORK_NICENESS"] = "0"  # beside other tests a training that gives way would hardly go on
@@ -105,7 +106,7 @@ class Stack:
         with self._output_path.open("ab") as output:
             self._from = output.tell()
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "workers.supervisor"],
+                [python, "-m", "workers.supervisor"],
                 cwd=ROOT,
                 env=self.env,
                 stdin=subprocess.DEVNULL,

@@ -27,6 +27,7 @@ MODULES = (
     "workers.model_requests",
     "workers.polling",
     "workers.prepare",
+    "workers.training_part",
     "workers.turns",
     "workers.upkeep",
 )

@@ -25,11 +25,12 @@ from typing import IO
 
 from dotenv import dotenv_values
 
-from app import logs
+from app import logs, training_part
 from app.config import NO_BROKER, QUEUES, ROOT, Settings, load_settings
 from app.disk import is_full
 from app.errors import AppError, Conflict, Invalid, Verbatim
 from workers import broker
+from workers import training_part as installation
 from workers.forked_process import Entry, ForkedProcess
 from workers.managed_process import ManagedProcess, Pauses, Program, end_leftover, ending
 
@@ -44,7 +45,8 @@ BACKLOG = 2048
 PRIVATE = 0o077  # whatever is written by Parlor's processes is its owner's alone
 WRONG_SETTING = 2  # exit code: somebody has to change a setting
 # Each group while what it needs is still there.
-STOPPING_ORDER = (("web",), ("turns", "batch", "train", "upkeep"), ("broker",))
+STOPPING_ORDER = (("web",), ("turns", "batch", "train", "upkeep", "training-part"), ("broker",))
+INSTALL_AGAIN = 600.0  # seconds until the training part is tried again, after a try that said why it failed
 
 
 class StartError(AppError):
@@ -62,6 +64,7 @@ class Supervisor:
         self._settings = settings
         self._stop_asked_at: float | None = None
         self._in_a_hurry = False
+        self._installer: ManagedProcess | None = None  # of the training part, as long as that is not there
         self._is_served = False  # whether the web process has answered since the start
         self._looked_at = time.monotonic()
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
@@ -72,16 +75,12 @@ class Supervisor:
         # The web process loads while the database is brought up to date, and serves when the gate's far end is closed.
         near, far = os.pipe()
         self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start or _stop
-        self._children = [
-            ManagedProcess(
-                program,
-                settings.home / "run",
-                settings.home / "logs",
-                self._environment,
-                int(settings.LOG_MEGABYTES * 1_000_000),
-            )
-            for program in programs(settings, server, listener.fileno(), near)
-        ]
+        self._trainer: ManagedProcess | None = None  # the worker of trainings
+        self._children = [self._managed(program) for program in programs(settings, server, listener.fileno(), near)]
+
+    def _managed(self, program: Program) -> ManagedProcess:
+        home, most_bytes = self._settings.home, int(self._settings.LOG_MEGABYTES * 1_000_000)
+        return ManagedProcess(program, home / "run", home / "logs", self._environment, most_bytes)
 
     def run(self) -> None:
         """Start everything, say where to go when the web process answers, and go on until asked to stop."""
@@ -121,9 +120,48 @@ class Supervisor:
         self._is_served = True
         if self._stop_asked_at is None:
             # Not earlier: on two cores that would cost who waits for the first page another second.
+            self._trainer = waiting.pop("train", None)
             for child in waiting.values():
                 _start_first(child)
             say(greeting(self._settings, admin_link))
+            self._see_to_training_part()
+
+    def _see_to_training_part(self) -> None:
+        """Start the worker of trainings, or what installs the packages that it needs."""
+        if self._is_to_be_installed():
+            program = Program("training-part", Entry("workers.training_part:main", nice=self._settings.WORK_NICENESS))
+            self._installer = self._managed(program)
+            self._children.append(self._installer)
+            _start_first(self._installer)
+        elif self._trainer is not None:
+            _start_first(self._trainer)
+
+    def _is_to_be_installed(self) -> bool:
+        """Whether the training part is not there, and is wanted, and can be installed; says why not where it cannot."""
+        try:
+            if training_part.lacking() is None and installation.is_current():
+                return False
+            if self._settings.PARLOR_TRAINING == "off":
+                training_part.note(training_part.Lacking(is_off=True))
+                return False
+            reason = installation.is_possible()
+            if not reason:
+                training_part.note(training_part.Lacking())
+                return True
+        except OSError as error:
+            reason = str(error)
+        say(f"torch and what else trains models cannot be installed here: {reason}; pages and API models work without")
+        return False
+
+    def _follow_installer(self, child: ManagedProcess, end: str) -> None:
+        """The installer has ended: start what waits for it, or say when it tries again."""
+        if end == ending(0) and training_part.lacking() is None:
+            self._children.remove(child)
+            self._installer = child.start_at = None
+            if self._trainer is not None:
+                _start_first(self._trainer)
+        elif end == ending(installation.FAILED):  # it has said why
+            child.start_at = time.monotonic() + INSTALL_AGAIN
 
     def _prepare(self) -> str:
         """Bring the database up to date, however often that is killed; returns an admin link, or nothing if asked to
@@ -178,12 +216,14 @@ class Supervisor:
             time.sleep(TICK / 4)
 
     def _keep_alive(self) -> None:
-        for child in self._children:
+        for child in list(self._children):
             end = child.died()
             self._show_output(child)
             if end and not self._is_served:
                 _refuse_what_cannot_start(child)
-            if end and child.start_at is not None:
+            if end and child is self._installer:
+                self._follow_installer(child, end)
+            if end and child.start_at is not None and end != ending(installation.FAILED):
                 delay = child.start_at - time.monotonic()
                 say(f"{child.name} {end}; it starts again {f'in {delay:.1f} s' if delay > 0 else 'now'}")
             if child.start_at is not None and time.monotonic() >= child.start_at:

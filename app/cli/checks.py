@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from app import training_part
 from app.config import Settings
 from app.disk import free_mb, low_disk
 from app.errors import AppError
@@ -85,6 +86,12 @@ def secret_key(settings: Settings) -> Iterator[Finding]:
         yield Finding("secret key", FAIL, f"{path} can be read by others (mode {mode:o})", f"chmod 600 {path}")
     else:
         yield Finding("secret key", OK, f"{path} has mode {mode:o}")
+
+
+def training() -> Iterator[Finding]:
+    """What local models and trainings need is installed, where a Parlor that installs it by itself runs here."""
+    if (found := training_part.lacking()) is not None:
+        yield Finding("training part", WARN, str(found.describe()), str(found.remedy()))
 
 
 # ---- The database -----------------------------------------------------------
@@ -193,10 +200,17 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
         if names:
             yield Finding("workers", OK, f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''} {what}")
         else:
-            yield Finding("workers", FAIL, f"nobody listens to the queue {queue}", _START)
+            yield _without_worker(queue, f"nobody listens to the queue {queue}")
     for name, engines in sorted(item for reply in of_engines for item in reply.items()):
         for figures in engines if isinstance(engines, list) else ():
             yield engine(name, figures)
+
+
+def _without_worker(queue: str, detail: str) -> Finding:
+    """That a queue has no worker; of trainings that is as it should be until the training part is there."""
+    if queue == TRAIN and training_part.is_coming():
+        return Finding("workers", WARN, f"{detail} yet", "it starts once the training part is installed")
+    return Finding("workers", FAIL, detail, _START)
 
 
 def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
@@ -209,7 +223,7 @@ def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
             if until is not None and until > datetime.now(UTC):
                 yield Finding("workers", OK, f"{queue} {verb}s {what}")
             else:
-                yield Finding("workers", FAIL, f"nobody looks for work of the queue {queue}", _START)
+                yield _without_worker(queue, f"nobody looks for work of the queue {queue}")
     except SQLAlchemyError:
         yield Finding("workers", FAIL, "not asked, because the database is not ready", "mend the database first")
     finally:

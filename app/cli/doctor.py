@@ -48,6 +48,7 @@ def _findings(call: bool) -> Iterator[Finding]:
     yield from checks.folders(current)
     yield from checks.disk(current)
     yield from checks.secret_key(current)
+    yield from checks.training()
     database = checks.open_database(current)
     try:
         with database.connect():

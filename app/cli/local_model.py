@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from app import training_part
 from app.cli.base import Command, ensure_database, print_json, read_value, settings
 from app.cli.model_format import described, next_steps
 from app.cli.model_options import games_option, given_options, label_option, number_options, style_option
@@ -68,6 +69,7 @@ def add_local(
 
 def look_at(folder: Path) -> dict[str, Any]:
     """What `python -m training check` says of a folder, in a process of its own. Raises AppError with its line."""
+    training_part.require()
     command = [sys.executable, "-m", "training", "check", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)  # noqa: S603 - our own
     lines = done.stderr.strip().splitlines() or ["it said nothing"]
@@ -76,7 +78,7 @@ def look_at(folder: Path) -> dict[str, Any]:
             None,
             expected="torch and transformers",
             got=Verbatim(f"none ({lines[-1]})"),
-            remedy="install them with pip install -c constraints.txt -e '.[training]'",
+            remedy=f"install them with {training_part.BY_HAND}",
         )
     if done.returncode != 0:
         raise AppError(f"path: {lines[-1].removeprefix('error: ')}", code=Invalid.code)

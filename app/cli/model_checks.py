@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from app import training_part
 from app.cli.checks import FAIL, OK, SECONDS, WARN, Finding
 from app.config import load_settings
 from app.errors import AppError
@@ -70,8 +71,10 @@ def _local_model(row: LanguageModel, home: Path, probe: Callable[[LanguageModel]
     folder = local_options.resolve(home, str(row.options.get("path")))
     if not (folder / "config.json").is_file():
         yield Finding(subject, WARN, f"{folder} is not here", "put it where the workers run, or switch the model off")
+    elif (found := training_part.lacking()) is not None:
+        yield Finding(subject, WARN, f"waits for the training part, which is {found.describe()}", str(found.remedy()))
     elif importlib.util.find_spec("torch") is None:
-        yield Finding(subject, WARN, "torch is not installed here", "pip install -c constraints.txt -e '.[training]'")
+        yield Finding(subject, WARN, "torch is not installed here", training_part.BY_HAND)
     else:
         yield probe(row) or Finding(subject, OK, f"{folder} is there")
 

@@ -8,7 +8,7 @@ import click
 from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
-from app import write_priority
+from app import training_part, write_priority
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -72,6 +72,8 @@ def train(method: str, preset: str | None, config: tuple[str, ...], queue: bool,
     spec = jobs.TrainingSpec(method, config=fields, **given)
     ensure_database()
     with writing() as session:
+        if not queue and spec.backend == LOCAL:
+            training_part.require()
         job_id = jobs.create(session, spec, queued=queue, home=settings().home).id
     _JOBS.go_on(job_id, queue, as_json)
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import structlog
 
-from app.failures import BUSY
+from app import training_part
+from app.failures import BUSY, DENIED
 from app.inference.figures import EngineFigures
 from app.inference.limit import BatchLimit
 from app.inference.requests import (
@@ -220,6 +221,9 @@ def set_library_environment() -> None:
 
 def _load(checkpoint: Checkpoint) -> Any:
     """The checkpoint's runner, with torch loaded for it. Raises Unusable."""
+    if (found := training_part.lacking()) is not None:
+        what = f"the training part, which local models need, is {found.describe()}; {found.remedy()}"
+        raise UnusableCheckpoint(what, DENIED if found.is_off else BUSY)
     set_library_environment()
     try:
         with _loading:
@@ -227,7 +231,7 @@ def _load(checkpoint: Checkpoint) -> Any:
     except ImportError as error:
         raise UnusableCheckpoint(
             f"expected torch and transformers where the workers run, got none ({error});"
-            " install them with pip install -c constraints.txt -e '.[training]'"
+            f" install them with {training_part.BY_HAND}"
         ) from None
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):

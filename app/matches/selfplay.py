@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import structlog
 
+from app import training_part
 from app.failures import BUSY, DENIED, MOST_BREAKS
 from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
@@ -65,7 +66,8 @@ class OutageTimer:
     async def wait(self, failure: PlayerFailed, tries: int) -> None:
         """Wait before another try. Raises CannotGoOn when the model has been away for too long."""
         now = time.monotonic()
-        self._since = now if self._since is None else self._since
+        if self._since is None or training_part.is_coming():  # which may take long, and then comes by itself
+            self._since = now
         self.waits_for = failure.message
         if now - self._since > self._seconds:
             raise RoundBlocked(f"no answer for {self._seconds:g} s: {failure.message}")

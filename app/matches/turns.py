@@ -19,6 +19,7 @@ import structlog
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from app import training_part
 from app.config import Settings
 from app.errors import AppError
 from app.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
@@ -184,6 +185,8 @@ def _answer(context: WorkerContext, record: StoredMatch, seat: int, spec: Player
             raise TimeoutError(why) from None
         except PlayerFailed as failure:
             pause = next(pauses)
+            if spec.kind == "local" and training_part.is_coming():
+                until = time.monotonic() + context.settings.TURN_SECONDS
             if failure.kind != BUSY or time.monotonic() + pause > until:
                 raise
             why = failure.message

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, selectinload
 
+from app import training_part
 from app.config import ROOT, Settings
 from app.errors import Conflict, FieldName, Invalid, NotFound, Phrase, check_name, shown
 from app.games import GAMES, find_game
@@ -133,8 +134,14 @@ def round_models(session: Session, game: str) -> list[LanguageModel]:
 
 
 def partners(session: Session, game: str | None = None) -> list[LanguageModel]:
-    """The models that people are offered: the scripted baseline first, then in the order of their registration."""
-    rows = [row for row in list_models(session, game) if row.offered_to_people]
+    """The models that people are offered: the scripted baseline first, then in the order of their registration.
+
+    Local models only once the training part is there, which they need.
+    """
+    no_local = training_part.lacking() is not None
+    rows = [
+        row for row in list_models(session, game) if row.offered_to_people and not (no_local and row.kind == "local")
+    ]
     return sorted(rows, key=lambda row: row.name != BASELINE)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app import training_part
 from app.datasets import store
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
 from app.files import replace_file
@@ -59,14 +60,17 @@ class LocalBackend:
         """Takes every row: what only the base can tell is said by the training itself."""
 
     def check(self) -> None:
-        """Raises NotFound where the packages are missing that a training needs; none of them is loaded."""
+        """Raises NotFound where the packages are missing that a training needs, and Conflict where they are still to
+        come; none of them is loaded.
+        """
+        training_part.require()
         for name in ("torch", "transformers", "accelerate", "peft", "psutil"):
             if importlib.util.find_spec(name) is None:
                 raise NotFound(
                     name,
                     expected="it to be installed where the job runs",
                     got=Verbatim("none"),
-                    remedy="pip install -c constraints.txt -e '.[training]'",
+                    remedy=training_part.BY_HAND,
                 )
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:

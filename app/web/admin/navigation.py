@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 from flask import request, url_for
 from flask_babel import gettext
 
+from app import training_part
+from app.errors import Conflict
 from app.job_kinds import JOB_KINDS
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of
 from app.web.admin.study_reports import unread_reports
+from app.web.labels import error_text
 
 _PAGE, _WITHIN = "page", "true"  # what aria-current says of the open page, and of one that it belongs to
 
@@ -46,6 +49,16 @@ class NavigationSection(NamedTuple):
     def current(self) -> str:
         """What aria-current says of it: also that one of its lists is open."""
         return self.entry.current or (_WITHIN if any(each.current for each in self.lists) else "")
+
+
+@blueprint.app_template_global()
+def training_notice() -> str:
+    """Why local models and trainings have to wait; empty where they need not."""
+    try:
+        training_part.require()
+    except Conflict as error:
+        return error_text(error)
+    return ""
 
 
 @blueprint.app_template_global()
