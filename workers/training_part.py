@@ -134,7 +134,10 @@ class Installation:
         return process.returncode == 0
 
     def _hear(self, line: str) -> None:
-        if line.startswith("ERROR: "):
+        if found := re.match(r"ERROR: Cannot install (\S+?),? .*conflicting dep", line):
+            # How pip puts it that no file of the pinned version is to be had.
+            self._error = self._error or f"the package index has no {found[1]} for this machine"
+        elif line.startswith("ERROR: "):
             self._error = self._error or line.removeprefix("ERROR: ")  # the first says most
         elif "Retrying (" in line and "connection broken" in line:
             self._error = "the package index does not answer"
