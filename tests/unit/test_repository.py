@@ -51,7 +51,7 @@ def test_every_dependency_is_pinned_to_one_version() -> None:
         *project["dependencies"],
         *(name for extra in project["optional-dependencies"].values() for name in extra),
     ]
-    names = {canonical(re.split(r"\[|==", name)[0]) for name in wanted}
+    names = {canonical(re.split(r"\[|==|;", name)[0].strip()) for name in wanted}
     assert names - set(pins()) == {"parlor"}  # one of its extras holds another
     assert all(re.fullmatch(r"[\w.]+", version) for version in pins().values())
 
@@ -75,7 +75,7 @@ def test_images_install_what_is_pinned_each_file_by_its_hash(image: str) -> None
     assert {name: pinned.get(name) for name in others} == others, "make hashes writes the lists anew"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *(project["optional-dependencies"]["training"] if image == "models" else ())]
-    assert {canonical(re.split(r"\[|==", name)[0]) for name in wanted} - set(versions) == set()
+    assert {canonical(re.split(r"\[|==|;", name)[0].strip()) for name in wanted} - set(versions) == set()
     assert ("torch" in versions) == (image == "models")
 
 
