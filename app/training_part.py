@@ -30,7 +30,7 @@ class Lacking:
     step: str = ""  # what pip is at
     percent: int | None = None  # of that step
     error: str = ""  # why the last try failed; the next comes by itself
-    is_off: bool = False  # it is not to be installed
+    is_off: bool = False  # it is not to be installed, or cannot be, for the reason in `error`
     pid: int = 0  # of the process that installs it
 
     @property
@@ -44,7 +44,7 @@ class Lacking:
 
     def describe(self) -> Phrase:
         """Why it is not there, and how far it is, in a few words."""
-        if self.is_off:
+        if self.is_off and not self.error:
             return Phrase("not installed, because PARLOR_TRAINING is off")
         if self.error:
             return Phrase("not installed, because its installation failed (%(error)s)", error=Verbatim(self.error))
@@ -56,6 +56,8 @@ class Lacking:
 
     def remedy(self) -> Phrase:
         """What to do."""
+        if self.is_off and self.error:
+            return Phrase("mend that and start Parlor again")
         if self.is_off:
             return Phrase("set it to auto and start Parlor again")
         if self.error:

@@ -138,6 +138,7 @@ class Supervisor:
 
     def _is_to_be_installed(self) -> bool:
         """Whether the training part is not there, and is wanted, and can be installed; says why not where it cannot."""
+        reason = ""
         try:
             if training_part.lacking() is None and installation.is_current():
                 return False
@@ -145,11 +146,12 @@ class Supervisor:
                 training_part.note(training_part.Lacking(is_off=True))
                 return False
             reason = installation.is_possible()
+            state = training_part.Lacking("asking pip", error=reason, is_off=bool(reason), pid=os.getpid())
+            training_part.note(state)
             if not reason:
-                training_part.note(training_part.Lacking())
                 return True
         except OSError as error:
-            reason = str(error)
+            reason = reason or str(error)
         say(f"torch and what else trains models cannot be installed here: {reason}; pages and API models work without")
         return False
 

@@ -38,6 +38,8 @@ def is_possible() -> str:
         return f"{sys.prefix} is no virtual environment"
     if not os.access(sys.prefix, os.W_OK):
         return f"{sys.prefix} cannot be written to"
+    if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
+        return "PyTorch has no builds for Macs with Intel processors any more"
     return ""
 
 
