@@ -90,6 +90,7 @@ def enrol(
         stage="consent",
         answers={},
         enrolled_at=at,
+        agreed_at=at,
         seen_at=at,
     )
     session.add(enrolment)

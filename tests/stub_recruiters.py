@@ -19,6 +19,8 @@ from types import TracebackType
 from typing import NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
+from tests.study_pages import prolific_id
+
 PROLIFIC_COLUMNS = (
     "Submission id", "Participant id", "Status", "Custom study tncs accepted at", "Started at", "Completed at",
     "Reviewed at", "Archived at", "Time taken", "Completion code", "Total approvals",
@@ -87,7 +89,7 @@ class Prolific(VendorSite):
         own = [each for each in self.visits.values() if each.person == person and each.status == "ACTIVE"]
         number = f"{len(self.visits) + 1:x}".rjust(24, "a")
         visit = own[-1] if own else self._begin(number, person, "ACTIVE")
-        filled = {"PROLIFIC_PID": person, "STUDY_ID": self.number, "SESSION_ID": visit.number}
+        filled = {"PROLIFIC_PID": prolific_id(person), "STUDY_ID": self.number, "SESSION_ID": visit.number}
         link = self.link
         for name, value in filled.items():
             link = link.replace(f"{{{{%{name}%}}}}", value)
@@ -101,7 +103,7 @@ class Prolific(VendorSite):
         """The table that a researcher downloads."""
         rows = [
             {
-                "Submission id": each.number, "Participant id": each.person, "Status": each.status,
+                "Submission id": each.number, "Participant id": prolific_id(each.person), "Status": each.status,
                 "Custom study tncs accepted at": "Not Applicable", "Started at": "2026-11-01T12:00:00.000000Z",
                 "Completion code": each.code, "Total approvals": "12",
             }
@@ -112,14 +114,14 @@ class Prolific(VendorSite):
     def pay_bonuses(self, lines: str) -> None:
         """Pay a bulk payment: `id,amount` a line, for people of this study. The same file once more pays once more."""
         rows = [line.split(",") for line in lines.splitlines()]
-        people = {each.person for each in self.visits.values()}
+        people = {prolific_id(each.person): each.person for each in self.visits.values()}
         assert 0 < len(rows) <= _MOST_BONUSES, f"{len(rows)} people in a bulk payment"
         assert len({person for person, _ in rows}) == len(rows), "somebody twice in a bulk payment"
         for person, amount in rows:
             assert person in people, f"{person} has no submission"
             assert _AMOUNT.fullmatch(amount), amount
             assert Decimal(amount) > 0, amount
-            self.paid.append((person, Decimal(amount)))
+            self.paid.append((people[person], Decimal(amount)))
 
     def _complete(self, code: str) -> VendorAnswer:
         visit = self.visit_of(self.at)

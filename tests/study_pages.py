@@ -1,5 +1,6 @@
 """A person on the pages of a study, by a test client, and the matches that are played on the way."""
 
+import hashlib
 import html
 import re
 from collections.abc import Callable
@@ -16,8 +17,18 @@ from app.matches.stored import StoredMatch, load
 from app.matches.turns import WorkerContext, play_turn
 
 AT_ONCE = {"reply_after": {"seconds_per_word": 0, "least": 0, "most": 0}}
-DOOR = "/s/two-models/main?PROLIFIC_PID={name}&STUDY_ID=66f0c1&SESSION_ID=visit-of-{name}"
 MATCH = re.compile(r"/play/([\w-]+)$")
+
+
+def prolific_id(name: str) -> str:
+    """The id that somebody has at Prolific: 24 hexadecimal digits."""
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def door_of(name: str, wave: str = "main", study: str = "two-models", visit: str | None = None) -> str:
+    """The link by which somebody comes from Prolific, on their first visit unless another one is named."""
+    named = f"visit-of-{name}".replace(" ", "-") if visit is None else visit
+    return f"/s/{study}/{wave}?PROLIFIC_PID={prolific_id(name)}&STUDY_ID=66f0c1&SESSION_ID={named}"
 
 
 def text_of(response: TestResponse) -> str:

@@ -14,7 +14,7 @@ from app.studies import store
 from app.studies.assignment import assign
 from app.studies.design import StudyDesign
 from app.studies.design_files import load_design
-from app.studies.entry import Visitor, enter
+from app.studies.entry import Visitor, enter, take_place
 from app.studies.loaded_design import LoadedDesign
 from app.studies.progress import Way
 from app.studies.wave_file import WaveFile
@@ -81,9 +81,16 @@ def arrive(session: Session, wave: Wave, name: object, **keys: Any) -> Way:
     return enter(session, wave, visitor(name, **keys), SECRET)
 
 
+def join(session: Session, wave: Wave, name: object, **keys: Any) -> Way:
+    """Somebody who opens the link of a wave and agrees to take part."""
+    way = arrive(session, wave, name, **keys)
+    take_place(session, way)
+    return way
+
+
 def assigned(session: Session, wave: Wave, name: object, **keys: Any) -> Way:
     """Somebody who came as far as to have an arm."""
-    way = arrive(session, wave, name, **keys)
+    way = join(session, wave, name, **keys)
     if way.enrolment.ending is None:
         assign(session, way)
     return way

@@ -12,7 +12,7 @@ from app.extensions import writing
 from app.models import Study
 from app.studies import extra_time, waves
 from app.studies.payments import find_way_by_code
-from app.studies.wave_file import person_path
+from app.studies.wave_file import PERSON_ID, person_path
 
 _BY = "command line"
 
@@ -58,6 +58,9 @@ def _link(session: Session, reference: str, external_id: str | None, factor: Dec
     if file.provider.has_ids != (external_id is not None):
         expected = "the recruiter's id of the person" if file.provider.has_ids else "none, as people have no ids"
         raise Invalid("--id", expected=expected, got=Verbatim("none") if external_id is None else external_id)
+    form = PERSON_ID.get(file.provider.name)
+    if form is not None and form.fullmatch(str(external_id)) is None:
+        raise Invalid("--id", expected="the recruiter's id of a person, 24 hexadecimal digits", got=str(external_id))
     path = person_path(session.get_one(Study, wave.study_id).name, file, external_id)
     link = extra_time.TimeLink(wave.id, external_id, factor)
     token = urlencode({extra_time.PARAMETER: extra_time.time_token(settings().secret_key, link)})

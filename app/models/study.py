@@ -76,7 +76,8 @@ class Enrolment(Model):
     stratum: Mapped[str | None] = mapped_column(String(40))
     arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # from the first match on
     assigned_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    holds_place: Mapped[bool] = mapped_column(default=True)  # of its wave's, until an ending frees it
+    holds_place: Mapped[bool] = mapped_column(default=True)  # from the consent until an ending frees it
+    agreed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # None: arrived, and has not taken part
     plan: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was drawn: orders, material, sides, who starts
     step: Mapped[int] = mapped_column(default=0)  # the place of `stage` among the steps of the way
     stage: Mapped[str] = mapped_column(String(20))  # the kind of page that the person is on

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import FieldError, Invalid, Phrase
 from app.matches.stored import StoredMatch
-from app.studies import consents, matches, payments, withdrawal
+from app.studies import consents, entry, matches, payments, withdrawal
 from app.studies.assignment import assign
 from app.studies.design import EITHER, PERSON, Questions
 from app.studies.endings import COMPLETED, DECLINED, QUIZ_FAILED, EndingName
@@ -21,6 +21,7 @@ from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
 from app.studies.steps import (
     CONSENT,
     DEBRIEF,
+    DONE,
     INSTRUCTIONS,
     MATCH,
     PARTNER,
@@ -46,7 +47,10 @@ class StepOutcome(NamedTuple):
 
 
 def take(session: Session, token: str, key: str, form: SurveyForm, text: str = "") -> StepOutcome:
-    """Take what was sent for the step with that key. `text` is what a consent was given to. Raises NotFound."""
+    """Take what was sent for the step with that key. `text` is what a consent was given to.
+
+    Raises NotFound, and NotAllowed for who agrees while the wave is paused.
+    """
     way = find_way_by_token(session, token, lock=True)
     step = way.step
     if step.key != key or step.kind not in _TAKERS:
@@ -127,10 +131,20 @@ def _consent(session: Session, way: Way, form: SurveyForm, text: str) -> StepOut
         return StepOutcome()
     if _sent(form, "part") != YES:
         return _refused("part", Phrase("a tick, or “No” below"))
+    entry.take_place(session, way)
+    if way.enrolment.ending is not None:
+        payments.settle(session, way)
+        return StepOutcome()
     asked = way.design.consent.training == "ask"
     training = _sent(form, "training") == YES if asked else None
     consents.give(session, way, participation=True, training=training, text=text)
     return _go_on(session, way)
+
+
+def _done(session: Session, way: Way, _form: SurveyForm, _text: str) -> StepOutcome:
+    """Whoever was sent away before they had agreed looks once more whether they can begin."""
+    entry.come_again(session, way)
+    return StepOutcome()
 
 
 def _instructions(session: Session, way: Way, _form: SurveyForm, _text: str) -> StepOutcome:
@@ -232,6 +246,7 @@ _TAKERS: Mapping[str, Callable[[Session, Way, SurveyForm, str], StepOutcome]] = 
     MATCH: _match,
     PARTNER: _partner,
     DEBRIEF: _debrief,
+    DONE: _done,
 }
 
 

@@ -1,12 +1,14 @@
 """How people come into a wave: who is known comes back to where they were, who is new is let in or told why not.
 
-Everything is decided while the wave is locked, so that of ten people who arrive for the last place one gets it.
+A place is taken with the consent, which is decided while the wave is locked: of ten people who agree for the last place
+one gets it.
 Nothing here commits.
 """
 
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -40,32 +42,48 @@ from app.studies.endings import (
     DECLINED,
     EARNED,
     FULL,
+    INACTIVE,
     INELIGIBLE,
     PROLIFIC,
+    WITHDRAWN,
     EndingName,
 )
-from app.studies.progress import Way, end, find_way, lock_wave, note
+from app.studies.progress import Way, begin_anew, end, find_way, lock_wave, note
 from app.studies.store import design_of
-from app.studies.wave_file import WaveFile
 from app.studies.waves import CLOSED as CLOSED_WAVE
 from app.studies.waves import OPEN, PAUSED, ids_go_on, settings_of
 
 ACTIVE = "active"  # a visit that the recruiter has not said more of
+CASELESS = ("prolific", "connect")  # recruiters whose ids mean the same in any case
+PAUSED_NOW = Phrase("This study is paused. Please come back later.")
 ENTRY, FREED, PAUSED_BY_START = "entry", "place freed", "paused after the first"
 PREVIEW = "preview"
 # Endings of people who were sent away before they took part.
 _SENT_AWAY: tuple[EndingName, ...] = (DECLINED, INELIGIBLE, FULL, CLOSED)
+# Endings before the consent after which somebody may begin all the same, as long as the wave is open.
+_NOT_FOR_GOOD: tuple[EndingName, ...] = (FULL, INACTIVE, WITHDRAWN)
+_MARK = "parlor.private-link\n"
 _PERSON_KEY = b"parlor.person"
 _PREVIEW_SALT = "parlor.study-preview"
 
 
 class Visitor(NamedTuple):
-    """Who comes by the link of a wave, as the recruiter names them. `submission_id` is of this visit."""
+    """Who comes by the link of a wave, as the recruiter names them. `submission_id` is of this visit.
+
+    An id is no secret. `proven`: the recruiter signed it, or it is this browser's own. `marks`: of the private links
+    that this browser has opened (see `mark_of_link`).
+    """
 
     recruiter: str
     external_id: str
     device: str
     submission_id: str | None = None
+    proven: bool = False
+    marks: frozenset[str] = frozenset()
+
+
+class NotTheirs(NotAllowed):
+    """Somebody names the id of another person, or their own without showing that it is theirs."""
 
 
 class Preview(NamedTuple):
@@ -77,44 +95,104 @@ class Preview(NamedTuple):
 
 def person_hash(secret: str, recruiter: str, external_id: str) -> str:
     """What links a person's studies and outlives the id: nobody gets from it to the id without the server's key."""
-    key = hmac.digest(secret.encode(), _PERSON_KEY, hashlib.sha256)
-    return hmac.new(key, f"{recruiter}\n{external_id}".encode(), hashlib.sha256).hexdigest()
+    return _hash(secret, recruiter, one_case(recruiter, external_id))
+
+
+def person_hashes(secret: str, recruiter: str, external_id: str) -> tuple[str, ...]:
+    """All hashes by which a person may be known, the one of today first: before, another case was another person."""
+    written = dict.fromkeys((one_case(recruiter, external_id), external_id, external_id.lower(), external_id.upper()))
+    some = list(written) if recruiter in CASELESS else [external_id]
+    return tuple(_hash(secret, recruiter, each) for each in some)
 
 
 def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
     """Somebody's way through a wave: theirs if they have been here, else a new one, which may end at the door.
 
-    A new one is `ineligible` for who took part in what the wave excludes or is not in its list, `full` when all places
-    are taken or the spend cap is reached, and `closed` where the recruiter waits to hear what became of the visit.
-    Nobody is turned away for good by a pause. Raises NotAllowed for who is new to a wave that is paused or frozen,
-    or closed with nobody waiting.
+    A new one has no place yet: that comes with the consent (`take_place`). It is `ineligible` for who took part in what
+    the wave excludes or is not in its list, `full` when all places are taken or the spend cap is reached, and `closed`
+    where the recruiter waits to hear what became of the visit. Who was sent away without having taken part is let in
+    when that no longer holds. Nobody is turned away for good by a pause.
+
+    Raises NotAllowed for who is new to a wave that is paused or frozen, or closed with nobody waiting; NotTheirs for
+    who names a person of the wave and does not show that it is them.
     """
-    person = person_hash(secret, visitor.recruiter, visitor.external_id)
-    known = _known(session, wave.id, person)
-    if known is None:
-        session.get_one(Study, wave.study_id, with_for_update={"key_share": True})
-        wave = lock_wave(session, wave.id)
-        known = _known(session, wave.id, person)
+    people = person_hashes(secret, visitor.recruiter, visitor.external_id)
+    known = _known(session, wave.id, people)
     if known is not None:
-        way = find_way(session, known)
-        if wave.frozen_at is None:
-            _keep_submission(session, way, visitor)
-        return way
-    if wave.frozen_at is not None or (wave.status == CLOSED_WAVE and not _is_awaited(visitor)):
-        raise NotAllowed(Phrase("This study is over."))
-    if wave.status == PAUSED:
-        raise NotAllowed(Phrase("This study is paused. Please come back later."))
-    file = settings_of(wave)
-    refusal = _refusal(session, wave, file, person)
-    way = _enrol(session, wave, visitor, person)
+        return _come_back(session, wave, known, visitor)
+    session.get_one(Study, wave.study_id, with_for_update={"key_share": True})
+    wave = lock_wave(session, wave.id)
+    if (known := _known(session, wave.id, people)) is not None:  # by another tab, just now
+        return _come_back(session, wave, known, visitor, may_return=False)
+    _check_takes_new(wave, visitor)
+    refusal = _refusal(session, wave, people)
+    way = _enrol(session, wave, visitor, people)
     note(session, way, ENTRY, {"device": visitor.device, "recruiter": visitor.recruiter})
     _keep_submission(session, way, visitor)
     if refusal is not None:
-        way.enrolment.holds_place = False
         end(session, way, refusal, door=True)
-    elif file.start is not None:
-        _pause_after_first(session, wave, file.start.first)
     return way
+
+
+def take_place(session: Session, way: Way) -> None:
+    """Give somebody who agrees to take part a place, and keep the most that they may be paid under the cap.
+
+    Where there is none any more, the enrolment ends as it would have at the door. Raises NotAllowed while the wave is
+    paused; then nothing has changed.
+    """
+    enrolment = way.enrolment
+    if enrolment.wave_id is None or enrolment.ending is not None or enrolment.agreed_at is not None:
+        return
+    wave = lock_wave(session, enrolment.wave_id)
+    if not enrolment.holds_place:  # those have one who arrived before a place came with the consent
+        if wave.status == PAUSED:
+            raise NotAllowed(PAUSED_NOW)
+        person = session.get_one(Participant, enrolment.participant_id).person_hash
+        refusal = _refusal(session, wave, () if person is None else (person,))
+        if refusal is not None:
+            end(session, way, refusal, door=True)
+            return
+        enrolment.holds_place = True
+    enrolment.agreed_at = datetime.now(UTC)
+    session.flush()
+    if (start := settings_of(wave).start) is not None:
+        _pause_after_first(session, wave, start.first)
+
+
+def come_again(session: Session, way: Way) -> bool:
+    """Let somebody begin who was sent away, or went, before they had agreed to anything. Whether that was done.
+
+    `way` is locked. It is not where the same would send them away once more.
+    """
+    enrolment = way.enrolment
+    if enrolment.wave_id is None or not may_come_again(way):
+        return False
+    wave = lock_wave(session, enrolment.wave_id)
+    if wave.frozen_at is not None or wave.status != OPEN:
+        return False
+    person = session.get_one(Participant, enrolment.participant_id).person_hash
+    if _refusal(session, wave, () if person is None else (person,)) is not None:
+        return False
+    owed = select(Payment).where(
+        Payment.enrolment_id == enrolment.id, Payment.batch_id.is_(None), Payment.reason.is_(None)
+    )
+    for payment in session.scalars(owed):  # nothing, which is written once more at the end that comes
+        session.delete(payment)
+    enrolment.ending = enrolment.ended_at = None
+    begin_anew(way)
+    note(session, way, ENTRY, {"again": True})
+    session.flush()
+    return True
+
+
+def may_come_again(way: Way) -> bool:
+    """Whether the ending of somebody is one after which they may begin: they took no part, and did not say no."""
+    return way.enrolment.ending in _NOT_FOR_GOOD and way.enrolment.agreed_at is None
+
+
+def mark_of_link(token: str) -> str:
+    """What a browser keeps of a private link that it has opened; nobody gets from it to the link."""
+    return hashlib.sha256(f"{_MARK}{token}".encode()).hexdigest()[:24]
 
 
 def places_taken(session: Session, wave: Wave) -> int:
@@ -145,12 +223,13 @@ def committed_before_fee(session: Session, wave: Wave) -> Decimal:
     most, paid = most_a_place(design), _sums(session, wave)
     played = _players(session, wave)
     total = Decimal(0)
-    for number, ending in session.execute(select(Enrolment.id, Enrolment.ending).where(Enrolment.wave_id == wave.id)):
+    columns = select(Enrolment.id, Enrolment.ending, Enrolment.holds_place, Enrolment.agreed_at)
+    for number, ending, holds_place, agreed_at in session.execute(columns.where(Enrolment.wave_id == wave.id)):
         if ending is None:
-            total += most
+            total += most if holds_place else 0
         elif number in paid:
             total += paid[number]
-        else:
+        elif agreed_at is not None or ending in (DECLINED, INELIGIBLE):
             total += _most_of_ending(design, ending, played=number in played)  # type: ignore[arg-type]  # the column's
     return total
 
@@ -192,20 +271,68 @@ def enter_preview(session: Session, preview: Preview, device: str) -> Way:
     session.add(person)
     session.flush()
     way = _new_way(session, version, person, None, device, device)
-    way.enrolment.arm_id, way.enrolment.holds_place = preview.arm_id, False
+    way.enrolment.arm_id = preview.arm_id
     return way
 
 
 # ---- At the door -------------------------------------------------------------------
 
 
-def _known(session: Session, wave_id: int, person: str) -> int | None:
+def one_case(recruiter: str, external_id: str) -> str:
+    """An id as it is kept: of recruiters whose ids mean the same in any case, in small letters."""
+    return external_id.lower() if recruiter in CASELESS else external_id
+
+
+def _hash(secret: str, recruiter: str, external_id: str) -> str:
+    key = hmac.digest(secret.encode(), _PERSON_KEY, hashlib.sha256)
+    return hmac.new(key, f"{recruiter}\n{external_id}".encode(), hashlib.sha256).hexdigest()
+
+
+def _known(session: Session, wave_id: int, people: Sequence[str]) -> int | None:
     """The enrolment of a person in a wave."""
     return session.scalar(
         select(Enrolment.id)
         .join(Participant, Participant.id == Enrolment.participant_id)
-        .where(Enrolment.wave_id == wave_id, Participant.person_hash == person)
+        .where(Enrolment.wave_id == wave_id, Participant.person_hash.in_(people))
+        .order_by(Enrolment.id)
+        .limit(1)
     )
+
+
+def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, may_return: bool = True) -> Way:
+    """The way of somebody who is known. Raises NotTheirs, and what somebody new is told where nobody new comes in."""
+    way = find_way(session, known)
+    if not _is_theirs(session, way, visitor):
+        _check_takes_new(wave, visitor)
+        raise NotTheirs(Phrase("This link does not let you in here."))
+    if wave.frozen_at is None:
+        if may_return and may_come_again(way):
+            way = find_way(session, known, lock=True)
+            come_again(session, way)
+        _keep_submission(session, way, visitor)
+    return way
+
+
+def _is_theirs(session: Session, way: Way, visitor: Visitor) -> bool:
+    """Whether somebody who names a person of the wave is that person.
+
+    They are by the same visit, whose id others do not know, or in a browser that has had the private link.
+    """
+    if visitor.proven or mark_of_link(str(way.enrolment.token)) in visitor.marks:
+        return True
+    if visitor.submission_id is None:
+        return False
+    visits = session.scalars(select(Submission.external_id).where(Submission.enrolment_id == way.enrolment.id))
+    given = visitor.submission_id.encode()
+    return any(hmac.compare_digest(each.encode(), given) for each in visits if each is not None)
+
+
+def _check_takes_new(wave: Wave, visitor: Visitor) -> None:
+    """Raises NotAllowed where a wave takes nobody in who is new to it."""
+    if wave.frozen_at is not None or (wave.status == CLOSED_WAVE and not _is_awaited(visitor)):
+        raise NotAllowed(Phrase("This study is over."))
+    if wave.status == PAUSED:
+        raise NotAllowed(PAUSED_NOW)
 
 
 def _is_awaited(visitor: Visitor) -> bool:
@@ -213,13 +340,14 @@ def _is_awaited(visitor: Visitor) -> bool:
     return visitor.submission_id is not None and visitor.recruiter in APPROVING
 
 
-def _refusal(session: Session, wave: Wave, file: WaveFile, person: str) -> EndingName | None:
-    """Why a person is not let in; None if they are."""
+def _refusal(session: Session, wave: Wave, people: Sequence[str]) -> EndingName | None:
+    """Why a person is not let in; None if they are. `people` are the hashes by which they may be known."""
+    file = settings_of(wave)
     if wave.status != OPEN:
         return CLOSED
-    if not is_listed(session, wave, person):
+    if not any(is_listed(session, wave, each) for each in people or ("",)):
         return INELIGIBLE
-    if any(_took_part(session, reference, person) for reference in file.not_if_took_part_in):
+    if any(_took_part(session, reference, people) for reference in file.not_if_took_part_in):
         return INELIGIBLE
     if places_taken(session, wave) >= file.places:
         return FULL
@@ -227,8 +355,11 @@ def _refusal(session: Session, wave: Wave, file: WaveFile, person: str) -> Endin
     return FULL if committed(session, wave) + most > file.most_spent else None
 
 
-def _took_part(session: Session, reference: str, person: str) -> bool:
-    """Whether a person took part in `study` or `study:wave`, with or without coming to its end."""
+def _took_part(session: Session, reference: str, people: Sequence[str]) -> bool:
+    """Whether a person took part in `study` or `study:wave`, with or without coming to its end.
+
+    Whoever never agreed to take part has not, whether they said no or closed the page.
+    """
     name, _, wave_name = reference.partition(":")
     found = (
         select(Enrolment.id)
@@ -237,7 +368,8 @@ def _took_part(session: Session, reference: str, person: str) -> bool:
         .join(Study, Study.id == Wave.study_id)
         .where(
             Study.name == name,
-            Participant.person_hash == person,
+            Participant.person_hash.in_(people),
+            Enrolment.agreed_at.is_not(None),
             or_(Enrolment.ending.is_(None), Enrolment.ending.not_in(_SENT_AWAY)),
         )
     )
@@ -246,15 +378,18 @@ def _took_part(session: Session, reference: str, person: str) -> bool:
     return session.scalar(found.limit(1)) is not None
 
 
-def _enrol(session: Session, wave: Wave, visitor: Visitor, person_hash: str) -> Way:
+def _enrol(session: Session, wave: Wave, visitor: Visitor, people: Sequence[str]) -> Way:
     version = session.get_one(StudyVersion, wave.study_version_id)
     now = datetime.now(UTC)
     person = session.scalar(
-        select(Participant).where(Participant.study_id == wave.study_id, Participant.person_hash == person_hash)
+        select(Participant)
+        .where(Participant.study_id == wave.study_id, Participant.person_hash.in_(people))
+        .order_by(Participant.id)
+        .limit(1)
     )
     if person is None:
         code = secrets.token_hex(5)
-        person = Participant(study_id=wave.study_id, code=code, person_hash=person_hash, created_at=now)
+        person = Participant(study_id=wave.study_id, code=code, person_hash=people[0], created_at=now)
         session.add(person)
         session.flush()
     _keep_identity(session, wave, visitor, person.id, design_of(version), now)
@@ -273,7 +408,7 @@ def _new_way(
         token=secrets.token_urlsafe(32),
         device=device,
         stratum=stratum,
-        holds_place=True,
+        holds_place=False,
         step=0,
         stage="",
         answers={},
@@ -291,16 +426,17 @@ def _keep_identity(
     session: Session, wave: Wave, visitor: Visitor, participant_id: int, design: StudyDesign, now: datetime
 ) -> None:
     """Keep how the recruiter names a person, until the day that the design says; a later wave may put it off."""
+    external_id = one_case(visitor.recruiter, visitor.external_id)
     identity = session.scalar(
         select(RecruitmentIdentity).where(
             RecruitmentIdentity.participant_id == participant_id,
             RecruitmentIdentity.recruiter == visitor.recruiter,
-            RecruitmentIdentity.external_id == visitor.external_id,
+            RecruitmentIdentity.external_id == external_id,
         )
     )
     if identity is None:
         identity = RecruitmentIdentity(
-            participant_id=participant_id, recruiter=visitor.recruiter, external_id=visitor.external_id
+            participant_id=participant_id, recruiter=visitor.recruiter, external_id=external_id
         )
         session.add(identity)
     identity.remove_on = ids_go_on(design.privacy, now, wave.closed_at)

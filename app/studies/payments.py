@@ -39,7 +39,7 @@ from app.studies.amounts import (
     time_taken,
 )
 from app.studies.checks import OBJECTIVE
-from app.studies.endings import CLOSED, FULL, INACTIVE, EndingName
+from app.studies.endings import DECLINED, INACTIVE, INELIGIBLE, EndingName
 from app.studies.entry import committed_before_fee
 from app.studies.progress import ENDING, Way, find_way, lock_wave, note
 from app.studies.quantities import CENT, places_of
@@ -80,7 +80,8 @@ def settle(session: Session, way: Way) -> Sequence[Payment]:
     ending = cast(EndingName, enrolment.ending)
     bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
     base = base_owed(way.design, ending, time_taken(_signs_of_life(session, enrolment, ending)))
-    if ending in (FULL, CLOSED) and _was_turned_away(session, enrolment.id):
+    # Who never agreed had no place and no share of the spend cap, but a design may pay those whom it turns away.
+    if enrolment.agreed_at is None and ending not in (DECLINED, INELIGIBLE):
         base = bonus = NOTHING
     written = [_payment(way, BASE, base), _payment(way, BONUS, bonus)]
     session.add_all(written)
@@ -272,12 +273,6 @@ def _payment(way: Way, key: str, amount: Decimal) -> Payment:
         currency=way.design.pay.currency,
         created_at=datetime.now(UTC),
     )
-
-
-def _was_turned_away(session: Session, enrolment_id: int) -> bool:
-    """Whether somebody was sent away before they had a place."""
-    endings = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == "ending")
-    return any(body.get("door") for body in session.scalars(endings))
 
 
 def _is_playing(session: Session, enrolment_id: int) -> bool:

@@ -44,6 +44,8 @@ PARAMETERS: Mapping[str, tuple[str, str, str]] = {
 }
 # What an id of a recruiter's looks like: it may stand in any file, and no spreadsheet takes it for a formula.
 PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.@:-]*")
+# What a person's id looks like where that is known. Source: docs.prolific.com; of Connect nothing public says it.
+PERSON_ID: Mapping[str, re.Pattern[str]] = {"prolific": re.compile(r"[0-9A-Fa-f]{24}")}
 _NEED_CODE = ("prolific", "connect")  # whose people show that they took part by a code
 
 

@@ -6,14 +6,15 @@ is paid. A frozen wave never changes.
 
 from datetime import UTC, date, datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.models import Enrolment, RecruitmentIdentity, Study, StudyEvent, StudyVersion, Wave
 from app.studies import store
 from app.studies.design import Privacy
-from app.studies.progress import lock_wave
+from app.studies.endings import CLOSED as ENDED_CLOSED
+from app.studies.progress import end, find_way, lock_enrolments, lock_wave
 from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
@@ -97,11 +98,19 @@ def close(session: Session, wave: Wave, by: str | None = None) -> None:
 
 
 def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
-    """Keep a closed wave as it is, for ever. Raises Conflict while people are under way."""
+    """Keep a closed wave as it is, for ever; who had only arrived ends as turned away. Raises Conflict while people are
+    under way.
+    """
+    arrived = lock_enrolments(
+        session, and_(Enrolment.wave_id == wave.id, Enrolment.ending.is_(None), Enrolment.agreed_at.is_(None))
+    )
     wave = lock_wave(session, wave.id)
     check_not_frozen(wave)
     if wave.status != CLOSED:
         raise _refused(wave, Phrase("a closed wave"), Phrase("one that is %(status)s", status=Verbatim(wave.status)))
+    for enrolment in arrived:
+        if not enrolment.holds_place:
+            end(session, find_way(session, enrolment.id), ENDED_CLOSED, door=True)
     under_way = session.scalars(select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.ending.is_(None)))
     if count := len(under_way.all()):
         raise _refused(

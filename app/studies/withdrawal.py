@@ -16,10 +16,10 @@ from app.models import Enrolment, MatchRow, Participant, SeatRow, StudyVersion, 
 from app.studies import progress, store
 from app.studies.consents import withdraw_training
 from app.studies.deadlines import day_of
-from app.studies.endings import COMPLETED, WITHDRAWN, EndingName
+from app.studies.endings import COMPLETED, DECLINED, INACTIVE, WITHDRAWN, EndingName
 from app.studies.forget import ForgetReport, forget_person
 from app.studies.payments import settle
-from app.studies.steps import DEBRIEF
+from app.studies.steps import CONSENT, DEBRIEF
 from app.studies.withdrawn_data import WithdrawnData
 
 
@@ -40,11 +40,16 @@ def stop(session: Session, way: progress.Way, ending: EndingName = WITHDRAWN, **
 
 
 def leave(session: Session, way: progress.Way, ending: EndingName = WITHDRAWN) -> list[str]:
-    """Stop for a person who leaves or is gone. Whoever is at the debrief has done all there was, and has completed it.
+    """Stop for a person who leaves or is gone. Whoever is at the debrief has done all there was, and has completed it;
+    whoever leaves before the consent has declined.
 
     Returns the ids of the matches that were ended.
     """
-    return stop(session, way, COMPLETED if way.step.kind == DEBRIEF else ending)
+    if way.step.kind == DEBRIEF:
+        ending = COMPLETED
+    elif way.step.kind == CONSENT and ending != INACTIVE:
+        ending = DECLINED
+    return stop(session, way, ending)
 
 
 def delete_data(session: Session, person: progress.Way | Participant, *, at_debrief: bool = False) -> ForgetReport:

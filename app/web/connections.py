@@ -6,7 +6,6 @@ log. Addresses are those that the app sees: behind a proxy that is not trusted (
 """
 
 import io
-import ipaddress
 import json
 import logging
 import time
@@ -21,6 +20,7 @@ import structlog
 
 from app.config import Settings
 from app.games.base import JSON
+from app.web.addresses import network_of
 from app.web.bucket import Bucket
 from app.web.packets import BadPacket, check
 from app.web.websocket import WebSocketConnection, WebSocketLimits
@@ -100,7 +100,7 @@ class ConnectionLimits:
     # ---- Who is there ----------------------------------------------------------
 
     def _enter(self, sid: str, environ: JSON) -> None:
-        address = _address(environ)
+        address = network_of(environ.get("REMOTE_ADDR") or "")
         self._open[sid] = _Connection(address, Bucket(self._rate, time.monotonic()))
         self._per_address[address] += 1
         if not self._looks:
@@ -164,7 +164,7 @@ class ConnectionLimits:
             if not environ.get("PATH_INFO", "").startswith(_PATH):
                 return inner(environ, start_response)
             sid = parse_qs(environ.get("QUERY_STRING", "")).get("sid", [None])[0]
-            if sid is None and self._is_full(_address(environ)):
+            if sid is None and self._is_full(network_of(environ.get("REMOTE_ADDR") or "")):
                 return _refusal(start_response, "429 TOO MANY REQUESTS", "too_many", "There are too many connections.")
             if sid is not None and not self._is_open(sid):
                 self._engine.sockets.pop(sid, None)  # Engine.IO would raise KeyError, until it has swept
@@ -207,22 +207,6 @@ class ConnectionLimits:
             return False
         gevent.sleep(pause)
         return True
-
-
-def _address(environ: JSON) -> str:
-    return network_of(environ.get("REMOTE_ADDR") or "")
-
-
-def network_of(text: str) -> str:
-    """Who has a connection: an address, or of IPv6 the network that one customer is given."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return text
-    if isinstance(address, ipaddress.IPv6Address):
-        mapped = address.ipv4_mapped
-        return str(mapped or ipaddress.ip_network((address, 64), strict=False))
-    return str(address)
 
 
 def _refusal(start_response: Callable[..., Any], status: str, code: str, message: str) -> list[bytes]:

@@ -1,12 +1,19 @@
 """Limits on what a guest may start, and how fast anything may go on."""
 
+import contextlib
 from typing import Any
 
+from flask import request
 from flask_babel import gettext
+from redis.exceptions import RedisError
 
 from app.errors import NotAllowed
+from app.extensions import reading
 from app.games import find_game
 from app.matches.lobby import GuestMatchRequest
+from app.studies.waves import find_wave
+from app.web.addresses import network_of
+from app.web.extensions import limiter
 from app.web.seats import settings
 
 
@@ -23,6 +30,39 @@ guest_limit: dict[str, Any] = {
     "exempt_when": lambda: settings().GUEST_MATCHES_PER_MINUTE == 0,
     "error_message": lambda: gettext("That was a lot of games in a short time. Please wait a minute and try again."),
 }
+
+
+def _arrival_rate() -> str:
+    return f"{settings().ARRIVALS_PER_MINUTE} per minute"
+
+
+def _takes_any_number() -> bool:
+    """Whether as many may come as like: where nothing is limited, and where bots come."""
+    if settings().ARRIVALS_PER_MINUTE == 0:
+        return True
+    study, wave = (str((request.view_args or {})[name]) for name in ("study", "wave"))
+    with reading() as session:
+        return find_wave(session, f"{study}:{wave}").rehearsal
+
+
+# People who come into studies. Whoever comes back in a browser that knows them is given the attempt back.
+arrival_limit: dict[str, Any] = {
+    "limit_value": _arrival_rate,
+    "key_func": lambda: network_of(request.remote_addr or ""),
+    "scope": "arrivals at studies",
+    "exempt_when": _takes_any_number,
+    "error_message": lambda: gettext(
+        "Many people have come from your network within a minute. Nothing has been recorded. Please wait a minute, and"
+        " press the button once more."
+    ),
+}
+
+
+def give_back_attempt() -> None:
+    """What this request was counted for does not count after all."""
+    with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
+        for each in limiter.current_limits:
+            limiter.limiter.hit(each.limit, *each.request_args, cost=-1)
 
 
 def check_guest_config(request: GuestMatchRequest) -> None:

@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 
 from app.errors import Phrase, Unavailable
 from app.web.extensions import limiter
+from app.web.limits import give_back_attempt
 
 BY_ADDRESS, BY_NAME = "30 per 5 minutes", "10 per 5 minutes"  # BY_NAME: from one address, for one name
 SLOW_SECONDS = 2.0  # that an attempt takes longer
@@ -56,8 +57,7 @@ def attempt(name: str) -> None:
 
 def was_right(name: str | None = None) -> None:
     """The attempt of this request was no wrong guess, and costs nothing."""
+    give_back_attempt()
     with contextlib.suppress(RedisError):
-        for each in limiter.current_limits:
-            limiter.limiter.hit(each.limit, *each.request_args, cost=-1)
         if name is not None:
             limiter.limiter.hit(_SLOW_AFTER, _FROM_ANYWHERE, name, cost=-1)

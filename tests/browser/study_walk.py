@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from app.extensions import writing
 from tests.browser.steps import MATCH, RESULT, offer, say, see_result
 from tests.stack import Stack
+from tests.study_pages import door_of
 from tests.tables import database
 from tests.waves import changed, loaded_study, new_wave, store_study
 
@@ -33,7 +34,7 @@ def open_study(parlor: Stack, wave: str = "main") -> str:
         survey["start"] = [SLIDER, MATRIX]
         store_study(session, changed(loaded, same_for_all=AT_ONCE, survey=survey))
         new_wave(session, wave=wave)
-    return f"{parlor.url}/s/two-models/{wave}?PROLIFIC_PID=ann&STUDY_ID=66f0c1&SESSION_ID=one"
+    return parlor.url + door_of("ann", wave)
 
 
 def main_button(page: Page) -> Locator:

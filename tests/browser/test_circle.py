@@ -17,6 +17,7 @@ from tests.browser.study_walk import main_button, play
 from tests.browser.visitor import Visitor
 from tests.jobs import SMALL
 from tests.stack import Stack
+from tests.study_pages import door_of
 from tests.tables import database
 from tests.waves import STUDIES, wave_file
 
@@ -58,9 +59,10 @@ def test_what_a_person_played_becomes_a_model_that_the_next_study_plays_against(
 ) -> None:
     with ThreadPoolExecutor(1) as pool:  # Playwright has the loop of this thread
         pool.submit(open_study, parlor, study_files(tmp_path, "circle", "scripted")).result()
-    door = f"{parlor.url}/s/circle/main?PROLIFIC_PID={{}}&STUDY_ID=66f0c1&SESSION_ID=of-{{}}"
     ann, _ = (
-        take_part(visitors().open(door.format(name, name)), f"Ahoy, it is {name}.", training=name == "ann")
+        take_part(
+            visitors().open(parlor.url + door_of(name, study="circle")), f"Ahoy, it is {name}.", training=name == "ann"
+        )
         for name in ("ann", "ben")
     )
 

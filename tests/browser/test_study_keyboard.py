@@ -12,6 +12,7 @@ from tests.browser.steps import MATCH, RESULT, lines, wait_for_script
 from tests.browser.study_walk import AT_ONCE, MATRIX, SLIDER
 from tests.browser.visitor import Visitor
 from tests.stack import LONG_LEASES, Stack, running_parlor
+from tests.study_pages import door_of
 from tests.tables import database
 from tests.waves import changed, loaded_study, new_wave, store_study
 
@@ -44,7 +45,7 @@ def studies(chromium: Callable[[bool], Browser]) -> Iterator[Stack]:
 
 
 def door(parlor: Stack, study: str, person: str) -> str:
-    return f"{parlor.url}/s/{study}/main?PROLIFIC_PID={person}&STUDY_ID=66f0c1&SESSION_ID=one"
+    return parlor.url + door_of(person, study=study)
 
 
 def test_things_are_shared_out_without_a_pointer(studies: Stack, visitors: Callable[..., Visitor]) -> None:

@@ -22,7 +22,7 @@ from app.studies.waves import close, freeze
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
 from tests.study_pages import text_of
-from tests.waves import SECRET, arrive, assigned, new_wave
+from tests.waves import SECRET, assigned, join, new_wave
 
 ORDER = (2, 0, 0, 3)  # the arms that the lines name, by their places among the design's
 
@@ -129,7 +129,7 @@ def test_a_list_that_cannot_be_followed_is_refused_with_its_line(app: Flask, con
 def test_a_list_comes_before_the_first_arm(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session, places=2)
-        arrive(session, wave, "ann")
+        join(session, wave, "ann")
         by_person = table(session, ("ben", 1), ("cem", 3), key="participant")
         with pytest.raises(FieldError, match="expected a line for everybody who is in the wave"):
             follow(session, wave, by_person)

@@ -12,7 +12,7 @@ from app.extensions import reading, writing
 from app.models import StudyEvent
 from app.studies.waves import find_wave
 from tests.shell import Finished
-from tests.waves import STUDIES, arrive, assigned, loaded_study, store_study
+from tests.waves import STUDIES, assigned, join, loaded_study, store_study
 
 WAVE = """wave: main
 of: two-models
@@ -112,7 +112,7 @@ def test_arms_are_drawn_again_from_the_log(app: Flask, flask: Callable[..., Fini
 def test_people_who_are_in_a_closed_wave_stay_in_it(app: Flask, flask: Callable[..., Finished], path: Path) -> None:
     flask("study", "open", path)
     with writing() as session:
-        arrive(session, find_wave(session, "two-models:main"), "ann")
+        join(session, find_wave(session, "two-models:main"), "ann")
     flask("study", "close", "two-models:main")
     refused = flask("study", "freeze", "two-models:main")
     assert "expected a wave in which nobody is under way, got one with 1 people" in refused.stderr
@@ -126,7 +126,7 @@ def test_how_visits_stand_is_taken_from_the_recruiters_table(
     flask("study", "open", path)
     with writing() as session:
         for name in ("ann", "ben"):
-            arrive(session, find_wave(session, "two-models:main"), name)
+            join(session, find_wave(session, "two-models:main"), name)
     table = path.parent / "prolific_export.csv"
     table.write_text(
         "\ufeffSubmission id,Participant id,Status,Started at\n"
@@ -145,4 +145,4 @@ def test_how_visits_stand_is_taken_from_the_recruiters_table(
     assert refused.stderr.startswith("Error: prolific_export.csv:2: expected an id and a status (active, submitted, ")
     table.write_text("id,state\n1,2\n")
     refused = flask("study", "submissions", "two-models:main", table)
-    assert "prolific_export.csv: expected the columns Submission id and Status, or AssignmentId and" in refused.stderr
+    assert "prolific_export.csv: expected the columns Submission id and Status, or submission and" in refused.stderr

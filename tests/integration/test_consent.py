@@ -54,7 +54,7 @@ from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
 from tests.jobs import make_job, run
 from tests.stub_openai import StubServer
-from tests.waves import arrive, changed, loaded_study, new_wave, store_study
+from tests.waves import changed, join, loaded_study, new_wave, store_study
 from workers.upkeep import look_after
 
 DEAL = {"counts": [2, 1, 3], "values": [[1, 5, 1], [3, 1, 1]], "first": 0}
@@ -97,7 +97,7 @@ class People:
     def come(self, name: str, training: bool | None = None) -> int:
         """Somebody who takes part; the number of the enrolment."""
         with writing(self.engine) as session:
-            way = arrive(session, session.get_one(Wave, self.wave), name)
+            way = join(session, session.get_one(Wave, self.wave), name)
             consents.give(session, way, participation=True, training=training, text=TEXT)
             return way.enrolment.id
 

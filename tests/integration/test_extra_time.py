@@ -22,8 +22,8 @@ from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
 from tests.integration.test_study_export import export
 from tests.study_matches import go_to
-from tests.study_pages import DOOR, text_of
-from tests.waves import arrive, changed, loaded_study, new_wave, store_study
+from tests.study_pages import door_of, prolific_id, text_of
+from tests.waves import changed, join, loaded_study, new_wave, store_study
 
 LIMITS = {"same_for_all": {"limits": {"turn": "90 s", "match": "10 min"}}}
 
@@ -33,7 +33,7 @@ def ann(app: Flask) -> int:
     """The enrolment of somebody in a wave, with an arm."""
     with writing() as session:
         store_study(session, changed(loaded_study(), **LIMITS))
-        way = arrive(session, new_wave(session), "ann")
+        way = join(session, new_wave(session), "ann")
         assign(session, way)
         return way.enrolment.id
 
@@ -78,12 +78,12 @@ def test_who_has_extra_time_may_be_away_for_longer(app: Flask, ann: int) -> None
 def test_a_personal_link_gives_the_time_to_whom_it_is_for(app: Flask) -> None:
     with writing() as session:
         new_wave(session)
-    told = flask(app, "study", "extra-time", "two-models:main", "2", "--id", "ann", "--json")
+    told = flask(app, "study", "extra-time", "two-models:main", "2", "--id", prolific_id("ann"), "--json")
     link = urlsplit(json.loads(told.stdout)["link"])
     door = f"{link.path}?{link.query}"
-    assert "PROLIFIC_PID=ann&STUDY_ID=66f0c1&extra_time=" in door
+    assert f"PROLIFIC_PID={prolific_id('ann')}&STUDY_ID=66f0c1&extra_time=" in door
     client = app.test_client()
-    for wrong in (f"{door}x", door.replace("PROLIFIC_PID=ann", "PROLIFIC_PID=ben")):
+    for wrong in (f"{door}x", door.replace(prolific_id("ann"), prolific_id("ben"))):
         for refused in (client.get(wrong), client.post(wrong)):
             assert refused.status_code == 404
             assert "This link does not lead to a study." in text_of(refused)
@@ -92,7 +92,7 @@ def test_a_personal_link_gives_the_time_to_whom_it_is_for(app: Flask) -> None:
     assert client.post(door).status_code == 303
     assert client.post(door).status_code == 303
     assert given() == [{"factor": "2"}]
-    assert app.test_client().post(DOOR.format(name="ben")).status_code == 303
+    assert app.test_client().post(door_of("ben")).status_code == 303
     with reading() as session:
         assert [factor_of(session, row.id) for row in session.query(Enrolment).order_by(Enrolment.id)] == [2, 1]
 

@@ -27,7 +27,7 @@ from tests.enrolments import finish, load_example, open_wave, play
 from tests.experimenter import signed_in
 from tests.integration.test_study_export import export, person
 from tests.many_people import FIRST_NUMBER, copy_people
-from tests.study_pages import AT_ONCE, DOOR, Walker, text_of
+from tests.study_pages import AT_ONCE, Walker, door_of, text_of
 from tests.waves import changed, loaded_study, new_wave, store_study
 
 ROOT = Path(__file__).parent.parent.parent
@@ -191,7 +191,7 @@ def test_the_code_is_shown_only_once_everything_is_saved(app: Flask, monkeypatch
     with writing() as session:
         store_study(session, loaded_study())
         new_wave(session)
-    ann = Walker(app.test_client(), DOOR.format(name="ann"))
+    ann = Walker(app.test_client(), door_of("ann"))
     with writing() as session:
         way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
         way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.kind == "debrief")
@@ -222,7 +222,7 @@ def test_of_all_that_was_sent_for_a_page_the_export_has_the_final_answer(
     with writing() as session:
         store_study(session, changed(loaded_study(), survey={"start": asked}))
         new_wave(session)
-    ann = Walker(app.test_client(), DOOR.format(name="ann"))
+    ann = Walker(app.test_client(), door_of("ann"))
     ann.send(part="yes")
     ann.send(words="a first thought", age="7")  # is refused: nobody of seven may take part
     ann.send("survey start", words="the final one", age="30")
@@ -240,7 +240,7 @@ def at_match(app: Flask) -> tuple[Walker, str]:
     with writing() as session:
         store_study(session, changed(loaded_study(), same_for_all=AT_ONCE))
         new_wave(session)
-    ann = Walker(app.test_client(), DOOR.format(name="ann"))
+    ann = Walker(app.test_client(), door_of("ann"))
     with writing() as session:
         way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
         way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.key == "match 1")

@@ -13,7 +13,7 @@ from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import assign, replay
 from app.studies.entry import free_place, places_taken
 from app.studies.progress import Way, end, find_way
-from tests.waves import arrive, assigned, changed, loaded_study, new_wave, store_study
+from tests.waves import assigned, changed, join, loaded_study, new_wave, store_study
 
 
 def arms_of(session, wave: Wave) -> Counter[str]:
@@ -66,13 +66,13 @@ def test_where_nobody_is_replaced_a_drop_out_keeps_the_slot(app: Flask) -> None:
         store_study(session, changed(loaded_study(), plan={"assign": {"seed": 1, "replace": "nobody"}}))
         wave = new_wave(session, places=5)
         ways = [assigned(session, wave, number) for number in range(4)]
-        arrive(session, wave, "left before the first match")
-        end(session, arrive(session, wave, "left before the first match"), "withdrawn")
+        join(session, wave, "left before the first match")
+        end(session, join(session, wave, "left before the first match"), "withdrawn")
         end(session, ways[0], "withdrawn")
         assert places_taken(session, wave) == 4
         slots = [assigned(session, wave, name).enrolment.plan["slot"] for name in ("next",)]
         assert slots == [4]
-        assert arrive(session, wave, "too late").enrolment.ending == "full"
+        assert join(session, wave, "too late").enrolment.ending == "full"
         assert all(each.agrees for each in replay(session, wave))
 
 
@@ -107,7 +107,7 @@ def test_people_who_begin_at_the_same_moment_get_different_slots(app: Flask, eng
     with writing() as session:
         wave = new_wave(session, places=8)
         number = wave.id
-        people = [arrive(session, wave, each).enrolment.id for each in range(8)]
+        people = [join(session, wave, each).enrolment.id for each in range(8)]
     ready = threading.Barrier(16)
 
     def begin(enrolment_id: int) -> None:

@@ -16,6 +16,7 @@ from app.studies.assignment import assign
 from app.studies.entry import (
     Preview,
     enter_preview,
+    mark_of_link,
     person_hash,
     places_taken,
     preview_token,
@@ -25,7 +26,7 @@ from app.studies.progress import end
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.wave_file import most_with_fee
 from app.studies.waves import close, find_wave, freeze, pause, reopen
-from tests.waves import SECRET, arrive, changed, loaded_study, new_wave, store_study, wave_file
+from tests.waves import SECRET, changed, join, loaded_study, new_wave, store_study, wave_file
 
 
 @pytest.fixture
@@ -40,12 +41,13 @@ def wave_of(session: Any, number: int) -> Wave:
 
 def test_who_comes_back_is_the_same_person(app: Flask, wave_id: int) -> None:
     with writing() as session:
-        first = arrive(session, wave_of(session, wave_id), "ann").enrolment
-        token, number = first.token, first.id
+        first = join(session, wave_of(session, wave_id), "ann").enrolment
+        token, number = str(first.token), first.id
     with writing() as session:
-        again = arrive(session, wave_of(session, wave_id), "ann", device="phone", submission_id="second visit")
+        browser = {"marks": frozenset([mark_of_link(token)])}
+        again = join(session, wave_of(session, wave_id), "ann", device="phone", submission_id="second visit", **browser)
         assert (again.enrolment.id, again.enrolment.token, again.enrolment.device) == (number, token, "desktop")
-        assert arrive(session, wave_of(session, wave_id), "ben").enrolment.id != number
+        assert join(session, wave_of(session, wave_id), "ben").enrolment.id != number
     with reading() as session:
         visits = session.execute(select(Submission.enrolment_id, Submission.external_id).order_by(Submission.id)).all()
         assert visits == [(number, "visit of ann"), (number, "second visit"), (number + 1, "visit of ben")]
@@ -55,8 +57,8 @@ def test_who_comes_back_is_the_same_person(app: Flask, wave_id: int) -> None:
 def test_a_visit_that_is_another_persons_stays_theirs(app: Flask, wave_id: int) -> None:
     with writing() as session:
         wave = wave_of(session, wave_id)
-        ann = arrive(session, wave, "ann").enrolment.id
-        arrive(session, wave, "ben", submission_id="visit of ann")
+        ann = join(session, wave, "ann").enrolment.id
+        join(session, wave, "ben", submission_id="visit of ann")
     with reading() as session:
         assert session.scalars(select(Submission.enrolment_id)).all() == [ann]
 
@@ -71,13 +73,13 @@ def test_of_ten_who_arrive_for_the_last_place_one_gets_it(app: Flask, engine: En
     with writing() as session:
         number = new_wave(session, places=3).id
         for name in ("ann", "ben"):
-            arrive(session, wave_of(session, number), name)
+            join(session, wave_of(session, number), name)
     ready, endings = threading.Barrier(10), []
 
     def come(name: str) -> None:
         ready.wait()
         endings.append(
-            insist(engine, lambda session: arrive(session, wave_of(session, number), name).enrolment.ending, 60)
+            insist(engine, lambda session: join(session, wave_of(session, number), name).enrolment.ending, 60)
         )
 
     threads = [threading.Thread(target=come, args=(f"late {each}",)) for each in range(10)]
@@ -93,7 +95,7 @@ def test_two_tabs_at_once_are_one_person(app: Flask, engine: Engine, wave_id: in
 
     def come() -> None:
         ready.wait()
-        found.append(insist(engine, lambda session: arrive(session, wave_of(session, wave_id), "ann").enrolment.id, 60))
+        found.append(insist(engine, lambda session: join(session, wave_of(session, wave_id), "ann").enrolment.id, 60))
 
     threads = [threading.Thread(target=come) for _ in range(6)]
     for thread in threads:
@@ -106,14 +108,14 @@ def test_two_tabs_at_once_are_one_person(app: Flask, engine: Engine, wave_id: in
 def test_a_place_is_free_again_when_an_ending_frees_it(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session, places=1)
-        assert arrive(session, wave, "ann").enrolment.ending is None
-        ben = arrive(session, wave, "ben")
+        assert join(session, wave, "ann").enrolment.ending is None
+        ben = join(session, wave, "ben")
         assert (ben.enrolment.ending, ben.enrolment.stage, ben.enrolment.holds_place) == ("full", "done", False)
-        end(session, arrive(session, wave, "ann"), "withdrawn")
-        assert arrive(session, wave, "cem").enrolment.ending is None
-        assert arrive(session, wave, "ben").enrolment.ending == "full"
-        end(session, arrive(session, wave, "cem"), "completed")
-        assert arrive(session, wave, "dua").enrolment.ending == "full"
+        end(session, join(session, wave, "ann"), "withdrawn")
+        assert join(session, wave, "cem").enrolment.ending is None
+        assert join(session, wave, "ben").enrolment.ending == "full"
+        end(session, join(session, wave, "cem"), "completed")
+        assert join(session, wave, "dua").enrolment.ending == "full"
         assert places_taken(session, wave) == 1
 
 
@@ -121,12 +123,12 @@ def test_a_place_is_free_again_when_an_ending_frees_it(app: Flask) -> None:
 def test_a_visit_that_is_returned_gives_its_place_to_another_person(app: Flask, status: str, ending: str) -> None:
     with writing() as session:
         wave = new_wave(session, places=1)
-        ann = arrive(session, wave, "ann")
+        ann = join(session, wave, "ann")
         visits = [VisitStatus("visit of ann", status), VisitStatus("visit of nobody", status)]
         assert take_statuses(session, wave, visits) == ({status: 1}, 1, 1, [])
         assert take_statuses(session, wave, visits) == ({status: 1}, 0, 1, [])
         assert ann.enrolment.ending == ending
-        ben = arrive(session, wave, "ben")
+        ben = join(session, wave, "ben")
         end(session, ben, "completed")
         assert places_taken(session, wave) == 1
         take_statuses(session, wave, [VisitStatus("visit of ben", status)])
@@ -136,8 +138,8 @@ def test_a_visit_that_is_returned_gives_its_place_to_another_person(app: Flask, 
 def test_who_came_again_goes_by_the_latest_visit(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session)
-        arrive(session, wave, "ann")
-        way = arrive(session, wave, "ann", submission_id="second visit")
+        marks = frozenset([mark_of_link(str(join(session, wave, "ann").enrolment.token))])
+        way = join(session, wave, "ann", submission_id="second visit", marks=marks)
         take_statuses(session, wave, [VisitStatus("visit of ann", "returned"), VisitStatus("second visit", "approved")])
         assert way.enrolment.ending is None
         assert {row.status for row in session.query(Submission)} == {"returned", "approved"}
@@ -146,13 +148,13 @@ def test_who_came_again_goes_by_the_latest_visit(app: Flask) -> None:
 def test_a_frozen_wave_takes_nothing_in(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session)
-        ann = arrive(session, wave, "ann")
+        ann = join(session, wave, "ann")
         end(session, ann, "completed")
         close(session, wave)
         freeze(session, wave)
-        assert arrive(session, wave, "ann", submission_id="another").enrolment.id == ann.enrolment.id
+        assert join(session, wave, "ann").enrolment.id == ann.enrolment.id
         with pytest.raises(NotAllowed, match="This study is over"):
-            arrive(session, wave, "ben")
+            join(session, wave, "ben")
         with pytest.raises(FieldError, match="expected a wave that is not frozen"):
             take_statuses(session, wave, [VisitStatus("visit of ann", "returned")])
         assert session.query(Submission).count() == session.query(Participant).count() == 1
@@ -163,20 +165,20 @@ def test_nobody_comes_in_whose_pay_does_not_fit_under_the_cap(app: Flask) -> Non
     assert most == 15  # 5.00 base, 5.00 bonus at most, and half as much again for the recruiter
     with writing() as session:
         wave = new_wave(session, most_spent=float(2 * most))
-        assert [arrive(session, wave, name).enrolment.ending for name in ("ann", "ben", "cem")] == [None, None, "full"]
-        end(session, arrive(session, wave, "ann"), "declined")
-        assert arrive(session, wave, "dua").enrolment.ending is None
+        assert [join(session, wave, name).enrolment.ending for name in ("ann", "ben", "cem")] == [None, None, "full"]
+        end(session, join(session, wave, "ann"), "declined")
+        assert join(session, wave, "dua").enrolment.ending is None
 
 
 def test_a_wave_pauses_once_after_the_first_few(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session, start={"first": 2, "then": "pause"})
-        assert [arrive(session, wave, name).enrolment.ending for name in ("ann", "ben")] == [None, None]
+        assert [join(session, wave, name).enrolment.ending for name in ("ann", "ben")] == [None, None]
         with pytest.raises(NotAllowed, match="This study is paused"):
-            arrive(session, wave, "cem")
+            join(session, wave, "cem")
         assert (wave.status, session.query(Participant).count(), session.query(Submission).count()) == ("paused", 2, 2)
         reopen(session, wave)
-        assert [arrive(session, wave, name).enrolment.ending for name in ("cem", "dua", "eve")] == [None] * 3
+        assert [join(session, wave, name).enrolment.ending for name in ("cem", "dua", "eve")] == [None] * 3
         assert wave.status == "open"
 
 
@@ -185,24 +187,24 @@ def test_a_closed_wave_records_only_those_whose_recruiter_waits_for_a_code(app: 
         wave = new_wave(session)
         close(session, wave)
         with pytest.raises(NotAllowed, match="This study is over"):
-            arrive(session, wave, "ann", submission_id=None)
+            join(session, wave, "ann", submission_id=None)
         assert session.query(Participant).count() == 0
-        assert arrive(session, wave, "ben").enrolment.ending == "closed"
+        assert join(session, wave, "ben").enrolment.ending == "closed"
         assert session.query(Submission).one().external_id == "visit of ben"
 
 
 def test_a_wave_that_is_closed_lets_those_finish_who_are_in_it(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session)
-        way = arrive(session, wave, "ann")
+        way = join(session, wave, "ann")
         pause(session, wave)
         close(session, wave, by="eva")
-        assert arrive(session, wave, "ben").enrolment.ending == "closed"
+        assert join(session, wave, "ben").enrolment.ending == "closed"
         with pytest.raises(
             FieldError, match="main: expected a wave in which nobody is under way, got one with 1 people"
         ):
             freeze(session, wave)
-        assert arrive(session, wave, "ann").enrolment.ending is None
+        assert join(session, wave, "ann").enrolment.ending is None
         end(session, way, "completed")
         freeze(session, wave)
         for act in (pause, reopen, close, freeze):
@@ -217,11 +219,11 @@ def test_a_wave_that_is_closed_lets_those_finish_who_are_in_it(app: Flask) -> No
 def test_ids_go_so_many_days_after_the_wave_closed(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session)
-        arrive(session, wave, "ann")
+        join(session, wave, "ann")
         identity = session.query(RecruitmentIdentity).one()
         assert identity.remove_on is None
         other = new_wave(session, wave="second")
-        arrive(session, other, "ann")
+        join(session, other, "ann")
         close(session, wave)
         assert identity.remove_on is None
         close(session, other)
@@ -231,15 +233,15 @@ def test_ids_go_so_many_days_after_the_wave_closed(app: Flask) -> None:
 def test_who_took_part_before_is_not_asked_again(app: Flask) -> None:
     with writing() as session:
         pilot = new_wave(session, wave="pilot", places=3)
-        end(session, arrive(session, pilot, "ann"), "withdrawn")
-        end(session, arrive(session, pilot, "ben"), "declined")
-        arrive(session, pilot, "cem")
+        end(session, join(session, pilot, "ann"), "withdrawn")
+        end(session, join(session, pilot, "ben"), "declined")
+        join(session, pilot, "cem")
         wave = new_wave(session, not_if_took_part_in=["two-models:pilot"])
-        endings = {name: arrive(session, wave, name).enrolment.ending for name in ("ann", "ben", "cem", "dua")}
+        endings = {name: join(session, wave, name).enrolment.ending for name in ("ann", "ben", "cem", "dua")}
         assert endings == {"ann": "ineligible", "ben": None, "cem": "ineligible", "dua": None}
         store_study(session, changed(loaded_study(), study="another"))
         later = new_wave(session, of="another", not_if_took_part_in=["two-models"])
-        assert [arrive(session, later, name).enrolment.ending for name in ("dua", "eve")] == ["ineligible", None]
+        assert [join(session, later, name).enrolment.ending for name in ("dua", "eve")] == ["ineligible", None]
         people = session.scalars(select(Participant.study_id).where(Participant.person_hash.is_not(None))).all()
         assert len(people) == 6  # four in the one study, two in the other
 
@@ -281,7 +283,7 @@ def test_a_preview_takes_no_place_and_has_the_arm_of_its_link(app: Flask) -> Non
         assign(session, free)
         assert free.enrolment.arm_id in arms
         end(session, free, "withdrawn")
-        assert arrive(session, wave, "ann").enrolment.ending is None
+        assert join(session, wave, "ann").enrolment.ending is None
         codes = session.scalars(select(Participant.code).where(Participant.person_hash.is_(None))).all()
         assert len({code for code in codes if code.startswith("preview-")}) == 3
         with pytest.raises(FieldError, match="link: expected one that Parlor gave out"):

@@ -19,8 +19,8 @@ from app.studies.wave_file import most_with_fee
 from app.studies.waves import close, find_wave
 from tests.integration.test_cli_dataset import flask
 from tests.study_matches import go_to
-from tests.study_pages import AT_ONCE, DOOR, MATCH, Walker, play_out
-from tests.waves import arrive, changed, loaded_study, new_wave, store_study, wave_file
+from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out
+from tests.waves import changed, join, loaded_study, new_wave, store_study, wave_file
 
 CODES = {"completed": "CDONE", "quiz_failed": "CQUIZ", "withdrawn": "CLEFT"}
 
@@ -39,7 +39,8 @@ def test_a_cap_or_a_close_in_the_middle_of_a_match_costs_nobody_anything(
     with writing() as session:
         store_study(session, changed(loaded_study(), same_for_all=AT_ONCE))
         new_wave(session, most_spent=float(most_with_fee(loaded_study().design, wave_file())))
-    ann = Walker(app.test_client(), DOOR.format(name="ann"))
+    ann = Walker(app.test_client(), door_of("ann"))
+    ann.send(part="yes")
     with writing() as session:
         way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
         go_to(way, "instructions 1")
@@ -51,7 +52,7 @@ def test_a_cap_or_a_close_in_the_middle_of_a_match_costs_nobody_anything(
     ann.look()
     match = MATCH.search(ann.send().location or "")
     assert match is not None
-    ben = Walker(app.test_client(), DOOR.format(name="ben"))
+    ben = Walker(app.test_client(), door_of("ben"))
     assert ben.heading == "All places are taken."
     if closed:
         with writing() as session:
@@ -68,7 +69,7 @@ def test_a_cap_or_a_close_in_the_middle_of_a_match_costs_nobody_anything(
 def test_a_code_that_was_passed_on_is_told_by_the_recruiters_table(app: Flask, tmp_path: Path) -> None:
     with writing() as session:
         wave = new_wave(session, codes=CODES)
-        ann, ben = (arrive(session, wave, name) for name in ("ann", "ben"))
+        ann, ben = (join(session, wave, name) for name in ("ann", "ben"))
         finish(session, ann, "completed")
         finish(session, ben, "withdrawn")
         visits = [VisitStatus(f"visit of {name}", "submitted", name, "CDONE") for name in ("ann", "ben", "cem")]
@@ -89,7 +90,7 @@ def test_a_code_that_was_passed_on_is_told_by_the_recruiters_table(app: Flask, t
 def test_one_person_in_two_browsers_writes_one_set_of_answers(app: Flask) -> None:
     with writing() as session:
         new_wave(session)
-    one, two = (Walker(app.test_client(), DOOR.format(name="ann")) for _ in range(2))
+    one, two = (Walker(app.test_client(), door_of("ann")) for _ in range(2))
     one.send(part="yes")
     two.send("consent", answer="no")  # the page that was open there is not due any more
     assert (two.step, two.address) == ("instructions 1", one.address)

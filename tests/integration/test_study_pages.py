@@ -19,8 +19,8 @@ from app.studies.endings import EndingName
 from app.studies.entry import preview_token
 from app.studies.progress import find_way_by_token
 from app.studies.waves import close, find_wave, pause, reopen
-from tests.study_pages import AT_ONCE, DOOR, MATCH, Walker, play_out, text_of
-from tests.waves import arrive, changed, loaded_study, new_wave, store_study
+from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, prolific_id, text_of
+from tests.waves import changed, join, loaded_study, new_wave, store_study
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148 Safari/604.1"
 TRUST, PICK = {"trust": "5"}, {"read_it": "2", "effort": "6"}
@@ -39,8 +39,8 @@ def client(app: Flask, wave: None) -> FlaskClient:
     return app.test_client()
 
 
-def come(app: Flask, name: str = "ann", door: str = DOOR) -> Walker:
-    return Walker(app.test_client(), door.format(name=name))
+def come(app: Flask, name: str = "ann", wave: str = "main") -> Walker:
+    return Walker(app.test_client(), door_of(name, wave))
 
 
 def enrolment(name: str = "ann") -> Enrolment:
@@ -165,7 +165,7 @@ def test_the_whole_way_of_taboo(app: Flask, engine: Engine, desk: Callable[..., 
 
 
 def test_looking_at_the_door_leaves_nothing_behind(client: FlaskClient) -> None:
-    door = DOOR.format(name="ann")
+    door = door_of("ann")
     for response in (client.get(door), client.head(door), client.get(door, headers={"Purpose": "prefetch"})):
         assert response.status_code == 200
         assert response.headers["Cache-Control"] == "no-store"
@@ -177,9 +177,13 @@ def test_looking_at_the_door_leaves_nothing_behind(client: FlaskClient) -> None:
 
 
 def test_a_link_without_the_recruiters_parameters_lets_nobody_in(client: FlaskClient) -> None:
-    unfilled = DOOR.format(name="{{%25PROLIFIC_PID%25}}")
-    # An id with a comma would keep the file of all from being written.
-    of_none = [DOOR.format(name=name) for name in ("x" * 201, "ann,99", "=1%2B1", "ann%20b", "%00")]
+    ann = prolific_id("ann")
+    unfilled = door_of("ann").replace(ann, "{{%25PROLIFIC_PID%25}}")
+    # An id with a comma would keep the file of all from being written; Prolific's have 24 hexadecimal digits.
+    of_none = [
+        door_of("ann").replace(ann, each)
+        for each in ("x" * 201, "ann,99", "=1%2B1", "ann%20b", "%00", "ann", ann[:-1], f"{ann}0", f"{ann[:-1]}g")
+    ]
     for door in ("/s/two-models/main", "/s/two-models/main?PROLIFIC_PID=", unfilled, *of_none):
         assert "This link is not complete." in text_of(client.get(door))
         assert client.post(door).status_code == 200
@@ -190,7 +194,7 @@ def test_a_device_that_does_not_fit_is_told_before_anything_is_recorded(app: Fla
     with writing() as session:
         store_study(session, changed(loaded_study(), devices=["desktop"]))
         new_wave(session)
-    door = DOOR.format(name="ann")
+    door = door_of("ann")
     client = app.test_client()
     for response in (client.get(door, headers={"User-Agent": PHONE}), client.post(door, headers={"User-Agent": PHONE})):
         assert "does not run on the device that you are using" in text_of(response)
@@ -208,33 +212,42 @@ def test_who_comes_back_through_the_door_is_where_they_were(app: Flask, client: 
 
 
 def test_a_closed_wave_says_so_and_who_is_in_goes_on(app: Flask, client: FlaskClient) -> None:
-    ann = come(app)
+    ann, cem = come(app), come(app, "cem")
+    ann.send(part="yes")
     with writing() as session:
         close(session, find_wave(session, "two-models:main"))
-    assert "This study takes nobody in any more." in text_of(client.get(DOOR.format(name="ben")))
+    assert "This study takes nobody in any more." in text_of(client.get(door_of("ben")))
     assert "takes nobody in" in come(app, "ben").heading
-    ann.send(part="yes")
-    assert ann.step == "instructions 1"
+    cem.send(part="yes")  # who had only read the first page
+    assert "takes nobody in" in cem.heading
+    ann.send()
+    assert ann.step == "quiz 1"
 
 
 def test_a_paused_wave_turns_nobody_away_for_good(app: Flask, client: FlaskClient) -> None:
-    ann = come(app)
+    ann, cem = come(app), come(app, "cem")
+    ann.send(part="yes")
     with writing() as session:
         pause(session, find_wave(session, "two-models:main"))
-    door = DOOR.format(name="ben")
+    door = door_of("ben")
     for response in (client.get(door), client.post(door)):
         assert response.status_code == 200
         assert "This study is paused. Please come back later." in text_of(response)
         assert "return it on Prolific" in text_of(response)
-    assert count(Participant) == count(Submission) == 1
+    assert count(Participant) == count(Submission) == 2
     assert come(app).address == ann.address  # who is in goes on
+    waits = cem.send(part="yes")
+    assert (waits.status_code, cem.step) == (409, "consent")
+    assert "This study is paused. Please come back later." in text_of(waits)
     with writing() as session:
         reopen(session, find_wave(session, "two-models:main"))
     assert come(app, "ben").step == "consent"
+    cem.send(part="yes")
+    assert cem.step == "instructions 1"
 
 
 def test_a_link_of_another_study_of_the_recruiter_records_nobody(app: Flask, client: FlaskClient) -> None:
-    door = DOOR.format(name="ann")
+    door = door_of("ann")
     for response in (client.get(door.replace("66f0c1", "77a1b2")), client.post(door.replace("66f0c1", "77a1b2"))):
         assert response.status_code == 200
         assert "This link belongs to another study." in text_of(response)
@@ -254,11 +267,11 @@ def test_whoever_is_turned_away_at_the_door_is_paid_for_being_screened_out_alone
         new_wave(session, wave="pilot")
         wave = new_wave(session, places=1, not_if_took_part_in=["two-models:pilot"])
         if ending != "ineligible":
-            arrive(session, wave, "ann")
+            join(session, wave, "ann")
         if ending == "closed":
             close(session, wave)
     if ending == "ineligible":
-        come(app, "ben", DOOR.replace("/main?", "/pilot?"))
+        come(app, "ben", "pilot").send(part="yes")
     ben = come(app, "ben")
     with reading() as session:
         assert enrolment().ending == ending
@@ -268,7 +281,7 @@ def test_whoever_is_turned_away_at_the_door_is_paid_for_being_screened_out_alone
 
 def test_who_comes_to_a_full_wave_is_told_and_not_paid(app: Flask, client: FlaskClient) -> None:
     for name in ("ann", "ben", "cat"):
-        come(app, name)
+        come(app, name).send(part="yes")
     dan = come(app, "dan")
     assert dan.heading == "All places are taken."
     assert "Nothing is paid for this." in text_of(dan.page) or "$0.00" in text_of(dan.page)
@@ -543,7 +556,7 @@ def test_the_language_of_the_study_decides(app: Flask) -> None:
     with writing() as session:
         store_study(session, changed(loaded_study(), language="de"))
         new_wave(session)
-    door = app.test_client().get(DOOR.format(name="ann"), headers={"Accept-Language": "en"})
+    door = app.test_client().get(door_of("ann"), headers={"Accept-Language": "en"})
     assert '<html lang="de">' in door.text
     assert "5,00" in door.text
     assert 'name="language"' not in door.text

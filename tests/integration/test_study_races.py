@@ -29,7 +29,7 @@ from app.studies.withdrawal import stop
 from tests.enrolments import enrol, load_example, open_wave
 from tests.stack import PATIENCE
 from tests.study_matches import go_to
-from tests.waves import arrive, assigned, new_wave
+from tests.waves import assigned, join, new_wave
 
 LATE = 300.0  # seconds, more than a turn of two-models may take
 Act = Callable[[Engine, int, str], None]
@@ -168,7 +168,7 @@ def test_when_the_cap_is_reached_whoever_is_in_ends_once_and_is_paid(app: Flask,
 
 
 def _come(engine: Engine, wave_id: int, name: int) -> None:
-    insist(engine, lambda session: arrive(session, session.get_one(Wave, wave_id), name), PATIENCE)
+    insist(engine, lambda session: join(session, session.get_one(Wave, wave_id), name), PATIENCE)
 
 
 def _finish(engine: Engine, enrolment_id: int) -> None:
@@ -198,7 +198,7 @@ def test_the_last_slot_that_two_want_is_given_to_one_and_arms_stay_apart_by_one(
 
 def _begin(engine: Engine, wave_id: int, name: str) -> None:
     def begin(session: Session) -> None:
-        way = arrive(session, session.get_one(Wave, wave_id), name)
+        way = join(session, session.get_one(Wave, wave_id), name)
         if way.enrolment.ending is None:
             assign(session, way)
 

@@ -11,10 +11,11 @@ from app.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Enrolment, Payment
 from app.studies.answers import draw_arm
+from app.studies.entry import take_place
 from app.studies.progress import find_way_by_token
-from app.studies.steps import DEBRIEF, steps
+from app.studies.steps import CONSENT, DEBRIEF, steps
 from app.studies.waves import close, find_wave, freeze
-from tests.study_pages import AT_ONCE, DOOR, MATCH, Walker, play_out, text_of
+from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, text_of
 from tests.waves import changed, loaded_study, new_wave, store_study
 
 EXAMPLES = {"two-models": ("main", {}), "taboo-roles": ("words", {"of": "taboo-roles", "wave": "words"})}
@@ -31,14 +32,15 @@ def opened(app: Flask) -> None:
 
 def come(app: Flask, study: str = "two-models", name: str = "ann") -> Walker:
     """Somebody who opens the link of a wave."""
-    door = DOOR.format(name=name).replace("two-models/main", f"{study}/{EXAMPLES[study][0]}")
-    return Walker(app.test_client(), door)
+    return Walker(app.test_client(), door_of(name, EXAMPLES[study][0], study))
 
 
 def put_at(walker: Walker, key: str) -> None:
     """Have somebody come as far as to a step."""
     with writing() as session:
         way = find_way_by_token(session, walker.address.rpartition("/")[2], lock=True)
+        if key != CONSENT:
+            take_place(session, way)
         way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.key == key)
         draw_arm(session, way)
 
@@ -66,7 +68,8 @@ def test_every_page_leads_to_withdrawal_and_to_report_and_leave(app: Flask, open
             f"{somebody.address}/report", data={"reason": "other", "text": "It was rude.", "then": "leave"}
         )
         # No game that counts has begun.
-        assert ending() == ("completed" if step.kind == DEBRIEF else "withdrawn"), step.key
+        meant = {DEBRIEF: "completed", CONSENT: "declined"}
+        assert ending() == meant.get(step.kind, "withdrawn"), step.key
 
 
 def test_a_game_and_its_result_lead_to_them_as_well(
@@ -144,7 +147,7 @@ def test_who_is_new_to_a_study_that_is_over_is_told_so(app: Flask, opened: None)
     with writing() as session:
         close(session, find_wave(session, "two-models:main"))
         freeze(session, find_wave(session, "two-models:main"))
-    refused = app.test_client().post(DOOR.format(name="ann"))
+    refused = app.test_client().post(door_of("ann"))
     shown = text_of(refused)
     assert "This study takes nobody in any more." in shown
     assert "not yours" not in shown

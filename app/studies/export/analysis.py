@@ -167,8 +167,8 @@ def analysis_rows(session: Session, scope: ExportScope) -> Iterator[AnalysedPers
     """The rows of analysis.csv, people in the order in which they came."""
     columns: tuple[Any, ...] = (
         Enrolment.id, Enrolment.study_version_id, Enrolment.device, Enrolment.stratum, Enrolment.ending,
-        Enrolment.step, Enrolment.answers, Enrolment.plan, Enrolment.enrolled_at, Enrolment.ended_at,
-        Participant.code.label("participant"), Participant.erased_at, Wave.name.label("wave"),
+        Enrolment.agreed_at, Enrolment.step, Enrolment.answers, Enrolment.plan, Enrolment.enrolled_at,
+        Enrolment.ended_at, Participant.code.label("participant"), Participant.erased_at, Wave.name.label("wave"),
         Arm.name.label("arm"), StudyVersion.number.label("version"),
     )  # fmt: skip
     statement = (

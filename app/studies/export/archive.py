@@ -20,7 +20,7 @@ from app.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short
 from app.files import temporary_beside
 from app.models import Enrolment, Participant, StudyEvent, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
-from app.studies.export.columns import of_people, streamed
+from app.studies.export.columns import DATA_OF, of_people, streamed
 from app.studies.export.logs import IDS_EXPORTED, match_events, study_events
 from app.studies.export.scope import DataTable, ExportScope
 from app.studies.export.surveys import (
@@ -129,8 +129,7 @@ def _tables(session: Session, scope: ExportScope) -> Iterator[DataTable]:
 
 def _people(session: Session, scope: ExportScope) -> Iterator[PersonAnswers]:
     columns: tuple[Any, ...] = (
-        Enrolment.study_version_id, Enrolment.step, Enrolment.ending, Enrolment.answers,
-        Participant.code.label("participant"), Participant.erased_at, Wave.name.label("wave"),
+        Enrolment.step, Enrolment.answers, Participant.code.label("participant"), Wave.name.label("wave"), *DATA_OF,
     )  # fmt: skip
     return (person_answers(scope, row) for row in streamed(session, of_people(select(*columns), scope)))
 

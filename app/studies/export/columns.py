@@ -56,7 +56,9 @@ def of_people(statement: Select[Any], scope: ExportScope) -> Select[Any]:
 
 
 # What the column `data` follows from.
-DATA_OF: tuple[Any, ...] = (Participant.erased_at, Enrolment.ending, Enrolment.study_version_id)
+DATA_OF: tuple[Any, ...] = (
+    Participant.erased_at, Enrolment.ending, Enrolment.agreed_at, Enrolment.study_version_id,
+)  # fmt: skip
 
 
 def data_column(scope: ExportScope) -> Column:
@@ -79,5 +81,7 @@ def data_of(scope: ExportScope, row: Any) -> str:
         return WITHDRAWN
     if row.ending is None:
         return "under way"
+    if row.agreed_at is None:  # never agreed to take part
+        return "does not count"
     design = scope.designs[row.study_version_id]
     return "counts" if design.ending(row.ending, PROLIFIC).keeps_data else "does not count"

@@ -152,6 +152,7 @@ def _moves(scope: ExportScope) -> Select[Any]:
             Participant.erased_at.label("mover_erased_at"),
             _of_data.erased_at,
             Enrolment.ending,
+            Enrolment.agreed_at,
             Enrolment.study_version_id,
         )
         .join(_mover, (_mover.match_id == EventRow.match_id) & (_mover.seat == EventRow.seat))

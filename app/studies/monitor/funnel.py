@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.models import Arm, Enrolment, MatchRow, SeatRow, StudyEvent, Wave
 from app.studies.design import StudyDesign
-from app.studies.endings import COMPLETED
+from app.studies.endings import COMPLETED, INACTIVE, WITHDRAWN
 from app.studies.monitor.people import COMPLETE, EARLY, HERE
 from app.studies.progress import STEP
 from app.studies.steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PARTNER, PRACTICE, QUIZ, SURVEY, Step, steps
@@ -50,12 +50,15 @@ class ArmCount(NamedTuple):
 
 
 class WaveFigures(NamedTuple):
-    """What a wave has come to. `taken` are places that are held by people who are here or have completed."""
+    """What a wave has come to. `taken` are places that are held by people who are here or have completed.
+    `only_arrived` are those who opened the link and have not agreed to take part, whether they may yet or went away.
+    """
 
     entered: int
     here: int
     completed: int
     taken: int
+    only_arrived: int
     endings: Mapping[str, int]
     stages: Sequence[StageCount]
     arms: Sequence[ArmCount]
@@ -94,6 +97,7 @@ class _Group(NamedTuple):
     arm_id: int | None
     ending: str | None
     holds_place: bool
+    agreed: bool
     step: int
     furthest: int
     people: int
@@ -117,7 +121,8 @@ def _groups(session: Session, wave: Wave, design: StudyDesign) -> list[_Group]:
         .subquery()
     )
     columns = (
-        Enrolment.arm_id, Enrolment.ending, Enrolment.holds_place, Enrolment.step, func.coalesce(furthest.c.step, 0),
+        Enrolment.arm_id, Enrolment.ending, Enrolment.holds_place, Enrolment.agreed_at.is_not(None), Enrolment.step,
+        func.coalesce(furthest.c.step, 0),
     )  # fmt: skip
     rows = session.execute(
         select(*columns, func.count())
@@ -140,6 +145,9 @@ def wave_figures(session: Session, wave: Wave, design: StudyDesign) -> WaveFigur
         here=sum(group.people for group in groups if group.ending is None),
         completed=endings[COMPLETED],
         taken=sum(group.people for group in groups if group.holds_place),
+        only_arrived=sum(
+            group.people for group in groups if not group.agreed and group.ending in (None, INACTIVE, WITHDRAWN)
+        ),
         endings=endings,
         stages=[_stage_count(stage, groups) for stage in stages(design)],
         arms=_arm_counts(session, wave, groups),

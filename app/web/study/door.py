@@ -2,7 +2,6 @@
 
 import secrets
 from decimal import Decimal
-from typing import NamedTuple
 
 from flask import redirect, render_template, request, session
 from sqlalchemy.orm import Session
@@ -12,28 +11,23 @@ from app.errors import NotAllowed, NotFound, Phrase
 from app.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import entry, extra_time
-from app.studies.amounts import APPROVING
 from app.studies.design import StudyDesign
 from app.studies.devices import DESKTOP, TABLET, device_of, is_served
 from app.studies.entry import Visitor
 from app.studies.payments import settle
 from app.studies.store import design_of
-from app.studies.wave_file import PARAMETERS, PLAIN_ID, WaveFile
+from app.studies.wave_file import WaveFile
 from app.studies.waves import OPEN, find_wave, settings_of
+from app.web.extensions import limiter
 from app.web.form_writes import write
 from app.web.language import use_language
+from app.web.limits import arrival_limit, give_back_attempt
 from app.web.seats import settings
 from app.web.study.blueprint import blueprint, way_url
+from app.web.study.link_ids import is_of_another_study, is_open_link, link_ids
 
-_LONGEST = 200  # characters of an id of a recruiter
-
-
-class LinkIds(NamedTuple):
-    """What a link says: the ids of the person, of the visit, and of the recruiter's study. Empty where it says none."""
-
-    person: str = ""
-    visit: str = ""
-    study: str = ""
+_MARKS = "private links"  # in the cookie: what the browser keeps of the links that it has opened
+_MOST_MARKS = 20  # a cookie holds about 4 kB
 
 
 @blueprint.get("/<study>/<wave>")
@@ -43,28 +37,35 @@ def door(study: str, wave: str) -> str:
 
 
 @blueprint.post("/<study>/<wave>")
-def come_in(study: str, wave: str) -> AnyResponse | str:
+@limiter.limit(**arrival_limit)
+def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
     """Let somebody in, or back to where they were."""
     with reading() as database:
         row = find_wave(database, f"{study}:{wave}")
-        file, design, reference = settings_of(row), _design(database, row), row.id
+        file, design, reference, of_bots = settings_of(row), _design(database, row), row.id, row.rehearsal
     device = _device()
-    visitor = _visitor(file, device)
-    if visitor is None or _is_of_another_study(file) or not is_served(design, device):
+    visitor = _visitor(file, device, of_bots=of_bots)
+    if visitor is None or is_of_another_study(file) or not is_served(design, device):
         return _door(study, wave)
     secret, factor = settings().secret_key, _extra_time(reference, file)
 
-    def enter(database: Session) -> str:
+    def enter(database: Session) -> tuple[str, bool]:
         way = entry.enter(database, database.get_one(Wave, reference), visitor, secret)
+        is_back = entry.mark_of_link(str(way.enrolment.token)) in visitor.marks
         if factor is not None and way.enrolment.ending is None:
             extra_time.give(database, way, factor)
         settle(database, way)
-        return str(way.enrolment.token)
+        return str(way.enrolment.token), is_back
 
     try:
-        token = write(enter)
+        token, is_back = write(enter)
+    except entry.NotTheirs:
+        return _not_let_in(design, file), 403
     except NotAllowed:  # paused, closed or frozen, for somebody new: nothing was recorded, and the page says why
         return _door(study, wave)
+    if is_back:
+        give_back_attempt()
+    remember(token)
     return redirect(way_url(token), 303)
 
 
@@ -88,6 +89,21 @@ def begin_preview(signed: str) -> AnyResponse:
     )
 
 
+def remember(token: str) -> None:
+    """Have the browser keep that it was given a private link, by which it may come back at the door."""
+    mark = entry.mark_of_link(token)
+    kept = [each for each in session.get(_MARKS, ()) if each != mark]
+    if kept[-1:] != [mark]:
+        session[_MARKS] = [*kept, mark][-_MOST_MARKS:]
+        session.permanent = True
+
+
+def _not_let_in(design: StudyDesign, file: WaveFile) -> str:
+    """What somebody can do whose link does not show who they are. Says nothing of whose id it is."""
+    use_language(design.language)
+    return render_template("study/not-let-in.html", design=design, recruiter=file.provider.name)
+
+
 def _door(study: str, wave: str) -> str:
     with reading() as database:
         row = find_wave(database, f"{study}:{wave}")
@@ -99,8 +115,8 @@ def _door(study: str, wave: str) -> str:
         design=design,
         status=status,
         served=is_served(design, _device()),
-        known=bool(_link_ids(file).person) or _is_open_link(file),
-        other_study=_is_of_another_study(file),
+        known=bool(link_ids(file).person) or is_open_link(file),
+        other_study=is_of_another_study(file),
         recruiter=file.provider.name,
         gone=file.provider.is_gone,
         address=settings().public_url + request.full_path.rstrip("?"),
@@ -111,50 +127,20 @@ def _design(database: Session, wave: Wave) -> StudyDesign:
     return design_of(database.get_one(StudyVersion, wave.study_version_id))
 
 
-def _visitor(file: WaveFile, device: str) -> Visitor | None:
-    """Who comes, by the recruiter's parameters; None for who cannot be told from others, or only looks."""
-    person, visit, _ = _link_ids(file)
-    if _is_open_link(file):
+def _visitor(file: WaveFile, device: str, *, of_bots: bool) -> Visitor | None:
+    """Who comes, by the recruiter's parameters; None for who cannot be told from others, or only looks.
+
+    A bot that was interrupted comes back in another browser; there is nothing of people in its wave.
+    """
+    person, visit, _ = link_ids(file)
+    own = is_open_link(file)
+    if own:
         person = session.setdefault("link_id", secrets.token_urlsafe(16))
         session.permanent = True
     if not person:
         return None
-    return Visitor(file.provider.name, person, device, visit or None)
-
-
-def _link_ids(file: WaveFile) -> LinkIds:
-    """The ids in the address; none at all where one of them cannot be one.
-
-    Who comes to a study at Prolific always says which: a link without that was cut off or changed.
-    """
-    names = PARAMETERS.get(file.provider.name, (_link_parameter(file) or "", "", ""))
-    given = [[each.strip() for each in request.args.getlist(name)] if name else [] for name in names]
-    # A placeholder that was not filled in would make one person of all who follow such a link. Where a recruiter
-    # appends its parameters by itself, what the link had before them is such a placeholder.
-    filled = [[each for each in values if not each.startswith("{{")] for values in given]
-    found = LinkIds(*(values[-1] if values else "" for values in filled))
-    fits = all(len(each) <= _LONGEST and each.isprintable() for each in found)
-    if file.provider.name in APPROVING:  # its files take no other ids, and one would keep all from being paid
-        fits = fits and all(PLAIN_ID.fullmatch(each) for each in found if each)
-    unfilled = any(values and not own for values, own in zip(given, filled, strict=True))
-    lacks_study = file.provider.prolific is not None and not found.study
-    return LinkIds() if unfilled or lacks_study or not fits else found
-
-
-def _is_of_another_study(file: WaveFile) -> bool:
-    """Whether the recruiter sent somebody for another one of its studies than that of the wave."""
-    given, stated = _link_ids(file).study, file.provider.study
-    return bool(given) and stated is not None and given != stated
-
-
-def _link_parameter(file: WaveFile) -> str | None:
-    link = file.provider.link
-    return None if link is None else link.id_parameter
-
-
-def _is_open_link(file: WaveFile) -> bool:
-    """Whether the link is the same for all, and a browser a person."""
-    return not file.provider.has_ids
+    marks = frozenset(map(str, session.get(_MARKS, ())))
+    return Visitor(file.provider.name, person, device, visit or None, proven=own or of_bots, marks=marks)
 
 
 def _extra_time(wave_id: int, file: WaveFile) -> Decimal | None:
@@ -162,7 +148,9 @@ def _extra_time(wave_id: int, file: WaveFile) -> Decimal | None:
     if (token := request.args.get(extra_time.PARAMETER)) is None:
         return None
     link = extra_time.read_token(settings().secret_key, token)
-    if link.wave_id != wave_id or link.person not in (None, _link_ids(file).person):
+    recruiter, person = file.provider.name, link_ids(file).person
+    theirs = link.person is None or entry.one_case(recruiter, link.person) == entry.one_case(recruiter, person)
+    if link.wave_id != wave_id or not theirs:
         raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
     return link.factor
 

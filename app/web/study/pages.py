@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Consent, Participant, StudyVersion, Wave
-from app.studies import answers, idle, lapses, matches, payments
+from app.studies import answers, entry, idle, lapses, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
 from app.studies.consents import TRAINING
@@ -44,7 +44,7 @@ from app.studies.store import design_of, models_of
 from app.studies.survey import applies, ordered, rule_of
 from app.studies.texts import first_condition, goal_of
 from app.studies.wave_file import WaveFile
-from app.studies.waves import settings_of
+from app.studies.waves import OPEN, settings_of
 from app.web.seats import settings
 from app.web.study.blueprint import way_url
 from app.web.study.page_texts import (
@@ -269,6 +269,7 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
     return {
         "code": code,
         "recruiter": "" if file is None else file.provider.name,
+        "may_come_again": _may_come_again(session, way),
         "return_to": _return_address(file, code, ending),
         "payments": [row for row in payments.payments_of(session, way.enrolment.id) if row.amount or row.key == "base"],
         "games": [game for game in games if game.number is not None],
@@ -278,6 +279,11 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
         "kept": way.design.ending(ending, PROLIFIC).keeps_data,  # type: ignore[arg-type]  # a column's text
         "erased": participant.erased_at is not None,
     }
+
+
+def _may_come_again(session: Session, way: Way) -> bool:
+    wave = None if way.enrolment.wave_id is None else session.get_one(Wave, way.enrolment.wave_id)
+    return wave is not None and wave.status == OPEN and wave.frozen_at is None and entry.may_come_again(way)
 
 
 def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str | None:

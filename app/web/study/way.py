@@ -8,7 +8,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.errors import NotFound, Phrase
+from app.errors import NotAllowed, NotFound, Phrase
 from app.extensions import reading
 from app.matches.engine import ABORTED
 from app.matches.lobby import person_in
@@ -24,6 +24,7 @@ from app.web.language import use_language
 from app.web.seats import hold, settings
 from app.web.study import pages
 from app.web.study.blueprint import blueprint, way_url
+from app.web.study.door import remember
 from app.web.study.page_texts import agreed_text, debrief_text, instructions_page
 
 _OUTSIDE_SALT = "parlor.outside-survey"
@@ -36,6 +37,7 @@ def way(token: str) -> AnyResponse | str:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
         match_id, seat, over = _match_now(session, found)
+    remember(token)
     if match_id is not None and not over:
         hold(match_id, seat)
         return redirect(url_for("play.match", match_id=match_id), 303)
@@ -54,7 +56,10 @@ def send(token: str) -> AnyResponse | tuple[str, int]:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
         text = _text_of(session, found)
-    outcome = write(lambda session: answers.take(session, token, key, form, text))
+    try:
+        outcome = write(lambda session: answers.take(session, token, key, form, text))
+    except NotAllowed:  # who agrees while the wave is paused
+        return _page(token, form=form, paused=True), 409
     if outcome.errors:
         return _page(token, form=form, errors=outcome.errors), 400
     if outcome.begun is not None:

@@ -1,0 +1,56 @@
+"""The ids in the link of a wave, as the recruiter writes them there."""
+
+from typing import NamedTuple
+
+from flask import request
+
+from app.studies.amounts import APPROVING
+from app.studies.wave_file import PARAMETERS, PERSON_ID, PLAIN_ID, WaveFile
+
+_LONGEST = 200  # characters of an id of a recruiter
+
+
+class LinkIds(NamedTuple):
+    """What a link says: the ids of the person, of the visit, and of the recruiter's study. Empty where it says none."""
+
+    person: str = ""
+    visit: str = ""
+    study: str = ""
+
+
+def link_ids(file: WaveFile) -> LinkIds:
+    """The ids in the address; none at all where one of them cannot be one.
+
+    Who comes to a study at Prolific always says which: a link without that was cut off or changed.
+    """
+    recruiter = file.provider.name
+    names = PARAMETERS.get(recruiter, (_link_parameter(file) or "", "", ""))
+    given = [[each.strip() for each in request.args.getlist(name)] if name else [] for name in names]
+    # A placeholder that was not filled in would make one person of all who follow such a link. Where a recruiter
+    # appends its parameters by itself, what the link had before them is such a placeholder.
+    filled = [[each for each in values if not each.startswith("{{")] for values in given]
+    found = LinkIds(*(values[-1] if values else "" for values in filled))
+    fits = all(len(each) <= _LONGEST and each.isprintable() for each in found)
+    if recruiter in APPROVING:  # its files take no other ids, and one would keep all from being paid
+        fits = fits and all(PLAIN_ID.fullmatch(each) for each in found if each)
+    if recruiter in PERSON_ID and PERSON_ID[recruiter].fullmatch(found.person) is None:
+        fits = False
+    unfilled = any(values and not own for values, own in zip(given, filled, strict=True))
+    lacks_study = file.provider.prolific is not None and not found.study
+    return LinkIds() if unfilled or lacks_study or not fits else found
+
+
+def is_of_another_study(file: WaveFile) -> bool:
+    """Whether the recruiter sent somebody for another one of its studies than that of the wave."""
+    given, stated = link_ids(file).study, file.provider.study
+    return bool(given) and stated is not None and given != stated
+
+
+def is_open_link(file: WaveFile) -> bool:
+    """Whether the link is the same for all, and a browser a person."""
+    return not file.provider.has_ids
+
+
+def _link_parameter(file: WaveFile) -> str | None:
+    link = file.provider.link
+    return None if link is None else link.id_parameter
