@@ -121,7 +121,8 @@ ROUTES: dict[str, Row] = {
     "POST /s/me/<token>/leave": everyone("200"),
     "GET /s/me/<token>/report": everyone("200"),
     "POST /s/me/<token>/report": everyone("200", form={"reason": "broken", "text": "Slow.", "then": "stay"}),
-    "GET /s/me/<token>/back/<signed>": everyone("404"),  # a link of another kind
+    "GET /s/me/back/<code>": everyone("404"),  # a link of another kind
+    "POST /s/me/back/<code>": everyone("404"),
     "POST /language": everyone("303 /", form={"language": "de"}),
     "POST /api/matches": everyone("201", json={"game": "taboo"}, token=False),
     "GET /sign-in": Row("200", "200", "200", "302 /admin/"),
@@ -271,6 +272,7 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "token": lambda house: new_admin_link(house.app).rpartition("/")[2],
     "study": lambda house: "two-models",
     "wave": lambda house: "main",
+    "code": lambda house: house.preview,
     "signed": lambda house: house.preview,
     "name": lambda house: "moves",
     "number": lambda house: house.model,

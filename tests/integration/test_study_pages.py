@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from flask import Flask
@@ -422,7 +423,8 @@ def test_a_question_that_does_not_apply_is_neither_asked_nor_kept(app: Flask) ->
     assert enrolment().answers["survey start"]["values"] == {"same": "no"}
 
 
-def test_a_survey_elsewhere_is_left_by_its_signed_link(app: Flask) -> None:
+def elsewhere(app: Flask) -> tuple[Walker, str]:
+    """Somebody who is asked to answer a survey elsewhere, and the address that it leads back to."""
     question = {"id": "long", "ask": "Please answer our long survey.", "outside": {"url": "https://s.example/q?u=1"}}
     with writing() as session:
         store_study(session, changed(loaded_study(), survey={"start": [question]}))
@@ -430,15 +432,45 @@ def test_a_survey_elsewhere_is_left_by_its_signed_link(app: Flask) -> None:
     ann = come(app)
     ann.send(part="yes")
     address = html.unescape(re.search(r'href="(https://s\.example[^"]*)"', ann.page.text)[1])  # type: ignore[index]
+    return ann, urlsplit(dict(parse_qsl(urlsplit(address).query))["return"]).path
+
+
+def test_a_survey_elsewhere_is_left_by_a_press_on_its_last_page(app: Flask) -> None:
+    ann, link = elsewhere(app)
     assert ann.send().status_code == 400
-    back = re.search(r"return=https?%3A%2F%2F[^%]+(?:%3A\d+)?(%2Fs%2Fme%2F.*)$", address)
-    assert back is not None
-    link = back[1].replace("%2F", "/")
     assert ann.client.get(f"{link}x").status_code == 404
-    ann.client.get(link)
+    assert "Have you finished the other survey?" in text_of(ann.client.get(link))
+    ann.look()
+    assert ann.send().status_code == 400  # who only looked has not finished it
+    assert ann.client.post(link).location == ann.address
     assert "You have been there and back." in ann.look()
     ann.send()
     assert ann.step == "instructions 1"
+
+
+def test_whoever_runs_the_other_survey_gets_no_private_link(app: Flask) -> None:
+    ann, link = elsewhere(app)
+    token = ann.address.rpartition("/")[2]
+    assert token not in link
+    vendor = app.test_client()
+    for answer in (vendor.get(link), vendor.head(link), vendor.post(link), vendor.get(link), vendor.post(link)):
+        assert answer.status_code == 200
+        assert token not in answer.text
+    assert "This link has been used." in text_of(vendor.post(link))
+    assert "You have been there and back." in ann.look()
+
+
+def test_the_way_back_counts_once_and_at_its_own_step(app: Flask) -> None:
+    ann, link = elsewhere(app)
+    ann.client.post(link)
+    assert "This link has been used." in text_of(ann.client.post(link))
+    ann.look()
+    ann.send()
+    before = enrolment().answers
+    for answer in (ann.client.get(link), ann.client.post(link)):
+        assert "This link has been used." in text_of(answer)
+        assert f'href="{ann.address}"' in answer.text
+    assert enrolment().answers == before
 
 
 def test_nothing_of_the_study_is_in_the_source_of_its_pages(app: Flask, client: FlaskClient) -> None:
@@ -529,7 +561,7 @@ def test_a_report_is_kept_and_may_end_the_study(app: Flask, client: FlaskClient)
 @pytest.mark.parametrize(
     "path",
     ["/s/me/nobody", "/s/me/nobody/leave", "/s/me/nobody/report", "/s/me/nobody/rules", "/s/me/nobody/agreed",
-     "/s/me/nobody/back/x", "/s/two-models/none", "/s/none/main", "/s/preview/x"],
+     "/s/me/back/x", "/s/two-models/none", "/s/none/main", "/s/preview/x"],
 )  # fmt: skip
 def test_a_link_that_parlor_did_not_give_out_says_how_to_go_on(client: FlaskClient, path: str) -> None:
     response = client.get(path)

@@ -26,7 +26,7 @@ from app.web.seats import settings
 from app.web.study.blueprint import blueprint, way_url
 from app.web.study.link_ids import is_of_another_study, is_open_link, link_ids
 
-_MARKS = "private links"  # in the cookie: what the browser keeps of the links that it has opened
+MARKS = "private links"  # in the cookie: what the browser keeps of the links that it has opened
 _MOST_MARKS = 20  # a cookie holds about 4 kB
 
 
@@ -92,9 +92,9 @@ def begin_preview(signed: str) -> AnyResponse:
 def remember(token: str) -> None:
     """Have the browser keep that it was given a private link, by which it may come back at the door."""
     mark = entry.mark_of_link(token)
-    kept = [each for each in session.get(_MARKS, ()) if each != mark]
+    kept = [each for each in session.get(MARKS, ()) if each != mark]
     if kept[-1:] != [mark]:
-        session[_MARKS] = [*kept, mark][-_MOST_MARKS:]
+        session[MARKS] = [*kept, mark][-_MOST_MARKS:]
         session.permanent = True
 
 
@@ -139,7 +139,7 @@ def _visitor(file: WaveFile, device: str, *, of_bots: bool) -> Visitor | None:
         session.permanent = True
     if not person:
         return None
-    marks = frozenset(map(str, session.get(_MARKS, ())))
+    marks = frozenset(map(str, session.get(MARKS, ())))
     return Visitor(file.provider.name, person, device, visit or None, proven=own or of_bots, marks=marks)
 
 

@@ -4,11 +4,10 @@ Back, a refresh, a second tab and another device with the private link all lead 
 """
 
 from flask import redirect, render_template, request, url_for
-from itsdangerous import BadSignature, URLSafeSerializer
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.errors import NotAllowed, NotFound, Phrase
+from app.errors import NotAllowed
 from app.extensions import reading
 from app.matches.engine import ABORTED
 from app.matches.lobby import person_in
@@ -24,10 +23,9 @@ from app.web.language import use_language
 from app.web.seats import hold, settings
 from app.web.study import pages
 from app.web.study.blueprint import blueprint, way_url
+from app.web.study.coming_back import return_url
 from app.web.study.door import remember
 from app.web.study.page_texts import agreed_text, debrief_text, instructions_page
-
-_OUTSIDE_SALT = "parlor.outside-survey"
 
 
 @blueprint.get("/me/<token>")
@@ -99,27 +97,6 @@ def agreed(token: str) -> str:
     return render_template("study/agreed.html", **context)
 
 
-@blueprint.get("/me/<token>/back/<signed>")
-def back(token: str, signed: str) -> AnyResponse:
-    """The last link of a survey elsewhere."""
-    try:
-        key, question = _signer(token).loads(signed)
-    except (BadSignature, ValueError, TypeError):
-        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one")) from None
-    write(lambda session: answers.come_back(session, find_way_by_token(session, token, lock=True), key, question))
-    return redirect(way_url(token), 303)
-
-
-def return_url(token: str, key: str, question: str) -> str:
-    """Where a survey elsewhere sends people back to."""
-    signed = _signer(token).dumps([key, question])
-    return settings().public_url + url_for("study.back", token=token, signed=signed)
-
-
-def _signer(token: str) -> URLSafeSerializer:
-    return URLSafeSerializer(settings().secret_key, salt=f"{_OUTSIDE_SALT}/{token}")
-
-
 def _page(token: str, **sent: object) -> str:
     with reading() as session:
         found = find_way_by_token(session, token)
@@ -129,7 +106,7 @@ def _page(token: str, **sent: object) -> str:
         context = pages.page(session, found)
         if found.step.kind == "survey":
             context["return_urls"] = {
-                question.id: return_url(token, found.step.key, question.id)
+                question.id: return_url(found, question.id)
                 for question in context["questions"]
                 if question.kind == "outside"
             }

@@ -1,0 +1,53 @@
+"""A page that is only looked at changes nothing: programs look at links ahead, and back and refresh ask again."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.config import ROOT
+
+WEB = ROOT / "app" / "web"
+# What writes all the same when it is only asked for, and why.
+EXCEPTIONS = {
+    "study/way.py: way": "a match that is over is settled, once, which upkeep would do a little later",
+}
+
+
+def handlers(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """The functions that answer a GET."""
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        for each in node.decorator_list:
+            if not isinstance(each, ast.Call) or not isinstance(each.func, ast.Attribute):
+                continue
+            methods = [ast.unparse(word.value) for word in each.keywords if word.arg == "methods"]
+            if each.func.attr == "get" or (each.func.attr == "route" and (not methods or "GET" in methods[0])):
+                yield node
+
+
+def calls(node: ast.AST) -> set[str]:
+    """The names of what is called in it."""
+    return {each.func.id for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)}
+
+
+def writers(path: Path) -> Iterator[str]:
+    """The handlers of GET that write, themselves or by a function of their module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for handler in handlers(tree):
+        reached, waiting = set[str](), [handler.name]
+        while waiting:
+            name = waiting.pop()
+            if name in reached or name not in functions:
+                reached.add(name)
+                continue
+            reached.add(name)
+            waiting.extend(calls(functions[name]))
+        if "write" in reached:
+            yield f"{path.relative_to(WEB).as_posix()}: {handler.name}"
+
+
+def test_no_page_that_is_only_looked_at_writes() -> None:
+    found = {each for path in WEB.rglob("*.py") for each in writers(path)}
+    assert found == set(EXCEPTIONS)
