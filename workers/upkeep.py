@@ -28,7 +28,7 @@ from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_f
 from app.model_requests.lifecycle import take_forgotten
 from app.models import MatchRow
 from app.queues import enqueue_request, enqueue_turn, make_publisher
-from app.studies import idle, retention
+from app.studies import idle, retention, wave_terms
 from app.studies import matches as study_matches
 from app.studies.forget import delete_unusable_files
 from workers import heartbeat
@@ -98,6 +98,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
             tell(match_id, False)
     _end_untouched(database, untouched, before, tell)
     _end_unanswered(database)
+    _close_waves(database)
     _end_silent(database, tell)
     _remove_what_is_due(database, settings)
 
@@ -124,6 +125,12 @@ def _end_untouched(
             log.info("a match was left open for too long", match=match_id)
             _settle(database, match_id)
             tell(match_id, False)
+
+
+def _close_waves(database: Engine) -> None:
+    with writing(database) as session:
+        for name in wave_terms.close_due(session):
+            log.info("a wave closed at its time", wave=name)
 
 
 def _end_silent(database: Engine, tell: Callable[[str, bool], None]) -> None:

@@ -16,7 +16,7 @@ from app.cli.study_forget import forget
 from app.cli.study_pay import pay
 from app.cli.study_reports import reports
 from app.cli.study_time import give_time
-from app.cli.study_waves import close, freeze, open_wave, pause, reopen, replay, submissions
+from app.cli.study_waves import change, close, freeze, open_wave, pause, reopen, replay, submissions
 from app.errors import Invalid, NotFound, Verbatim
 from app.extensions import reading, writing
 from app.models import StudyVersion
@@ -38,7 +38,7 @@ _PLACES = 6  # after the point of a share, and of points
 
 study = Group("study", help="Human experiments: check, load, copy and price their designs, and open waves of them.")
 for command in (
-    bots, assignments, open_wave, pause, reopen, close, freeze, replay, submissions,
+    bots, assignments, open_wave, change, pause, reopen, close, freeze, replay, submissions,
     forget, pay, reports, give_time, export_data,
 ):  # fmt: skip
     study.add_command(command)

@@ -11,7 +11,7 @@ from app.cli.base import Command, CommandFailed, ensure_database, print_json
 from app.errors import FieldError, Invalid, Verbatim
 from app.extensions import db, reading, transact, writing
 from app.models import Study, StudyVersion, Wave
-from app.studies import assignment, store, waves
+from app.studies import assignment, store, wave_terms, waves
 from app.studies.design_files import load_design
 from app.studies.submissions import read_statuses, take_statuses
 from app.studies.visits import NO_CODE, OTHER_CODE, done_elsewhere
@@ -97,6 +97,36 @@ pause = _changing("pause", waves.pause, "Paused", "Let nobody new in for now; wh
 reopen = _changing("reopen", waves.reopen, "Reopened", "Let people into a paused wave again.")
 close = _changing("close", waves.close, "Closed", "Let nobody new in any more; who is in goes on and is paid.")
 freeze = _changing("freeze", waves.freeze, "Froze", "Keep a closed wave as it is, for ever, once nobody is under way.")
+
+
+@click.command("change", cls=Command)
+@_WAVE
+@click.option("--places", type=int, help="How many people take part at most.")
+@click.option("--most-spent", help="The spend cap, with the fee.")
+@click.option("--closes", help='When it closes by itself, in UTC: "2026-12-01 18:00", or never.')
+@_JSON
+def change(reference: str, places: int | None, most_spent: str | None, closes: str | None, as_json: bool) -> None:
+    """Change the places, the spend cap or the closing time of a wave that is open or paused."""
+    given = {wave_terms.PLACES: places, wave_terms.CAP: most_spent, wave_terms.CLOSES: closes}
+    terms = {name: value for name, value in given.items() if value is not None}
+    if not terms:
+        raise Invalid(None, expected="--places, --most-spent or --closes", got=Verbatim("none of them"))
+    if closes == "never":
+        terms[wave_terms.CLOSES] = None
+    ensure_database()
+    with writing() as session:
+        wave = waves.find_wave(session, reference)
+        wave_terms.change_terms(session, wave, terms, "flask study change")
+        file = waves.settings_of(wave)
+        described = {
+            **_described(session, wave), "places": file.places, "most_spent": str(file.most_spent),
+            "closes": file.closes,
+        }  # fmt: skip
+    if as_json:
+        print_json(described)
+    else:
+        until = "" if file.closes is None else f", closes at {file.closes} UTC"
+        click.echo(f"{described['wave']}: {file.places} places, at most {file.most_spent}{until}.")
 
 
 @click.command("submissions", cls=Command)

@@ -36,6 +36,7 @@ from app.studies.entry import FREED, takes_place
 from app.studies.progress import Way, lock_wave, note
 from app.studies.stimuli import PlanPlace, distinct, plan_of
 from app.studies.store import design_of
+from app.studies.wave_terms import CHANGED, PLACES
 from app.studies.waves import settings_of
 
 ASSIGNMENT = "assignment"
@@ -147,7 +148,9 @@ def replay(session: Session, wave: Wave) -> Sequence[Replayed]:
         .where(Enrolment.wave_id == wave.id, Participant.person_hash.is_not(None))
     )
     marks = {number: mark_of(wave.id, str(person)) for number, person in people}
-    return list(replayed(design, wave.name, settings_of(wave).places, log, marks))
+    changes = [body[PLACES] for _, kind, body in log if kind == CHANGED and PLACES in body]
+    places = changes[0][0] if changes else settings_of(wave).places
+    return list(replayed(design, wave.name, places, log, marks))
 
 
 def replayed(
@@ -159,7 +162,7 @@ def replayed(
 ) -> Iterator[Replayed]:
     """The assignments in a log of (enrolment, kind, body), each beside what follows from the seed, or from the list.
 
-    `marks`: what stands for each enrolment in the list of the wave.
+    `places` are those at the beginning; `marks`: what stands for each enrolment in the list of the wave.
     """
     seed, arm_count = wave_seed(design, wave), len(arms(design))
     held: dict[int, Slot] = {}
@@ -167,6 +170,8 @@ def replayed(
     for enrolment_id, kind, body in log:
         if kind == ASSIGNMENT_LIST:
             listed = read_body(body)
+        if kind == CHANGED and PLACES in body:
+            places = body[PLACES][1]
         if enrolment_id is None:
             continue
         if kind == ASSIGNMENT:

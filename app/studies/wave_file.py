@@ -6,9 +6,10 @@ Every key is written out in docs/studies.md.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -36,6 +37,9 @@ Recruiter = Literal["prolific", "connect", "link", "mturk"]
 LINK: Recruiter = "link"
 RECRUITERS: tuple[Recruiter, ...] = ("prolific", "connect", LINK)
 GONE: Recruiter = "mturk"  # Amazon Mechanical Turk closed on 30 September 2026; waves of before it stay readable
+_ID = "{id}"  # in an address, for the id of a person
+_LONGEST_ADDRESS = 500
+_TIME_FORM, _TIME_EXAMPLE = "%Y-%m-%d %H:%M", "2026-12-01 18:00"
 _STORED = "stored"  # in the context of a check: the file is that of a wave which was opened before
 # By recruiter: the parameters of its links for the person, the visit, and the recruiter's own study.
 PARAMETERS: Mapping[str, tuple[str, str, str]] = {
@@ -80,6 +84,29 @@ _RecruiterId = Annotated[
 ]
 
 
+def _return_address(raw: str) -> str:
+    """An address that a page may lead to. The person's id may stand in its path and its parameters."""
+    expected = "an address such as https://uni.example.edu/credit?code={id}, with no other braces"
+    try:
+        parts = urlsplit(raw)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    plain = raw.replace(_ID, "")
+    if (
+        not host
+        or parts.scheme not in ("http", "https")
+        or "{" in parts.netloc
+        or "@" in parts.netloc
+        or any(each in plain for each in '{}<>"\\')
+        or not plain.isascii()
+        or any(not each.isprintable() or each.isspace() for each in plain)
+        or len(raw) > _LONGEST_ADDRESS
+    ):
+        raise PydanticCustomError("return_to", "{expected}", {"expected": expected})
+    return raw
+
+
 class RecruiterTerms(Part):
     """What is the same for all recruiters: their share on top of what people are paid, and the least hourly pay."""
 
@@ -107,9 +134,19 @@ class ConnectTerms(RecruiterTerms):
 
 
 class LinkTerms(RecruiterTerms):
-    """A link that people are sent. Without `id_parameter` it is the same for all, and a browser is a person."""
+    """A link that people are sent. Without `id_parameter` it is the same for all, and a browser is a person.
+
+    `return_to` is an address that the last page leads to, with `{id}` in place of the person's id.
+    """
 
     id_parameter: _Parameter | None = None
+    return_to: Annotated[str, AfterValidator(_return_address)] | None = None
+
+    @model_validator(mode="after")
+    def _has_an_id_for_the_address(self) -> Self:
+        if self.return_to is not None and _ID in self.return_to and self.id_parameter is None:
+            raise PydanticCustomError("return_to", "an address without {id} where people have no id_parameter")
+        return self
 
 
 class Provider(Part):
@@ -159,6 +196,18 @@ class Provider(Part):
         return found
 
 
+def _closing_time(raw: str) -> str:
+    """A time in UTC, to the minute."""
+    try:
+        if len(raw) != len(_TIME_EXAMPLE):
+            raise ValueError
+        datetime.strptime(raw, _TIME_FORM).replace(tzinfo=UTC)
+    except ValueError:
+        expected = f"a time in UTC such as {_TIME_EXAMPLE}, in quotes"
+        raise PydanticCustomError("closes", "{expected}", {"expected": expected}) from None
+    return raw
+
+
 class WaveStart(Part):
     """A start with a few people: after the `first` of them nobody comes in before somebody has had a look."""
 
@@ -173,6 +222,7 @@ class WaveFile(Part):
     of: _Reference
     provider: Provider
     places: int = Field(ge=1, le=100_000)
+    closes: Annotated[str, AfterValidator(_closing_time)] | None = None
     start: WaveStart | None = None
     codes: dict[EndingName, _Code] = Field(default_factory=dict, validate_default=True)
     not_if_took_part_in: tuple[_TookPartIn, ...] = Field(default=(), max_length=1000)
@@ -190,6 +240,11 @@ class WaveFile(Part):
                 "codes", "codes with one for completed, as {name} asks for it", {"name": provider.name}
             )
         return codes
+
+    @property
+    def closes_at(self) -> datetime | None:
+        """When the wave closes by itself; None: it does not."""
+        return None if self.closes is None else datetime.strptime(self.closes, _TIME_FORM).replace(tzinfo=UTC)
 
     @property
     def fee(self) -> Decimal:
@@ -226,6 +281,14 @@ def person_path(study: str, wave: WaveFile, person: str | None) -> str:
     name, _, own_study = PARAMETERS[wave.provider.name]
     stated = {} if wave.provider.study is None else {own_study: wave.provider.study}
     return f"{path}?{urlencode({name: person, **stated})}"
+
+
+def return_address(file: WaveFile, person: str | None) -> str | None:
+    """Where a link of one's own leads back to, for a person of that id; None where it does not, or the id is gone."""
+    address = None if file.provider.link is None else file.provider.link.return_to
+    if address is None or _ID not in address:
+        return address
+    return None if person is None else address.replace(_ID, quote(person, safe=""))
 
 
 def most_with_fee(design: StudyDesign, wave: WaveFile) -> Decimal:

@@ -38,6 +38,8 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False) -> W
             expected=Phrase("at least %(amount)s, what one person may cost", amount=one.normalize()),
             got=Verbatim(str(file.most_spent)),
         )
+    if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
+        raise Invalid("closes", expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
     check_untrained(session, version, design)
     wave = Wave(
         study_id=version.study_id,

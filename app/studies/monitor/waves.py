@@ -64,10 +64,11 @@ def wave_by_id(session: Session, wave_id: int) -> FoundWave:
     return FoundWave(wave, study, version)
 
 
-def here_now(session: Session, wave_id: int) -> int:
-    """How many people are under way in a wave."""
+def with_a_place(session: Session, wave_id: int) -> int:
+    """How many people under way in a wave hold a place."""
     wanted = select(func.count()).select_from(Enrolment)
-    return session.scalar(wanted.where(Enrolment.wave_id == wave_id, Enrolment.ending.is_(None))) or 0
+    here = wanted.where(Enrolment.wave_id == wave_id, Enrolment.ending.is_(None), Enrolment.holds_place)
+    return session.scalar(here) or 0
 
 
 def models_by_label(session: Session, version: StudyVersion, design: StudyDesign) -> Mapping[str, LanguageModel]:

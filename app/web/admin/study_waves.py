@@ -19,10 +19,11 @@ from app.studies.design import StudyDesign
 from app.studies.monitor import funnel, inbox, incidents
 from app.studies.monitor.people import WHERE, PeopleFilter, people
 from app.studies.monitor.recruiter import STATUSES, against_recruiter
-from app.studies.monitor.waves import FoundWave, here_now, models_by_label, wave_by_id
+from app.studies.monitor.waves import FoundWave, models_by_label, wave_by_id, with_a_place
 from app.studies.quantities import CENT, rounded
 from app.studies.visits import done_elsewhere
 from app.studies.wave_file import WaveFile, link_path, wave_warnings
+from app.studies.wave_terms import CAP, CLOSES, PLACES, change_terms
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
@@ -31,6 +32,7 @@ from app.web.seats import settings
 _LARGEST = 2**31 - 1
 _ACTIONS = {"pause": waves.pause, "reopen": waves.reopen, "close": waves.close, "freeze": waves.freeze}
 _LIST = "list"  # the action that takes a list of arms
+_CHANGE = "change"  # the one that changes places, cap and closing time
 
 
 class WaveMoney(NamedTuple):
@@ -67,12 +69,24 @@ def act_on_wave(wave_id: int) -> ResponseReturnValue:
         if action == _LIST:
             _take_list(wave_id, by)
             return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
+        if action == _CHANGE:
+            terms = _read_terms()
+            write(lambda session: change_terms(session, wave_by_id(session, wave_id).wave, terms, by))
+            return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
         if action not in _ACTIONS:
-            raise Invalid("action", expected=either((*_ACTIONS, _LIST)), got=action)
+            raise Invalid("action", expected=either((*_ACTIONS, _LIST, _CHANGE)), got=action)
         write(lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, by))
     except (Invalid, Conflict) as error:
         return _page(wave_id, error)
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
+
+
+def _read_terms() -> Mapping[str, Any]:
+    """What is to be changed of a wave, from the form. Raises Invalid."""
+    form = {name: request.form.get(name, "").strip() for name in (PLACES, CAP, CLOSES)}
+    if not (form[PLACES].isascii() and form[PLACES].isdecimal() and len(form[PLACES]) < 10):
+        raise Invalid(PLACES, expected=Phrase("a whole number"), got=form[PLACES])
+    return {PLACES: int(form[PLACES]), CAP: form[CAP], CLOSES: form[CLOSES].replace("T", " ")[:16] or None}
 
 
 def _take_list(wave_id: int, by: str) -> None:
@@ -141,9 +155,9 @@ def recruitment_link(found: FoundWave, file: WaveFile) -> str:
 def money_of(session: Session, wave: Wave, design: StudyDesign, file: WaveFile) -> WaveMoney:
     """The money of a wave at this moment."""
     together = entry.committed(session, wave)
-    here = here_now(session, wave.id)
+    here = with_a_place(session, wave.id)
     most = most_a_place(design) * (1 + file.fee)
-    reserved = most * here
+    reserved = most * here  # whoever only arrived has no share yet
     return WaveMoney(max(Decimal(0), together - reserved), reserved, file.most_spent, file.fee, most)
 
 

@@ -34,7 +34,7 @@ CODES: tuple[EndingName, ...] = (
     "partner_left",
 )  # fmt: skip
 _FIELDS = (
-    "wave", "recruiter", "recruiter_id", "fee", "minimum_per_hour", "places", "pause_after",
+    "wave", "recruiter", "recruiter_id", "return_to", "fee", "minimum_per_hour", "places", "closes", "pause_after",
     "not_if_took_part_in", "most_spent", *(f"code_{name}" for name in CODES),
 )  # fmt: skip
 
@@ -76,6 +76,8 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
     terms: dict[str, Any] = {name: _amount(form, name) for name in ("fee", "minimum_per_hour") if form[name]}
     if form["recruiter_id"] and IDS.get(recruiter):
         terms[str(IDS[recruiter])] = form["recruiter_id"]
+    if form["return_to"]:
+        terms["return_to"] = form["return_to"]  # which only a link of one's own has
     written: dict[str, Any] = {
         "wave": form["wave"],
         "of": of,
@@ -85,6 +87,8 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
     }
     if form["pause_after"]:
         written["start"] = {"first": _whole(form, "pause_after"), "then": "pause"}
+    if form["closes"]:
+        written["closes"] = form["closes"].replace("T", " ")[:16]
     if codes := {name: code for name in CODES if (code := form[f"code_{name}"])}:
         written["codes"] = codes
     if taken := form["not_if_took_part_in"].replace(",", " ").split():
@@ -122,7 +126,9 @@ def _field_of(path: list[str]) -> str:
     """The field of the form for a place in the file."""
     if path[0] == "provider":
         last = path[-1]
-        return last if last in ("fee", "minimum_per_hour") else "recruiter_id" if last in IDS.values() else "recruiter"
+        if last in ("fee", "minimum_per_hour", "return_to"):
+            return last
+        return "recruiter_id" if last in IDS.values() else "recruiter"
     if path[0] == "codes":
         return f"code_{path[1]}" if len(path) > 1 and path[1] in CODES else f"code_{COMPLETED}"
     return "pause_after" if path[0] == "start" else path[0]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Consent, Participant, StudyVersion, Wave
+from app.models import Consent, Participant, RecruitmentIdentity, StudyVersion, Wave
 from app.studies import answers, entry, idle, lapses, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
@@ -19,6 +19,7 @@ from app.studies.design import HIDDEN, StudyDesign, SurveyQuestion
 from app.studies.endings import (
     BY_TIME,
     COMPLETED,
+    FULL_BASE,
     INACTIVE,
     PROLIFIC,
     QUIZ_FAILED,
@@ -43,7 +44,7 @@ from app.studies.steps import (
 from app.studies.store import design_of, models_of
 from app.studies.survey import applies, ordered, rule_of
 from app.studies.texts import first_condition, goal_of
-from app.studies.wave_file import WaveFile
+from app.studies.wave_file import LINK, WaveFile, return_address
 from app.studies.waves import OPEN, settings_of
 from app.web.seats import settings
 from app.web.study.blueprint import way_url
@@ -270,7 +271,7 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
         "code": code,
         "recruiter": "" if file is None else file.provider.name,
         "may_come_again": _may_come_again(session, way),
-        "return_to": _return_address(file, code, ending),
+        "return_to": _return_address(file, code, ending) or _own_return(session, way, file, ending),
         "payments": [row for row in payments.payments_of(session, way.enrolment.id) if row.amount or row.key == "base"],
         "games": [game for game in games if game.number is not None],
         "shows_points": way.design.same_for_all.feedback != "none" and ending == COMPLETED,
@@ -279,6 +280,17 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
         "kept": way.design.ending(ending, PROLIFIC).keeps_data,  # type: ignore[arg-type]  # a column's text
         "erased": participant.erased_at is not None,
     }
+
+
+def _own_return(session: Session, way: Way, file: WaveFile | None, ending: str) -> str | None:
+    """Where a link of one's own leads back to, for who is paid in full there: by such an address credit is given."""
+    full = way.design.ending(ending, PROLIFIC).base == FULL_BASE  # type: ignore[arg-type]  # a column's text
+    if file is None or not full:
+        return None
+    identity = select(RecruitmentIdentity.external_id).where(
+        RecruitmentIdentity.participant_id == way.enrolment.participant_id, RecruitmentIdentity.recruiter == LINK
+    )
+    return return_address(file, session.scalar(identity.order_by(RecruitmentIdentity.id.desc()).limit(1)))
 
 
 def _may_come_again(session: Session, way: Way) -> bool:

@@ -1,0 +1,103 @@
+"""What is changed of an open wave: its places, its spend cap, and when it closes. Nothing here commits."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, Invalid, Phrase, Verbatim
+from app.models import StudyEvent, StudyVersion, Wave
+from app.studies.assignment_list import list_of
+from app.studies.design import expected_form
+from app.studies.entry import committed, places_taken
+from app.studies.progress import lock_wave
+from app.studies.store import design_of
+from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
+from app.studies.waves import CLOSED, check_not_frozen, close, settings_of
+
+CHANGED = "changed"
+PLACES, CAP, CLOSES = "places", "most_spent", "closes"
+TERMS = (PLACES, CAP, CLOSES)
+
+
+def change_terms(session: Session, wave: Wave, terms: Mapping[str, Any], by: str | None = None) -> None:
+    """Change some of TERMS, written as in the file of a wave; `closes` may be None. The log keeps what, and who did it.
+
+    Raises Invalid for what cannot be or is below what is taken, and Conflict for a wave that is closed.
+    """
+    wave = lock_wave(session, wave.id)
+    check_not_frozen(wave)
+    if wave.status == CLOSED:
+        raise Conflict("wave", expected=Phrase("one that is not closed"), got=Phrase("a closed one"), subject=wave.name)
+    before, after = settings_of(wave), _checked(wave, terms)
+    _check_places(session, wave, before, after)
+    _check_cap(session, wave, before, after)
+    if after.closes != before.closes:
+        _check_closing_time(after)
+    changed = {
+        name: [_written(before, name), _written(after, name)]
+        for name in TERMS
+        if getattr(before, name) != getattr(after, name)
+    }
+    if not changed:
+        return
+    wave.settings = after.model_dump(mode="json", exclude_unset=True)
+    body = {**changed, **({} if by is None else {"by": by})}
+    session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=CHANGED, body=body, at=datetime.now(UTC)))
+    session.flush()
+
+
+def _check_closing_time(file: WaveFile) -> None:
+    if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
+        raise Invalid(CLOSES, expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
+
+
+def close_due(session: Session) -> Sequence[str]:
+    """Close the waves whose time has come. Their names."""
+    found = []
+    for wave in session.scalars(select(Wave).where(Wave.status != CLOSED)).all():
+        at = settings_of(wave).closes_at
+        if at is not None and at <= datetime.now(UTC):
+            close(session, wave, "its closing time")
+            found.append(wave.name)
+    return found
+
+
+def _checked(wave: Wave, terms: Mapping[str, Any]) -> WaveFile:
+    written = {**wave.settings, **{name: value for name, value in terms.items() if name in TERMS}}
+    if written.get(CLOSES) is None:
+        written.pop(CLOSES, None)
+    try:
+        return stored_wave_file(written)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0] if first["loc"] else first["type"])
+        raise Invalid(field, expected=expected_form(first), got=str(terms.get(field, ""))) from None
+
+
+def _check_places(session: Session, wave: Wave, before: WaveFile, after: WaveFile) -> None:
+    taken, listed = places_taken(session, wave), list_of(session, wave.id)
+    if after.places < before.places and after.places < taken:
+        raise Invalid(PLACES, expected=Phrase("at least the %(taken)s that are taken", taken=taken), got=after.places)
+    if listed is not None and after.places > len(listed.arms):
+        expected = Phrase("at most the %(lines)s lines of the list that arms follow", lines=len(listed.arms))
+        raise Invalid(PLACES, expected=expected, got=after.places)
+
+
+def _check_cap(session: Session, wave: Wave, before: WaveFile, after: WaveFile) -> None:
+    if after.most_spent >= before.most_spent:
+        return
+    design = design_of(session.get_one(StudyVersion, wave.study_version_id))
+    least = max(committed(session, wave), most_with_fee(design, after)).quantize(Decimal("0.01"))
+    if after.most_spent < least:
+        expected = Phrase("at least %(amount)s, what is owed and reserved, and what one person may cost", amount=least)
+        raise Invalid(CAP, expected=expected, got=Verbatim(str(after.most_spent)))
+
+
+def _written(file: WaveFile, name: str) -> Any:
+    value = getattr(file, name)
+    return str(value) if isinstance(value, Decimal) else value
