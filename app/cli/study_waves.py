@@ -108,7 +108,7 @@ freeze = _changing("freeze", waves.freeze, "Froze", "Keep a closed wave as it is
 def change(reference: str, places: int | None, most_spent: str | None, closes: str | None, as_json: bool) -> None:
     """Change the places, the spend cap or the closing time of a wave that is open or paused."""
     given = {wave_terms.PLACES: places, wave_terms.CAP: most_spent, wave_terms.CLOSES: closes}
-    terms = {name: value for name, value in given.items() if value is not None}
+    terms: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not terms:
         raise Invalid(None, expected="--places, --most-spent or --closes", got=Verbatim("none of them"))
     if closes == "never":
