@@ -1,7 +1,8 @@
 """The archive: all tables as CSV, the logs as JSON lines, the designs, a codebook, and the SHA-256 of each file.
 
-Two archives of the same state are the same bytes: nothing in one says when or by whom it was made. Files are written as
-their rows come from the database, so that memory does not grow with the study.
+Two archives of the same state are the same bytes: nothing in one says when or by whom it was made. That of a frozen
+wave stays what it was; what came since has an archive of its own. Files are written as their rows come from the
+database, so that memory does not grow with the study.
 """
 
 import hashlib
@@ -34,11 +35,14 @@ from app.studies.export.surveys import (
     quiz_rows,
     survey_rows,
 )
-from app.studies.export.tables import stored_tables
+from app.studies.export.tables import stored_tables, tables_since_freeze
 
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of time in archives
 _README = "README.txt"
 _CODEBOOK = "codebook.csv"
+_SINCE = """payments.csv has all payments as they are now, later adjustments among them, consents.csv all consents with
+what was taken back since, and log.jsonl what happened in the waves after they were frozen. codebook.csv says what each
+column means."""
 _SUMS = "SHA256SUMS"
 
 
@@ -108,7 +112,7 @@ def _write_all(session: Session, scope: ExportScope, archive: _Archive, *, guard
         columns[table.name] = own = with_short_names(table.columns)
         rows = CountedRows(table.rows)
         archive.add(f"{table.name}.csv", to_csv(own, rows, guard=guard, bom=bom), rows)
-    for name, events in (("events", match_events(session, scope)), ("log", study_events(session, scope))):
+    for name, events in _logs(session, scope):
         rows = CountedRows(events)
         archive.add(f"{name}.jsonl", _json_lines(rows), rows)
     for version in scope.versions.values():
@@ -118,7 +122,16 @@ def _write_all(session: Session, scope: ExportScope, archive: _Archive, *, guard
     archive.add(_SUMS, ["".join(f"{each.sha256}  {each.name}\n" for each in archive.files).encode()])
 
 
+def _logs(session: Session, scope: ExportScope) -> Iterator[tuple[str, Iterator[Mapping[str, Any]]]]:
+    if not scope.since_freeze:
+        yield "events", match_events(session, scope)
+    yield "log", study_events(session, scope)
+
+
 def _tables(session: Session, scope: ExportScope) -> Iterator[DataTable]:
+    if scope.since_freeze:
+        yield from tables_since_freeze(session, scope)
+        return
     yield DataTable("analysis", analysis_columns(scope), analysis_rows(session, scope))
     public = scope.public
     yield DataTable("surveys", SURVEYS, survey_rows(_people(session, scope), public=public))
@@ -154,6 +167,8 @@ def readme(scope: ExportScope) -> str:
         f"  {wave.name}: version {scope.versions[wave.study_version_id].number}, {wave.status}, {_frozen(wave)}"
         for wave in scope.waves.values()
     )
+    if scope.since_freeze:
+        return "\n".join([f"What came after the freeze: {scope.study.name}", "", "Waves:", *waves, "", _SINCE, ""])
     codes = (f"  {code} {name}: {REASONS[name]}" for name, code in CODES.items())
     return "\n".join(
         [
