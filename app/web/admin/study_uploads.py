@@ -3,13 +3,15 @@
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from werkzeug.datastructures import FileStorage
 
-from app.errors import Invalid, Phrase, Verbatim
+from app.errors import AppError, Invalid, Phrase, Verbatim
 from app.studies.design import FILE_NAME
+from app.web.threads import off_loop
+from app.zip_files import BROKEN, check_entries, check_tree
 
 MOST_FILES = 100
 MOST_BYTES = 5_000_000  # unpacked, together
@@ -24,19 +26,24 @@ def read_upload(files: Sequence[FileStorage]) -> Mapping[str, bytes]:
     if not chosen:
         raise Invalid("files", expected=Phrase("the files of a study"), got=Phrase("none"))
     if len(chosen) == 1 and str(chosen[0].filename).lower().endswith(".zip"):
-        found = _unpacked(chosen[0].read())
+        found = off_loop(_unpacked, chosen[0].read())
     else:
         # Some browsers send the folder as well; what a design calls texts/consent.md has to come in an archive.
-        found = {PureWindowsPath(str(file.filename)).name: file.read() for file in chosen}
+        names = [PureWindowsPath(str(file.filename)).name for file in chosen]
+        check_tree(names, "files")
+        found = {name: file.read() for name, file in zip(names, chosen, strict=True)}
     check_names(found)
     return _without_folder(found)
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Raises Invalid for a name of a file that none of a study can have."""
+def check_names(names: Collection[str]) -> None:
+    """Raises Invalid for names of files that those of a study cannot have together."""
+    if len(names) > MOST_FILES:
+        raise _too_much()
     for name in names:
         if re.fullmatch(FILE_NAME, name) is None or len(name) > 200:
             raise Invalid("files", expected=Phrase("names of letters, digits, dots and hyphens"), got=name)
+    check_tree(list(names), "files")
 
 
 def _unpacked(packed: bytes) -> Mapping[str, bytes]:
@@ -44,15 +51,22 @@ def _unpacked(packed: bytes) -> Mapping[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir() and _is_meant(entry.filename)]
             if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > MOST_BYTES:
-                raise Invalid(
-                    "files",
-                    expected=Phrase("at most %(files)s files of 5 MB together", files=MOST_FILES),
-                    got=Phrase("more"),
-                )
+                raise _too_much()
+            check_entries(entries, "files")
             found = {entry.filename: archive.read(entry) for entry in entries}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise Invalid("files", expected=Phrase("a zip archive"), got=Verbatim(str(error))) from None
-    return found
+            if any(len(found[entry.filename]) != entry.file_size for entry in entries):
+                raise EOFError("a file is shorter than it says")
+            return found
+    except AppError:
+        raise
+    except BROKEN as error:
+        got = Verbatim(str(error)[:200] or type(error).__name__)
+        raise Invalid("files", expected=Phrase("a zip archive"), got=got) from None
+
+
+def _too_much() -> Invalid:
+    expected = Phrase("at most %(files)s files of 5 MB together", files=MOST_FILES)
+    return Invalid("files", expected=expected, got=Phrase("more"))
 
 
 def _without_folder(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -66,7 +80,7 @@ def _without_folder(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
 def _is_meant(name: str) -> bool:
     """Whether somebody put a file into an archive, not their system."""
     parts = PurePosixPath(name).parts
-    return not any(part == "__MACOSX" or (part.startswith(".") and part != "..") for part in parts)
+    return not any(part == "__MACOSX" or (part.startswith(".") and not part.startswith("..")) for part in parts)
 
 
 def study_file(files: Mapping[str, bytes]) -> str:

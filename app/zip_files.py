@@ -1,0 +1,47 @@
+"""Reading archives that somebody else has made: what an archive may hold, and all that reading one may raise. Pure."""
+
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+
+from app.errors import Invalid, Phrase, Verbatim
+
+# What zipfile raises for an archive that is none, is broken off, lies about itself or is locked by a password.
+BROKEN: tuple[type[Exception], ...] = (
+    OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, LookupError, OverflowError,
+)  # fmt: skip
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others take memory for dictionaries that the archive chooses
+_ENCRYPTED = 0x1
+
+
+def check_entries(entries: Sequence[zipfile.ZipInfo], field: str) -> None:
+    """Raises Invalid for entries that are not plain files of their own, each once."""
+    for entry in entries:
+        if entry.flag_bits & _ENCRYPTED:
+            raise _refused(field, Phrase("files without a password"), entry)
+        if entry.compress_type not in _PACKINGS:
+            raise _refused(field, Phrase("files that are stored or deflated"), entry)
+        if (kind := stat.S_IFMT(entry.external_attr >> 16)) and kind != stat.S_IFREG:
+            raise _refused(field, Phrase("files, not links"), entry)
+    check_tree([entry.filename for entry in entries], field)
+
+
+def check_tree(names: Sequence[str], field: str) -> None:
+    """Raises Invalid for a name that is there twice, or is that of a file and of a folder."""
+    seen: set[str] = set()
+    folders: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise Invalid(field, expected=Phrase("each file once"), got=name)
+        seen.add(name)
+        parts = name.split("/")
+        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    for name in names:
+        if name in folders:
+            raise Invalid(field, expected=Phrase("files and folders with names of their own"), got=name)
+
+
+def _refused(field: str, expected: Phrase, entry: zipfile.ZipInfo) -> Invalid:
+    return Invalid(field, expected=expected, got=Verbatim(entry.filename[:200]))
