@@ -10,7 +10,8 @@ from app.errors import Invalid, Phrase, Verbatim
 
 # What zipfile raises for an archive that is none, is broken off, lies about itself or is locked by a password.
 BROKEN: tuple[type[Exception], ...] = (
-    OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, LookupError, OverflowError,
+    OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, LookupError,
+    OverflowError,
 )  # fmt: skip
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others take memory for dictionaries that the archive chooses
 _ENCRYPTED = 0x1

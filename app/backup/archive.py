@@ -8,42 +8,57 @@ import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from app.errors import Invalid, Verbatim
+from pydantic import Field, TypeAdapter, ValidationError
+
+from app.errors import Invalid, Verbatim, shown
+from app.validation import is_storable
+from app.zip_files import BROKEN, check_entries, check_tree
 
 FORMAT = 1
 _MANIFEST, _MANIFEST_HASH = "manifest.json", "manifest.sha256"
 _PIECE = 1 << 20
+_LONGEST_MANIFEST = 1 << 24  # bytes: some 80,000 files
+_LONGEST_ROW = 1 << 26  # bytes
+_MOST_VALUES = 2_000_000  # in a row, those of its lists and mappings counted: memory follows them, not the bytes
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 2000, 1 << 23
+_DATABASE = "parlor.db"
+_RESERVED = ("run", _DATABASE)  # what a PARLOR_HOME has beside the files of rows
 _LEVEL = 1  # a tenth of the size in little time
+
+
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+_Name = Annotated[str, Field(min_length=1, max_length=63)]  # of a table or a column
+_Line = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\x20-\x7e]*$")]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveEntry:
     """A table or a file of the archive: the sha256 and the number of its bytes."""
 
-    sha256: str
-    size: int
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size: _Count
 
 
 @dataclass(frozen=True, slots=True)
 class TableEntry(ArchiveEntry):
     """A table; each line holds the values of a row in the order of its columns."""
 
-    columns: tuple[str, ...] = ()
-    rows: int = 0
+    columns: tuple[_Name, ...] = ()
+    rows: _Count = 0
 
 
 @dataclass(slots=True)
 class Manifest:
     """What an archive holds. `left_out` names what its rows point to and it does not hold, each with the reason."""
 
-    revision: str  # of the tables, as the migrations number them
-    created_at: str
-    parlor: str  # the version that wrote it
-    database: str  # sqlite | postgresql; an archive of either can be restored into either
-    tables: dict[str, TableEntry] = field(default_factory=dict)
+    revision: _Line  # of the tables, as the migrations number them
+    created_at: _Line
+    parlor: _Line  # the version that wrote it
+    database: Literal["sqlite", "postgresql"]  # an archive of either can be restored into either
+    tables: dict[_Name, TableEntry] = field(default_factory=dict)
     files: dict[str, ArchiveEntry] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
@@ -93,40 +108,27 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """Reads an archive. Raises Invalid for a file that is none, was changed, or was written by a newer Parlor."""
+    """Reads an archive. Raises Invalid for a file that is none, was changed, or was written by a newer Parlor.
+
+    Memory holds a manifest and some thousand rows at most, whatever the archive unpacks to.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             self._zip = zipfile.ZipFile(path)
-            text = self._zip.read(_MANIFEST)
-            intact = self._zip.read(_MANIFEST_HASH).decode() == hashlib.sha256(text).hexdigest()
-            raw = json.loads(text)
+            text = self._read(_MANIFEST, _LONGEST_MANIFEST)
+            intact = self._read(_MANIFEST_HASH, 100).decode() == hashlib.sha256(text).hexdigest()
         except OSError as error:
             raise Invalid(
                 None, expected="a backup that can be read", got=Verbatim(error.strerror or error), subject=path
             ) from None
-        except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, EOFError):
+        except BROKEN:
             raise self._broken("no manifest") from None
         if not intact:
             raise self._broken("a manifest that was changed")
-        if raw["format"] != FORMAT:
-            raise Invalid(
-                None,
-                expected=f"a backup of format {FORMAT}",
-                got=raw["format"],
-                remedy="use a newer Parlor",
-                subject=path,
-            )
-        tables = {
-            name: TableEntry(**{**each, "columns": tuple(each["columns"])}) for name, each in raw["tables"].items()
-        }
-        files = {name: ArchiveEntry(**each) for name, each in raw["files"].items()}
-        for name in files:
-            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                raise self._broken(f"the file name {name!r}")
-        known = {name: raw[name] for name in ("revision", "created_at", "parlor", "database", "left_out")}
-        self.manifest = Manifest(**known, tables=tables, files=files)
+        self.manifest = self._manifest(text)
+        self._check_names()
 
     def check(self) -> None:
         """Read everything once. Raises Invalid where something is missing or has another hash."""
@@ -137,38 +139,139 @@ class ArchiveReader:
             for _ in self.file(name):
                 pass
 
-    def table(self, name: str) -> Iterator[list[Any]]:
-        """The rows of a table. Raises Invalid at its end where it is not what was written."""
-        entry, count, rest = self.manifest.tables[name], 0, b""
-        for piece in self._pieces(f"tables/{name}.jsonl", entry):
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                count += 1
-                yield json.loads(line)
-        if rest or count != entry.rows:
+    def table(self, name: str) -> Iterator[list[list[Any]]]:
+        """The rows of a table, some thousand at once. Raises Invalid at its end where it is not what was written."""
+        entry, count = self.manifest.tables[name], 0
+        rows: list[list[Any]] = []
+        size = 0
+        for line in self._lines(f"tables/{name}.jsonl", entry):
+            count += 1
+            rows.append(self._row(line, name, entry, count))
+            size += len(line)
+            if len(rows) == _ROWS_AT_ONCE or size > _BYTES_AT_ONCE:
+                yield rows
+                rows, size = [], 0
+        if count != entry.rows:
             raise self._broken(f"{count} rows of {name}, expected {entry.rows}")
+        if rows:
+            yield rows
 
     def file(self, name: str) -> Iterator[bytes]:
         """The bytes of a file. Raises Invalid at its end where it is not what was written."""
         return self._pieces(f"files/{name}", self.manifest.files[name])
 
+    @property
+    def unpacked(self) -> int:
+        """Bytes of all tables and files."""
+        return sum(each.size for each in (*self.manifest.tables.values(), *self.manifest.files.values()))
+
+    # ---- The manifest
+
+    def _manifest(self, text: bytes) -> Manifest:
+        try:
+            form = _FORM.validate_json(text)
+            version = form.get("format")
+            if version != FORMAT or isinstance(version, bool):
+                raise Invalid(
+                    None,
+                    expected=f"a backup of format {FORMAT}",
+                    got=version,
+                    remedy="use a newer Parlor",
+                    subject=self._path,
+                )
+            if missing := [name for name in ("tables", "files") if name not in form]:
+                raise self._broken(f"a manifest without {missing[0]}")
+            return _CONTENTS.validate_json(text, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = shown(".".join(map(str, first["loc"]))) if first["loc"] else "it"
+            raise self._broken(f"a manifest in which {place} is wrong ({first['msg']})") from None
+
+    def _check_names(self) -> None:
+        """Raises Invalid for files that lie elsewhere than a backup puts them."""
+        for name in self.manifest.files:
+            first, *_ = parts = name.split("/")
+            odd = any(part in ("", ".", "..") or len(part.encode(errors="replace")) > 255 for part in parts)
+            if (
+                odd
+                or "\\" in name
+                or not is_storable(name)
+                or first in _RESERVED
+                or first.startswith((".", "parlor.db-"))
+            ):
+                raise self._broken(f"the file name {shown(name)}")
+        for name in self.manifest.tables:
+            if not name.isidentifier():
+                raise self._broken(f"the table {shown(name)}")
+        try:
+            check_tree(list(self.manifest.files), "files")
+            check_entries(self._zip.infolist(), "files")
+        except Invalid as error:
+            raise self._broken(error.message) from None
+
+    # ---- The bytes
+
+    def _read(self, name: str, most: int) -> bytes:
+        """A whole entry of at most so many bytes. Raises ValueError for a longer one."""
+        with self._zip.open(name) as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise ValueError(name)
+        return content
+
+    def _row(self, line: bytes, name: str, entry: TableEntry, number: int) -> list[Any]:
+        if sum(map(line.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+            raise self._broken(f"more than {_MOST_VALUES} values in row {number} of {name}")
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, list) or len(row) != len(entry.columns):
+            raise self._broken(f"no row of {len(entry.columns)} values as row {number} of {name}")
+        return row
+
+    def _lines(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
+        begun: list[bytes] = []
+        for piece in self._pieces(name, entry):
+            first, *others = piece.split(b"\n")
+            begun.append(first)
+            if sum(map(len, begun)) > _LONGEST_ROW:
+                raise self._broken(f"a row of more than {_LONGEST_ROW >> 20} MB in {name}")
+            for other in others:
+                yield b"".join(begun)
+                begun = [other]
+        if any(begun):
+            raise self._broken(f"a row of {name} that breaks off")
+
     def _pieces(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
-        seen = hashlib.sha256()
+        seen, size = hashlib.sha256(), 0
         try:
             with self._zip.open(name) as file:
                 while piece := file.read(_PIECE):
+                    size += len(piece)
+                    if size > entry.size:
+                        break
                     seen.update(piece)
                     yield piece
-        except (zipfile.BadZipFile, KeyError, OSError, EOFError, ValueError) as error:
+        except BROKEN as error:
             raise self._broken(f"{name}, which cannot be read ({error})") from None
-        except Exception as error:  # zlib.error, which zipfile passes on
-            if type(error).__name__ != "error":
-                raise
-            raise self._broken(f"{name}, which cannot be read ({error})") from None
-        if seen.hexdigest() != entry.sha256:
+        if size != entry.size or seen.hexdigest() != entry.sha256:
             raise self._broken(f"other bytes in {name} than were written")
 
     def _broken(self, what: str) -> Invalid:
         return Invalid(
             None, expected="a whole backup", got=Verbatim(what), remedy="take another one", subject=self._path
         )
+
+
+def _is_file_name(name: str) -> bool:
+    """Whether a file may lie there in PARLOR_HOME: below it, and not in the place of what every installation has."""
+    if "\\" in name or not is_storable(name):
+        return False
+    parts = name.split("/")
+    taken = parts[0] in _RESERVED or parts[0].startswith((".", f"{_DATABASE}-"))
+    return not taken and all(part not in ("", ".", "..") and len(part.encode()) <= 255 for part in parts)
+
+
+_CONTENTS = TypeAdapter(Manifest)
+_FORM = TypeAdapter(dict[str, Any])

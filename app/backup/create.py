@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from sqlalchemy import Connection, Engine, select
 
@@ -66,7 +67,8 @@ def _write(settings: Settings, connection: Connection, draft: Path) -> Manifest:
             remedy="`flask db upgrade` makes them",
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest = Manifest(revision, now, __version__, connection.dialect.name)
+    kind: Literal["sqlite", "postgresql"] = "sqlite" if connection.dialect.name == "sqlite" else "postgresql"
+    manifest = Manifest(revision, now, __version__, kind)
     previous = os.umask(0o077)
     try:
         writer = ArchiveWriter(draft, manifest)

@@ -18,13 +18,14 @@ from typing import Protocol
 from flask_migrate import upgrade
 from sqlalchemy import Connection, Engine, create_engine, func, inspect, select, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import SECRET_KEY
 from app.backup.tables import load, restart_numbers, revision_of, tables_of
 from app.config import Settings, sqlite_url
-from app.errors import Conflict, Invalid, Verbatim
+from app.disk import MB, free_mb
+from app.errors import AppError, Conflict, Invalid, Verbatim
 from app.extensions import db, reading, writing
 from app.files import private_folder
 from app.finetuning.files import CHECKPOINTS
@@ -33,6 +34,8 @@ from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundRow, Tra
 from app.schema import bare_app, known_revisions
 
 SCHEMA = "parlor_restore"  # in which PostgreSQL holds what is not yet exchanged
+# What a database, or the migration of an older one, raises for rows that no Parlor wrote.
+_MISFITS = (SQLAlchemyError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _MADE = (MatchRow, RoundRow, Dataset, TrainingJob, Campaign)
 
 
@@ -61,6 +64,7 @@ def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = F
                 got=Verbatim(f"one with {what}"),
                 remedy="--replace puts the backup in its place, and keeps nothing of it",
             )
+        _refuse_without_room(settings, reader)
         with _workshop(settings.home) as folder, _staged(settings, engine, folder, reader) as exchange:
             _unpack(reader, folder / "files")
             with _files_in_place(folder, settings.home, replace=replace):
@@ -118,6 +122,18 @@ def _holds(engine: Engine) -> str | None:
     return None
 
 
+def _refuse_without_room(settings: Settings, reader: ArchiveReader) -> None:
+    """Raises Invalid where the disk has no room for what the backup unpacks to, before any of it is written."""
+    wanted, free = reader.unpacked // MB, free_mb(settings)
+    if wanted > free - settings.LOW_DISK_MB:
+        raise Invalid(
+            None,
+            expected=f"room for the {wanted} MB of the backup",
+            got=Verbatim(f"{free} MB free"),
+            subject=settings.home,
+        )
+
+
 # ---- The database ----------------------------------------------------------------
 
 
@@ -137,6 +153,15 @@ def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveRea
             try:
                 _load(own, reader)
                 upgrade()
+            except AppError:
+                raise
+            except _MISFITS as error:
+                raise Invalid(
+                    "backup",
+                    expected="rows that fit the tables and each other",
+                    got=Verbatim(_first_line(error)),
+                    remedy="take another one",
+                ) from None
             finally:
                 own.dispose()
                 db.engine.dispose()
@@ -172,6 +197,12 @@ def _load(engine: Engine, reader: ArchiveReader) -> None:
                 )
         if sqlite:
             connection.invalidate()  # its foreign keys are off
+
+
+def _first_line(error: Exception) -> str:
+    """What is wrong, in one line: a database adds its statement, and Python a value."""
+    said = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return (said[0] if said else type(error).__name__)[:200]
 
 
 class _Exchange(Protocol):

@@ -5,32 +5,42 @@ tables of that version, which are migrated afterwards.
 """
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
-from itertools import islice
+from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
     JSON,
+    Boolean,
     Connection,
+    Date,
     DateTime,
     Engine,
+    Float,
+    Integer,
     LargeBinary,
     MetaData,
+    String,
     Table,
     func,
     insert,
     select,
     text,
 )
+from sqlalchemy.types import TypeEngine
 
+from app.errors import Invalid
 from app.extensions import READ_ONLY
 from app.models.types import Json
 
 VERSION_TABLE = "alembic_version"
 _TRANSIENT = ("lease",)  # who runs what just now
 _ROWS_AT_ONCE = 2000
+_PLAIN: Sequence[tuple[type[TypeEngine[Any]], tuple[type, ...]]] = (
+    (Boolean, (bool,)), (Integer, (int,)), (Float, (int, float)), (String, (str,)),
+)  # fmt: skip
 
 
 @contextmanager
@@ -75,22 +85,26 @@ def rows_of(connection: Connection, table: Table) -> Iterator[list[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
+    if isinstance(value, date):  # a datetime, too
         return value.isoformat()
     if isinstance(value, bytes | memoryview):
         return base64.b64encode(value).decode()
     return value
 
 
-def load(connection: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[list[Any]]) -> int:
-    """Insert rows into an empty table; returns how many."""
+def load(
+    connection: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Sequence[Sequence[Any]]]
+) -> int:
+    """Insert rows, some thousand at once, into an empty table; returns how many. Raises Invalid for what fits none."""
+    known = table.columns.keys()
+    if unknown := sorted({*columns} - {*known}) or [name for name in columns if columns.count(name) > 1]:
+        raise Invalid("backup", expected=f"columns of {table.name}, each once", got=unknown[0])
     readers = [_reader(table.columns[name].type) for name in columns]
     count = 0
-    found = iter(rows)
-    while part := list(islice(found, _ROWS_AT_ONCE)):
+    for part in rows:
         values = [
             {
-                name: None if value is None else read(value)
+                name: None if value is None else _read(read, value, table.name, name)
                 for name, read, value in zip(columns, readers, row, strict=True)
             }
             for row in part
@@ -100,12 +114,34 @@ def load(connection: Connection, table: Table, columns: tuple[str, ...], rows: I
     return count
 
 
-def _reader(kind: Any) -> Any:
+def _read(read: Callable[[Any], Any], value: Any, table: str, column: str) -> Any:
+    try:
+        return read(value)
+    except (ValueError, TypeError):
+        raise Invalid("backup", expected=f"values that fit {table}.{column}", got=value) from None
+
+
+def _reader(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
+    """How a value of JSON becomes one of a column. Raises ValueError or TypeError for what is none."""
     if isinstance(kind, DateTime):
         return datetime.fromisoformat
+    if isinstance(kind, Date):
+        return date.fromisoformat
     if isinstance(kind, LargeBinary):
-        return base64.b64decode
-    return lambda value: value
+        return partial(base64.b64decode, validate=True)
+    if isinstance(kind, JSON):
+        return lambda value: value
+    for column, plain in _PLAIN:
+        if isinstance(kind, column):
+            return partial(_of_type, plain)
+    return partial(_of_type, (str, int, float))
+
+
+def _of_type(kinds: tuple[type, ...], value: Any) -> Any:
+    # SQLite would take text for a number, and Python takes a truth value for one.
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise TypeError
+    return value
 
 
 def restart_numbers(connection: Connection, tables: Iterable[Table]) -> None:

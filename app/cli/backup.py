@@ -11,6 +11,7 @@ from app.backup.create import create
 from app.backup.restore import restore as put_back
 from app.cli.base import Command, print_json, settings
 from app.extensions import db
+from app.matches.engine import readable
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -56,7 +57,7 @@ def _say(manifest: Manifest, as_json: bool, what: str) -> None:
         print_json({**facts, "rows": rows, "files": len(manifest.files), "left_out": manifest.left_out})
         return
     for line in manifest.left_out:
-        click.echo(f"Not in it: {line}", err=True)
+        click.echo(f"Not in it: {readable(line)}", err=True)
     click.echo(
         f"{what}: {rows.get('match', 0)} matches, {rows.get('event', 0)} events, {sum(rows.values())} rows in all, and"
         f" {len(manifest.files)} files, as of {manifest.created_at}."

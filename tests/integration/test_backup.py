@@ -1,11 +1,14 @@
 """Backups on both databases: written under play, put back after everything was lost, refused where they would harm."""
 
+import hashlib
 import json
 import shutil
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,8 @@ from app.errors import AppError
 from app.extensions import db, reading, writing
 from app.matches import live
 from app.matches.stored import StoredSeat, load
-from app.models import Dataset, EventRow, LanguageModel, MatchRow
+from app.models import Dataset, EventRow, LanguageModel, MatchRow, RecruitmentIdentity
+from app.models import Participant as Person
 from app.registry import add_local_model
 from app.schema import bare_app, upgrade
 from tests.jobs import make_dataset
@@ -228,6 +232,84 @@ def test_a_broken_backup_changes_nothing(small: tuple[Path, Any], home: Path, ha
     assert (home / "checkpoints" / "small" / "model.safetensors").read_bytes() == b"others"
 
 
+def _no_list(row: list[Any]) -> Any:
+    return {"id": row[0]}
+
+
+HARMS: dict[str, tuple[str, Callable[[list[Any]], Any]]] = {
+    "text for a number": ("language_model", lambda row: ["one", *row[1:]]),
+    "a mapping for a text": ("language_model", lambda row: [row[0], {"a": 1}, *row[2:]]),
+    "a number beyond the database": ("language_model", lambda row: [10**30, *row[1:]]),
+    "nothing where something has to be": ("language_model", lambda row: [row[0], None, *row[2:]]),
+    "one that stands twice": ("language_model", lambda row: [1, *row[1:]]),
+    "a row that refers to none": ("event", lambda row: ["missing" if each == row[0] else each for each in row]),
+    "a mapping for a row": ("language_model", _no_list),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_rows_that_no_parlor_wrote_change_nothing(small: tuple[Path, Any], home: Path, harm: str) -> None:
+    file, settings = small
+    broken = _with_rows(file, *HARMS[harm])
+    with pytest.raises(AppError) as caught:
+        restore(settings, db.engine, broken, replace=True)
+    assert "\n" not in caught.value.message
+    assert matches(db.engine) == 1
+    assert (home / "checkpoints" / "small" / "model.safetensors").read_bytes() == b"weights"
+    assert list(home.glob(".restore-*")) == []
+
+
+@pytest.mark.parametrize("columns", [["id", "id"], ["nonsense"]])
+def test_columns_that_no_table_has_change_nothing(small: tuple[Path, Any], columns: list[str]) -> None:
+    file, settings = small
+    broken = _with_rows(file, "language_model", lambda row: row[: len(columns)], columns)
+    with pytest.raises(AppError, match="expected columns of language_model, each once"):
+        restore(settings, db.engine, broken, replace=True)
+    assert matches(db.engine) == 1
+
+
+def _with_rows(file: Path, table: str, change: Callable[[list[Any]], Any], columns: list[str] | None = None) -> Path:
+    """The backup with the rows of a table changed, and hashes that are right."""
+    broken, name = file.with_name("broken"), f"tables/{table}.jsonl"
+    with zipfile.ZipFile(file) as whole, zipfile.ZipFile(broken, "w") as into:
+        manifest = json.loads(whole.read("manifest.json"))
+        rows = [change(json.loads(line)) for line in whole.read(name).splitlines()]
+        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        entry = manifest["tables"][table]
+        entry.update(sha256=hashlib.sha256(content).hexdigest(), size=len(content), columns=columns or entry["columns"])
+        text = json.dumps(manifest).encode()
+        changed = {name: content, "manifest.json": text, "manifest.sha256": hashlib.sha256(text).hexdigest().encode()}
+        for each in whole.namelist():
+            into.writestr(each, changed.get(each, whole.read(each)))
+    return broken
+
+
+def test_a_backup_larger_than_the_disk_is_refused_before_it_is_unpacked(
+    small: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, settings = small
+    monkeypatch.setattr(ArchiveReader, "unpacked", 10**18)
+    with pytest.raises(AppError, match="expected room for the 1000000000000 MB of the backup, got"):
+        restore(settings, db.engine, file, replace=True)
+
+
+def test_days_come_back_as_they_were(small: tuple[Path, Any], tmp_path: Path) -> None:
+    _, settings = small
+    day = date(2027, 2, 28)
+    with writing(db.engine) as session:
+        person = Person(code="abc", created_at=datetime.now(UTC))
+        session.add(person)
+        session.flush()
+        session.add(
+            RecruitmentIdentity(participant_id=person.id, recruiter="prolific", external_id="5f", remove_on=day)
+        )
+    file = tmp_path / "days.backup"
+    create(settings, db.engine, file)
+    restore(settings, db.engine, file, replace=True)
+    with reading(db.engine) as session:
+        assert session.scalars(select(RecruitmentIdentity.remove_on)).all() == [day]
+
+
 def test_a_restore_that_fails_at_its_last_step_leaves_all_as_it_was(
     small: tuple[Path, Any], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,7 +358,7 @@ def test_a_backup_of_one_database_can_be_put_into_the_other_and_is_migrated(
     create(theirs, other, back)
     one, two = ArchiveReader(file), ArchiveReader(back)
     for name in one.manifest.tables:
-        assert list(one.table(name)) == list(two.table(name))
+        assert [*chain(*one.table(name))] == [*chain(*two.table(name))]
     restore(ours, engine, back, replace=True)
     assert matches(engine) == 1
     engine.dispose()
