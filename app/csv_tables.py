@@ -127,9 +127,12 @@ def _cell(column: Column, row: Any, guard: bool) -> str:
             text = json.dumps(value, sort_keys=True, ensure_ascii=False)
         case _:
             text = str(value)
-    if guard and column.type in _TEXTS and (looks_like_formula(text) or _LONG_NUMBER.fullmatch(text)):
-        return f"'{text}"
-    return text
+    return guarded(text) if guard and column.type in _TEXTS else text
+
+
+def guarded(text: str) -> str:
+    """The text with an apostrophe before what a spreadsheet would take for a formula, or for a number and round it."""
+    return f"'{text}" if looks_like_formula(text) or _LONG_NUMBER.fullmatch(text) else text
 
 
 def looks_like_formula(text: str) -> bool:

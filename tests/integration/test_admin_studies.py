@@ -593,6 +593,16 @@ def test_the_data_of_a_wave_are_an_archive_without_ids(client: FlaskClient, engi
         assert all(b"p1id" not in archive.read(name) for name in archive.namelist())
 
 
+def test_the_data_of_a_wave_run_nothing_in_a_spreadsheet(client: FlaskClient, engine: Engine, wave: int) -> None:
+    come(engine, wave, "=1+1", 1, "technical")
+    address = f"/admin/studies/waves/{wave}/data.zip"
+    for query, shown in (("", "'=1+1,"), ("?guard=0", "\n=1+1,")):
+        with zipfile.ZipFile(io.BytesIO(client.get(f"{address}{query}").data)) as archive:
+            tables = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".csv")]
+        assert any(shown in f"\n{table}" for table in tables)
+        assert any("\n=1+1," in table for table in tables) is bool(query)
+
+
 # ---- Many people -------------------------------------------------------------------
 
 

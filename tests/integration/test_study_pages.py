@@ -584,6 +584,20 @@ def test_a_preview_is_marked_and_leaves_no_trace_in_the_wave(app: Flask, client:
         assert session.scalars(select(StudyEvent.kind)).all() == ["opened"]
 
 
+def test_the_eleventh_walk_by_a_preview_link_is_refused_with_what_to_do(app: Flask, client: FlaskClient) -> None:
+    secret = app.config["SETTINGS"].secret_key
+    with reading() as session:
+        version = session.scalars(select(Wave.study_version_id)).one()
+    link = f"/s/preview/{preview_token(secret, version)}"
+    answers = [app.test_client().post(link, data={}) for _ in range(11)]
+    assert [each.status_code for each in answers] == [303] * 10 + [409]
+    for page in (answers[-1], app.test_client().get(link)):
+        assert "This preview has been walked through ten times." in text_of(page)
+        assert "finds a new link" in text_of(page)
+        assert "<button" not in page.text.split("</h1>")[1].split("</main>")[0]
+    assert app.test_client().post(f"/s/preview/{preview_token(secret, version, None, 10)}").status_code == 303
+
+
 def test_the_language_of_the_study_decides(app: Flask) -> None:
     with writing() as session:
         store_study(session, changed(loaded_study(), language="de"))

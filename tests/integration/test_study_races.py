@@ -13,6 +13,7 @@ from flask import Flask
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
+from app.errors import TooMany
 from app.extensions import insist, reading, writing
 from app.matches import live, outages
 from app.matches.stored import load
@@ -21,7 +22,7 @@ from app.studies import matches
 from app.studies.answers import take
 from app.studies.assignment import assign, replay
 from app.studies.cost import most_a_place
-from app.studies.entry import committed
+from app.studies.entry import Preview, committed, enter_preview, preview_walks
 from app.studies.payments import settle
 from app.studies.progress import end, find_way
 from app.studies.store import design_of
@@ -203,3 +204,31 @@ def _begin(engine: Engine, wave_id: int, name: str) -> None:
             assign(session, way)
 
     insist(engine, begin, PATIENCE)
+
+
+def test_a_preview_link_that_many_open_at_once_makes_ten_walks(engine: Engine, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        version = load_example(session, tmp_path)
+        arms = session.scalars(select(Arm.id).where(Arm.study_version_id == version.id).order_by(Arm.id)).all()
+        first, second, *_ = arms
+        number = version.id
+    refused, begun = [], threading.Barrier(14)
+
+    def walk() -> None:
+        begun.wait()
+        try:
+            insist(engine, lambda session: enter_preview(session, Preview(number, first), "desktop"), PATIENCE)
+        except TooMany as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=walk) for _ in range(14)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with reading(engine) as session:
+        assert preview_walks(session, number) == {first: 10, None: 10}
+    assert len(refused) == 4
+    with writing(engine) as session:  # another arm's link, and the next one of this arm, make walks of their own
+        enter_preview(session, Preview(number, second), "desktop")
+        enter_preview(session, Preview(number, first, part=1), "desktop")

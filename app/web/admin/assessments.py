@@ -71,10 +71,10 @@ def assessment_page(assessment_id: int) -> str:
 
 @blueprint.get("/assessments/<int:assessment_id>/figures.csv")
 def assessment_csv(assessment_id: int) -> Response:
-    """The same as `flask assessment show --csv` prints."""
+    """The same as `flask assessment show --csv` prints, guarded against formulas."""
     with reading() as session:
         row = ASSESSMENT.get(session, assessment_id)
-    response = Response(b"".join(to_csv(COLUMNS, figures_of(row))), mimetype="text/csv")
+    response = Response(b"".join(to_csv(COLUMNS, figures_of(row), guard=True)), mimetype="text/csv")
     response.headers["Content-Disposition"] = f'attachment; filename="assessment-{assessment_id}.csv"'
     return response
 

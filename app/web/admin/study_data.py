@@ -2,11 +2,11 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from flask import Response
+from flask import Response, request
 from sqlalchemy import Engine
 
 from app.extensions import db, reading
@@ -21,7 +21,7 @@ _PIECE = 1 << 16  # bytes
 
 @blueprint.get("/studies/waves/<int:wave_id>/data.zip")
 def wave_data(wave_id: int) -> Response:
-    """The archive without the recruiter's ids, written off the event loop and sent as it is read."""
+    """The archive without the recruiter's ids, guarded against formulas unless `guard=0`; as it is read, it is sent."""
     return _download(wave_id, since_freeze=False)
 
 
@@ -37,19 +37,21 @@ def _download(wave_id: int, *, since_freeze: bool) -> Response:
         reference, name = f"{found.study.name}:{found.wave.name}", f"{found.study.name}-{found.wave.name}"
         find_scope(session, reference, since_freeze=since_freeze)
     name = f"{name}-since-freeze.zip" if since_freeze else f"{name}.zip"
-    file = in_thread(db.engine, lambda own: _archive(own, reference, since_freeze=since_freeze))
+    # Whoever opens a page's file does so in a spreadsheet; programs can ask for the tables as they are.
+    options = {"guard": request.args.get("guard") != "0", "bom": request.args.get("bom") == "1"}
+    file = in_thread(db.engine, lambda own: _archive(own, reference, options, since_freeze=since_freeze))
     response = Response(_pieces(file), mimetype="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-def _archive(engine: Engine, reference: str, *, since_freeze: bool) -> BinaryIO:
+def _archive(engine: Engine, reference: str, options: Mapping[str, bool], *, since_freeze: bool) -> BinaryIO:
     """The archive as an open file that has no name any more."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.zip"
         with reading(engine) as session:
             read_one_moment(session)
-            write_archive(session, find_scope(session, reference, since_freeze=since_freeze), path)
+            write_archive(session, find_scope(session, reference, since_freeze=since_freeze), path, **options)
         return path.open("rb")
 
 

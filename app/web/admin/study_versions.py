@@ -23,7 +23,7 @@ from app.studies.arms import PlannedArm, arms, matches_a_person
 from app.studies.cost import PersonCost, person_costs, study_cost
 from app.studies.design import StudyDesign
 from app.studies.design_process import write_design_files
-from app.studies.entry import preview_token
+from app.studies.entry import preview_token, preview_walks
 from app.studies.monitor.waves import models_by_label, waves_of
 from app.studies.quantities import CENT
 from app.studies.warnings import warnings
@@ -97,8 +97,11 @@ def _numbers(session: Session, study_id: int) -> Sequence[int]:
 def _previews(session: Session, version: StudyVersion) -> Mapping[str, str]:
     """The signed link by which an arm is walked through, by the arm's name."""
     rows = session.execute(select(Arm.name, Arm.id).where(Arm.study_version_id == version.id))
-    secret = settings().secret_key
-    return {name: url_for("study.preview", signed=preview_token(secret, version.id, number)) for name, number in rows}
+    secret, walks = settings().secret_key, preview_walks(session, version.id)
+    return {
+        name: url_for("study.preview", signed=preview_token(secret, version.id, number, walks.get(number, 0)))
+        for name, number in rows
+    }
 
 
 def same_cost(planned: Sequence[PlannedArm], costs: Mapping[str, PersonCost]) -> PersonCost | None:

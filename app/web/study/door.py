@@ -4,10 +4,11 @@ import secrets
 from decimal import Decimal
 
 from flask import redirect, render_template, request, session
+from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.errors import NotAllowed, NotFound, Phrase
+from app.errors import NotAllowed, NotFound, Phrase, TooMany
 from app.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import entry, extra_time
@@ -72,20 +73,28 @@ def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
 @blueprint.get("/preview/<signed>")
 def preview(signed: str) -> str:
     """The door of a walk through a version, which is in no wave."""
-    found = entry.read_preview(settings().secret_key, signed)
-    with reading() as database:
-        design = design_of(database.get_one(StudyVersion, found.version_id))
-    use_language(design.language)
-    return render_template("study/door.html", design=design, preview=True, status=OPEN, served=True, known=True)
+    return _preview(entry.read_preview(settings().secret_key, signed))
 
 
 @blueprint.post("/preview/<signed>")
-def begin_preview(signed: str) -> AnyResponse:
+def begin_preview(signed: str) -> ResponseReturnValue:
     """Begin a walk through a version."""
     found = entry.read_preview(settings().secret_key, signed)
     device = _device()
-    return redirect(
-        way_url(write(lambda database: str(entry.enter_preview(database, found, device).enrolment.token))), 303
+    try:
+        token = write(lambda database: str(entry.enter_preview(database, found, device).enrolment.token))
+    except TooMany as error:  # the page says so, and what to do
+        return _preview(found), error.status
+    return redirect(way_url(token), 303)
+
+
+def _preview(found: entry.Preview) -> str:
+    with reading() as database:
+        design = design_of(database.get_one(StudyVersion, found.version_id))
+        used_up = entry.is_used_up(database, found)
+    use_language(design.language)
+    return render_template(
+        "study/door.html", design=design, preview=True, used_up=used_up, status=OPEN, served=True, known=True
     )
 
 
