@@ -8,8 +8,7 @@ Nothing here commits.
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
