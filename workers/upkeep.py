@@ -171,8 +171,15 @@ def _remove_what_is_due(database: Engine, settings: Settings) -> None:
         if not take_or_renew_lease(session, retention.LEASE, uuid.uuid4().hex, until):
             return
         identities, prompts = retention.remove_what_is_due(session), retention.empty_late_prompts(session)
-    if identities or prompts:
-        log.info("removed what was kept until its day", recruiters_ids=identities, prompts=prompts)
+    with reading(database) as session:
+        unlinked = retention.unlinked_people(session)  # of all waves, so not while others wait to write
+    if unlinked:
+        with writing(database) as session:
+            retention.unlink(session, unlinked)
+    if identities or prompts or unlinked:
+        log.info(
+            "removed what was kept until its day", recruiters_ids=identities, prompts=prompts, unlinked=len(unlinked)
+        )
 
 
 if __name__ == "__main__":

@@ -103,13 +103,17 @@ Deadline = Annotated[str, BeforeValidator(_deadline)]
 
 
 class Privacy(Part):
-    """Who is responsible for the data, on what basis, until when people can have it deleted, and who else gets it."""
+    """Who is responsible for the data, on what basis, until when people can have it deleted, and who else gets it.
+
+    `link_deleted` is when the keyed hash goes by which a person is known in other studies.
+    """
 
     controller: ShortText
     basis: ShortText
     data_protection: ShortText | None = None
     delete_my_data_until: Deadline
     vendor_ids_deleted: Deadline
+    link_deleted: Deadline = "730 days after close"
     recipients: tuple[ShortText, ...] = Field(default=(), max_length=100)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.matches.erasing import empty_prompts
@@ -30,6 +30,29 @@ def set_days(session: Session) -> None:
     for identity in undated:
         identity.remove_on = _day_of(session, identity.participant_id)
     session.flush()
+
+
+def unlinked_people(session: Session, today: date | None = None) -> list[int]:
+    """The participants whose keyed hash goes, because the day of the last of their enrolments has passed."""
+    day = today or datetime.now(UTC).date()
+    rows = session.execute(
+        select(Enrolment.participant_id, Enrolment.ended_at, StudyVersion, Wave.closed_at)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .join(StudyVersion, StudyVersion.id == Enrolment.study_version_id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .where(Participant.person_hash.is_not(None)),
+        execution_options={"yield_per": 1000},
+    )
+    due: dict[int, bool] = {}
+    for participant_id, ended_at, version, closed_at in rows:
+        last = day_of(design_of(version).privacy.link_deleted, ended_at, closed_at)
+        due[participant_id] = due.get(participant_id, True) and last is not None and last < day
+    return [participant_id for participant_id, passed in due.items() if passed]
+
+
+def unlink(session: Session, participant_ids: Sequence[int]) -> None:
+    """Remove the keyed hashes of participants, after which nobody can tell that one of them takes part again."""
+    session.execute(update(Participant).where(Participant.id.in_(participant_ids)).values(person_hash=None))
 
 
 def _day_of(session: Session, participant_id: int) -> date | None:

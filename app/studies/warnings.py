@@ -8,7 +8,7 @@ from typing import NamedTuple
 from app.studies.arms import arms, attention_checks, blocks_a_person, conditions, matches_a_person
 from app.studies.checks import MODEL, OBJECTIVE
 from app.studies.cost import earned_at_most, points_of, stakes_of
-from app.studies.design import EACH_BLOCK, StudyDesign
+from app.studies.design import EACH_BLOCK, HIDDEN, StudyDesign
 from app.studies.endings import (
     BY_TIME,
     COMPLETED,
@@ -43,6 +43,9 @@ class Warned(NamedTuple):
 def warnings(design: StudyDesign, instructions: str) -> Iterator[Warned]:
     """Everything to think about in a design without faults, in the order of the file."""
     yield from _assignment(design)
+    if design.partner_told == HIDDEN:
+        yield Warned(("partner_told",), "partners are models, and people in the EU have to be told that they talk to a"
+                     " machine (EU AI Act, article 50(1), since 2 August 2026): ask your ethics board")  # fmt: skip
     if OBJECTIVE in design.conditions and GOAL not in instructions:
         yield Warned(("instructions",), f"the objective differs, and {GOAL} is not in the text that explains it")
     if design.quiz is not None and design.quiz.attempts == 1:

@@ -11,7 +11,8 @@ from flask_babel import gettext
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.extensions import db
+from app.errors import NotFound, Phrase
+from app.extensions import db, reading
 from app.matches.lobby import GuestMatchRequest, start_guest_match
 from app.matches.stored import StoredMatch
 from app.models import Participant
@@ -74,6 +75,18 @@ def change_answer(training: bool) -> None:
         write(lambda session: _answer(session, code, training, text))
         delete_unusable_files(db.engine, settings().home)
     _remember(code, training)
+
+
+def participant_id() -> int:
+    """The participant that this browser's guest is. Raises NotFound before the first match."""
+    code = session.get(_CODE)
+    with reading() as database:
+        guest = None if code is None else consents.find_guest(database, code)
+        if guest is None:
+            raise NotFound(
+                "guest", expected=Phrase("a browser in which a game was begun here"), got=Phrase("another one")
+            )
+        return guest.id
 
 
 def forget() -> None:

@@ -29,6 +29,7 @@ from app.web.game_options import option_fields
 from app.web.headers import never_stored
 from app.web.language import use_language
 from app.web.limits import check_guest_config, guest_limit
+from app.web.own_data import data_file
 from app.web.partners import told_of_partner
 from app.web.seats import held, hold, seat_in, settings
 from app.web.study_match import StudyPart, page_elsewhere, study_part
@@ -151,6 +152,12 @@ def privacy() -> str:
         guest=guests.code(),
         done=request.args.get("done"),
     )
+
+
+@blueprint.get("/privacy/my-data.json")
+def guest_data() -> AnyResponse:
+    """A file of everything about this browser's guest. Raises NotFound for who has not played here."""
+    return data_file(guests.participant_id())
 
 
 @blueprint.post("/privacy")

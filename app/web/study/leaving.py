@@ -1,4 +1,4 @@
-"""The ways out of a study: stop now, delete my data, no more training, and report a problem; reachable for ever."""
+"""The ways out of a study: stop now, delete my data, no more training, get my data, and report a problem; for ever."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,6 +19,7 @@ from app.studies.reports import REASONS, keep_report, read_reason
 from app.studies.steps import MATCH, PRACTICE
 from app.web.form_writes import write
 from app.web.language import use_language
+from app.web.own_data import data_file
 from app.web.seats import settings
 from app.web.study import pages
 from app.web.study.blueprint import blueprint, way_url
@@ -30,7 +31,7 @@ _LONGEST_REPORT = 4000
 
 @blueprint.get("/me/<token>/leave")
 def leave(token: str) -> str:
-    """The three acts, each with what it does and what it does not."""
+    """The acts, each with what it does and what it does not."""
     return _page(token)
 
 
@@ -47,6 +48,14 @@ def act(token: str) -> AnyResponse | str:
     if wanted == STOP:
         return redirect(way_url(token), 303)
     return _page(token, was_done=wanted if wanted in _ACTS else "")
+
+
+@blueprint.get("/me/<token>/data.json")
+def get_data(token: str) -> AnyResponse:
+    """A file of everything about the person."""
+    with reading() as session:
+        participant_id = find_way_by_token(session, token).enrolment.participant_id
+    return data_file(participant_id)
 
 
 @blueprint.get("/me/<token>/report")

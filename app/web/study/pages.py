@@ -124,6 +124,7 @@ def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dic
         "told": design.partner_told,
         "delete_until": deadline_words(design.privacy.delete_my_data_until),
         "ids_until": deadline_words(design.privacy.vendor_ids_deleted),
+        "linked_until": deadline_words(design.privacy.link_deleted),
         "recruiter": recruiter,
         "questions_asked": bool(design.survey.all),
     }

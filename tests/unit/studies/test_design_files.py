@@ -351,6 +351,7 @@ def test_another_word_in_a_text_is_another_study(folder):
         ("id: ai_help", "id: prolific_id", ("survey",)),
         ("most_a_person: 5.00", "most_a_person: 4.99", ("pay", "most_a_person")),
         ("do well in the last two games.", "trust my partner.", ("survey", "after each block")),
+        ("partner_told: computer", "partner_told: hidden", ("partner_told",)),
     ],
 )
 def test_what_deserves_a_second_thought_is_told(folder, old, new, key):

@@ -1,0 +1,146 @@
+"""All that is kept about one person, for that person. Only reads.
+
+Of a match it has what the person's seat was shown, so that nobody learns what the partner knew. Which arm somebody
+is in is left out while they are under way, as it would tell them what the study compares.
+
+Source: Regulation (EU) 2016/679 (GDPR), articles 15 and 20.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.games.base import JSON
+from app.matches.events import Violated
+from app.matches.stored import StoredMatch, load, move_times
+from app.matches.views import seat_view
+from app.models import (
+    Arm,
+    Consent,
+    Enrolment,
+    EventRow,
+    Participant,
+    Payment,
+    PaymentBatch,
+    RecruitmentIdentity,
+    SeatRow,
+    Study,
+    StudyEvent,
+    StudyVersion,
+    Submission,
+    Wave,
+)
+from app.studies.assignment import ASSIGNMENT
+from app.studies.consents import seats_of
+
+_BY = "by"  # in the body of an event: the experimenter who did it
+
+
+def own_data(session: Session, person: Participant) -> JSON:
+    """Everything about a person, as JSON; of a guest what there is without a study."""
+    study = None if person.study_id is None else session.get_one(Study, person.study_id).name
+    return {
+        "written_at": _moment(datetime.now(UTC)),
+        "person": {
+            "code": person.code,
+            "study": study,
+            "came": _moment(person.created_at),
+            "deleted": _moment(person.erased_at),
+            "linked_to_other_studies": person.person_hash is not None,
+            "recruiter_ids": [
+                {"recruiter": row.recruiter, "id": row.external_id, "deleted_on": _day(row.remove_on)}
+                for row in session.scalars(_rows_of(RecruitmentIdentity, person))
+            ],
+        },
+        "consents": [
+            {"kind": row.kind, "given": row.given, "at": _moment(row.at), "withdrawn_at": _moment(row.withdrawn_at),
+             "sha256_of_text": row.text_version}
+            for row in session.scalars(_rows_of(Consent, person))
+        ],
+        "ways": [_way(session, row) for row in session.scalars(_rows_of(Enrolment, person))],
+        "matches": [_match(session, record, seat) for record, seat in _matches(session, person)],
+    }  # fmt: skip
+
+
+def _rows_of(table: type[Any], person: Participant) -> Any:
+    return select(table).where(table.participant_id == person.id).order_by(table.id)
+
+
+def _way(session: Session, row: Enrolment) -> JSON:
+    wave = None if row.wave_id is None else session.get_one(Wave, row.wave_id)
+    arm = None if row.arm_id is None or row.ending is None else session.get_one(Arm, row.arm_id)
+    return {
+        "wave": None if wave is None else wave.name,
+        "version": session.get_one(StudyVersion, row.study_version_id).number,
+        "device": row.device,
+        "came": _moment(row.enrolled_at),
+        "last_seen": _moment(row.seen_at),
+        "ended": _moment(row.ended_at),
+        "ending": row.ending,
+        "arm": None if arm is None else {"name": arm.name, "conditions": arm.conditions, "plan": row.plan},
+        "answers": row.answers,
+        "visits": [
+            {"recruiter": each.recruiter, "id": each.external_id, "status": each.status,
+             "began": _moment(each.created_at), "changed": _moment(each.changed_at)}
+            for each in session.scalars(
+                select(Submission).where(Submission.enrolment_id == row.id).order_by(Submission.id)
+            )
+        ],
+        "payments": _payments(session, row),
+        "log": list(_log(session, row)),
+    }  # fmt: skip
+
+
+def _payments(session: Session, row: Enrolment) -> list[JSON]:
+    owed = (
+        select(Payment, PaymentBatch.status)
+        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+        .where(Payment.enrolment_id == row.id)
+        .order_by(Payment.id)
+    )
+    return [
+        {"what": each.key, "amount": str(each.amount), "currency": each.currency, "reason": each.reason,
+         "at": _moment(each.created_at), "batch": status}
+        for each, status in session.execute(owed)
+    ]  # fmt: skip
+
+
+def _log(session: Session, row: Enrolment) -> Iterator[JSON]:
+    events = select(StudyEvent).where(StudyEvent.enrolment_id == row.id).order_by(StudyEvent.id)
+    for event in session.scalars(events):
+        if event.kind != ASSIGNMENT or row.ending is not None:
+            body = {name: value for name, value in event.body.items() if name != _BY}
+            yield {"kind": event.kind, "at": _moment(event.at), **body}
+
+
+def _matches(session: Session, person: Participant) -> Iterator[tuple[StoredMatch, int]]:
+    seats = session.execute(select(SeatRow.match_id, SeatRow.seat).where(seats_of(person.id))).all()
+    found = [(load(session, match_id), seat) for match_id, seat in seats]
+    yield from sorted(found, key=lambda each: each[0].log[0].at)
+
+
+def _match(session: Session, record: StoredMatch, seat: int) -> JSON:
+    """A match as its seat sees it, with the person's refused moves and what the browser measured."""
+    view = seat_view(record.id, record.match, move_times(record.log), seat, feedback=record.feedback)
+    shown = {name: value for name, value in view.items() if name not in ("may", "clock")}
+    own = select(EventRow.ply, EventRow.timing).where(
+        EventRow.match_id == record.id, EventRow.seat == seat, EventRow.timing.is_not(None)
+    )
+    timing = [{"ply": row.ply, **row.timing} for row in session.execute(own.order_by(EventRow.seq))]
+    refused = [
+        {"ply": logged.ply, "text": logged.event.text, "reason": logged.event.reason, "at": _moment(logged.at)}
+        for logged in record.log
+        if isinstance(logged.event, Violated) and logged.seat == seat
+    ]
+    return {**shown, "began": _moment(record.log[0].at), "refused": refused, "timing": timing}
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _day(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
