@@ -5,11 +5,11 @@ for a client. Whoever announces or sends more than the route takes, or sends it 
 or JSON before the rest has come; the server then hangs up (`workers/web_worker.py`).
 """
 
+import contextlib
 import io
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, BinaryIO, cast
@@ -143,6 +143,7 @@ class BodyLimits:
             raise too_large(most)
         body, size = self._read(environ, most)
         if announced is not None and size < announced:
+            body.close()
             raise BrokenBody(Phrase("expected a body of %(length)s bytes, got %(got)s", length=announced, got=size))
         if _SPOOLED in environ:
             off_loop(_rewind, body)
@@ -151,21 +152,25 @@ class BodyLimits:
         return body, size
 
     def _read(self, environ: JSON, most: int) -> tuple[BinaryIO, int]:
-        source = environ["wsgi.input"]
         body: BinaryIO = io.BytesIO()
         size = 0
-        while piece := _next_piece(source, most):
-            size += len(piece)
-            if size > most:
-                raise too_large(most)
-            if size > SMALL and _SPOOLED not in environ:
-                environ[_SPOOLED] = self._folder
-                head, body = cast(io.BytesIO, body).getvalue(), self._on_disk()
-                piece = head + piece
-            if _SPOOLED in environ:
-                off_loop(_write, body, piece)
-            else:
-                body.write(piece)
+        try:
+            while piece := _next_piece(environ["wsgi.input"], most):
+                size += len(piece)
+                if size > most:
+                    raise too_large(most)
+                if size > SMALL and _SPOOLED not in environ:
+                    environ[_SPOOLED] = self._folder
+                    head, body = cast(io.BytesIO, body).getvalue(), self._on_disk()
+                    piece = head + piece
+                if _SPOOLED in environ:
+                    off_loop(_write, body, piece)
+                else:
+                    body.write(piece)
+        except BaseException:
+            with contextlib.suppress(OSError):  # of a full disk, on which what is left was to be written
+                body.close()  # now, not when nobody remembers the error any more: its room is needed
+            raise
         return body, size
 
     def _on_disk(self) -> BinaryIO:
@@ -259,7 +264,7 @@ def _rewind(body: BinaryIO) -> None:
         body.seek(0)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _room_needed() -> Iterator[None]:
     """Raises Unavailable where the disk is full."""
     try:
