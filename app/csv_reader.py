@@ -18,6 +18,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _WESTERN = "cp1252"
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # .xlsx and .ods, .xls
 _ROUNDED = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?E\+?[0-9]+", re.IGNORECASE)
+_MOST_COLUMNS = 500
 _LONGEST_CELL = 1 << 20  # characters
 
 
@@ -58,6 +59,9 @@ def read_csv(content: bytes, name: str, columns: Collection[str] = (), *, wester
         ) from None  # fmt: skip
     filled = [(line, row) for line, row in found if any(row)]
     header = filled[0][1] if filled else []
+    if len(header) > _MOST_COLUMNS:  # each row would be filled up to all of them
+        expected = Phrase("at most %(most)s columns", most=_MOST_COLUMNS)
+        raise Invalid(None, expected=expected, got=Verbatim(str(len(header))), subject=Verbatim(name))
     return CsvTable([each for each in header if each], list(_rows(filled[1:], header, name, written)), written)
 
 
@@ -150,7 +154,10 @@ def _mark_of(text: str, columns: Collection[str]) -> str:
     header = next((line for line in re.split(r"\r\n|\r|\n", text[:_LONGEST_CELL]) if line.strip(',;|\t "')), "")
 
     def fits(mark: str) -> tuple[int, int]:
-        cells = [_bare(cell) for cell in next(csv.reader([header], delimiter=mark), [])]
+        try:
+            cells = [_bare(cell) for cell in next(csv.reader([header], delimiter=mark), [])]
+        except csv.Error:  # a cell without end
+            cells = []
         return len(set(cells) & set(columns)), len(cells)
 
     return max(_MARKS, key=fits)

@@ -96,3 +96,16 @@ def test_lists_of_words_are_read_after_a_program_saved_them_again(tmp_path: Path
     kind = find_game("taboo").material
     assert kind is not None
     assert pieces_of_file(kind, str(path)) == ["tree", "river"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b",".join(b"c%d" % number for number in range(600)) + b"\n" + b"1\n" * 600, "at most 500 columns, got 600"),
+        (b"a" * 200_000 + b"\n1\n", "expected a CSV table"),
+    ],
+    ids=["columns", "a cell"],
+)
+def test_a_header_that_no_table_has_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        read_csv(content, "list.csv", ("order", "arm"))
