@@ -22,7 +22,6 @@ from app.models import MatchRow
 from app.players.description import partner_kind
 from app.queues import enqueue_turn
 from app.registry import partners, player_spec
-from app.studies.reports import REASONS
 from app.web import guests, tickets
 from app.web.extensions import limiter
 from app.web.game_options import option_fields
@@ -105,7 +104,6 @@ def match(match_id: str) -> AnyResponse | tuple[Response, int]:
             ticket=tickets.issue(settings(), match_id, seat_in(match_id)),
             view=view,
             study=study,
-            report_choices=REASONS,
             most_characters=settings().MOVE_CHARACTERS,
         )
     )
