@@ -1,10 +1,11 @@
 """Who gets which arm: hidden random blocks within strata. Nothing here commits.
 
 In each stratum slots are numbered from 0, and each run of as many slots as there are arms has every arm once, in an
-order that follows from the seed. A person is given the lowest free slot of an arm that has a share left of the places.
-Where a wave follows a ready-made list, its lines are the slots, in one stratum. A slot whose person dropped out is free
-again, unless the design replaces nobody. All of it happens while the wave is locked and is kept in its log, from which
-`replay` finds the same arms again.
+order that follows from the seed. A person is given the lowest free slot of an arm that has a share left of the places:
+so slots that were given out differ by one an arm at most in a stratum until an arm has its share, while people who stay
+may differ by more. Where a wave follows a ready-made list, its lines are the slots, in one stratum. A slot whose person
+dropped out is free again, unless the design replaces nobody. All of it happens while the wave is locked and is kept in
+its log, from which `replay` finds the same arms again.
 """
 
 import json
