@@ -13,3 +13,12 @@ def day_of(deadline: str, took_part: datetime | None, closed: datetime | None) -
     days, _, _, what = deadline.split(" ", 3)
     since = closed if what == _AFTER_CLOSE else took_part
     return None if since is None else (since + timedelta(days=int(days))).date()
+
+
+def last_linked_day(deadline: str, took_part: datetime | None, closed: datetime | None) -> date | None:
+    """The last day on which a person's keyed hash is kept: that of the design's time, but not before the wave closes.
+
+    None where that is not known yet: the person is under way, or the wave is open.
+    """
+    day = day_of(deadline, took_part, closed)
+    return None if day is None or closed is None else max(day, closed.date())

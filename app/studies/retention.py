@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.matches.erasing import empty_prompts
 from app.models import Enrolment, MatchRow, Participant, RecruitmentIdentity, StudyVersion, Submission, Wave
-from app.studies.deadlines import day_of
+from app.studies.deadlines import day_of, last_linked_day
 from app.studies.forget import remove_identities, unpaid
 from app.studies.store import design_of
 
@@ -33,7 +33,9 @@ def set_days(session: Session) -> None:
 
 
 def unlinked_people(session: Session, today: date | None = None) -> list[int]:
-    """The participants whose keyed hash goes, because the day of the last of their enrolments has passed."""
+    """The participants whose keyed hash goes: the last day of each of their enrolments has passed, and each wave is
+    closed, as nothing else keeps a person from coming in again.
+    """
     day = today or datetime.now(UTC).date()
     rows = session.execute(
         select(Enrolment.participant_id, Enrolment.ended_at, StudyVersion, Wave.closed_at)
@@ -45,7 +47,7 @@ def unlinked_people(session: Session, today: date | None = None) -> list[int]:
     )
     due: dict[int, bool] = {}
     for participant_id, ended_at, version, closed_at in rows:
-        last = day_of(design_of(version).privacy.link_deleted, ended_at, closed_at)
+        last = last_linked_day(design_of(version).privacy.link_deleted, ended_at, closed_at)
         due[participant_id] = due.get(participant_id, True) and last is not None and last < day
     return [participant_id for participant_id, passed in due.items() if passed]
 

@@ -15,6 +15,7 @@ from app.matches.turns import WorkerContext
 from app.models import Enrolment, Lease, Participant, Wave
 from app.studies.answers import draw_arm
 from app.studies.progress import find_way_by_token
+from app.studies.retention import unlinked_people
 from app.studies.waves import close, find_wave
 from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, text_of
 from tests.waves import changed, loaded_study, new_wave, store_study
@@ -93,6 +94,25 @@ def test_a_person_gets_all_that_is_kept_about_them_and_nothing_of_others(
     rest = data_of(ann)
     assert rest["person"]["deleted"]
     assert not any(entry["text"] for each in rest["matches"] for entry in each["transcript"] if entry["by"] == "you")
+
+
+def test_the_hash_stays_while_the_wave_is_open_so_that_nobody_takes_part_twice(app: Flask) -> None:
+    with writing() as session:
+        design = loaded_study("two-models")
+        privacy = {**design.written["privacy"], "link_deleted": "30 days after taking part"}
+        store_study(session, changed(design, privacy=privacy))
+        new_wave(session)
+    words = text_of(come(app, "ann").page)
+    assert "is deleted 30 days after you took part, but not before the study closes" in words
+    come(app, "ann").send(part="yes")
+    with writing() as session:
+        (person,) = session.scalars(select(Participant.id))
+        session.execute(update(Enrolment).values(ended_at=datetime.now(UTC) - timedelta(days=90), ending="completed"))
+        assert unlinked_people(session) == []
+        close(session, find_wave(session, "two-models:main"))
+        today = datetime.now(UTC).date()
+        assert unlinked_people(session, today) == []
+        assert unlinked_people(session, today + timedelta(days=1)) == [person]
 
 
 def test_a_link_that_is_nobodys_gets_no_data(app: Flask, opened: None) -> None:

@@ -98,6 +98,13 @@ def deadline_words(deadline: str) -> str:
     return str(ngettext("%(num)s day after you took part", "%(num)s days after you took part", int(days)))
 
 
+def linked_words(deadline: str) -> str:
+    """When the code goes by which a person is known again, in the page's language."""
+    if deadline.endswith(" close"):
+        return deadline_words(deadline)
+    return str(gettext("%(time)s, but not before the study closes", time=deadline_words(deadline)))
+
+
 def _words(design: StudyDesign) -> dict[str, str]:
     return words_of(design, partial(money, currency=design.pay.currency))
 

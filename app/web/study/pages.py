@@ -54,6 +54,7 @@ from app.web.study.page_texts import (
     debrief_page,
     goal_words,
     instructions_page,
+    linked_words,
     vendors,
 )
 from app.web.study.results import played_games, points_text, shows_bonus
@@ -124,7 +125,7 @@ def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dic
         "told": design.partner_told,
         "delete_until": deadline_words(design.privacy.delete_my_data_until),
         "ids_until": deadline_words(design.privacy.vendor_ids_deleted),
-        "linked_until": deadline_words(design.privacy.link_deleted),
+        "linked_until": linked_words(design.privacy.link_deleted),
         "recruiter": recruiter,
         "questions_asked": bool(design.survey.all),
     }
