@@ -38,9 +38,8 @@ from app.studies.batches import CONFIRMED
 from app.studies.consents import seats_of, withdraw_training
 from app.studies.endings import WITHDRAWN
 from app.studies.payments import is_by_approval, settle
+from app.studies.reports import WORDS
 from app.studies.withdrawn_data import withdraw_matches
-
-_WORDS = ("text",)  # what the log of a wave has of a person's own words
 
 
 @dataclass(slots=True)
@@ -148,7 +147,7 @@ def _erase(session: Session, report: ForgetReport, seats: Sequence[tuple[str, in
 def _empty_log(session: Session, enrolment_id: int) -> None:
     """Leave in the log of the wave what happened and when, without what the person wrote or sent."""
     for row in session.scalars(select(StudyEvent).where(StudyEvent.enrolment_id == enrolment_id)):
-        row.body = {name: value for name, value in row.body.items() if name not in _WORDS}
+        row.body = {name: value for name, value in row.body.items() if name not in WORDS}
 
 
 def _mark(session: Session, report: ForgetReport) -> None:

@@ -17,6 +17,7 @@ from app.studies.progress import Way, lock_wave, note
 
 REPORT, LATE_REPORT = "report", "late report"
 REPORTS = (REPORT, LATE_REPORT)
+WORDS = ("text",)  # what the log of a wave has of a person's own words
 # What went wrong, as the page of a report asks.
 REASONS = ("broken", "stuck", "upsetting", "unclear", "too long", "other")
 NEW, READ, HANDLED = "new", "read", "handled"

@@ -35,6 +35,7 @@ from app.studies.export import analysis, columns
 from app.studies.export import archive as archives
 from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
+from app.studies.forget import forget_person
 from app.studies.monitor.inbox import inbox
 from app.studies.progress import Way, answer, note
 from app.studies.waves import close, freeze
@@ -88,6 +89,20 @@ def test_a_report_after_the_freeze_is_kept_beside_what_was_frozen(
         (report,) = inbox(session, wave_id)
         assert (report.code, report.event.body["text"]) == ("P1", "I was not paid.")
     assert export(engine, tmp_path).content == before
+
+
+def test_what_somebody_reports_after_a_deletion_is_in_no_archive(
+    app: Flask, engine: Engine, wave_id: int, tmp_path: Path
+) -> None:
+    with writing(engine) as session:
+        enrolment = person(session, wave_id, "P1").enrolment
+        token = enrolment.token
+        forget_person(session, enrolment.participant_id)
+    app.test_client().post(f"/s/me/{token}/report", data={"reason": "other", "text": "Is it gone?", "then": "stay"})
+    with reading(engine) as session:
+        assert [report.text for report in inbox(session, wave_id)] == ["Is it gone?"]
+    (line,) = (each for each in export(engine, tmp_path).lines("log") if each["kind"] == "report")
+    assert (line["participant"], line["body"]["reported"], "text" in line["body"]) == ("P1", "other", False)
 
 
 def test_a_frozen_archive_stays_as_it_was_and_what_came_since_is_apart(

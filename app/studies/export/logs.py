@@ -10,7 +10,7 @@ from app.matches.export_matches import IN_ORDER
 from app.models import Enrolment, EventRow, MatchRow, Participant, StudyEvent
 from app.studies.export.columns import streamed
 from app.studies.export.scope import ExportScope
-from app.studies.reports import MARKS
+from app.studies.reports import MARKS, WORDS
 
 IDS_EXPORTED = "ids exported"  # in the log of a wave; of who looked, so in no export itself
 _OF_EXPERIMENTERS = (IDS_EXPORTED, *MARKS.values())  # who looked at ids and at reports
@@ -43,9 +43,13 @@ def match_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, 
 
 
 def study_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, Any]]:
-    """What happened in the waves, an object an event. Who looked at ids or reports is not in it."""
+    """What happened in the waves, an object an event. Who looked at ids or reports is not in it, nor are
+    words of people who had all data deleted.
+    """
     statement = (
-        select(StudyEvent.kind, StudyEvent.body, StudyEvent.at, StudyEvent.wave_id, Participant.code)
+        select(
+            StudyEvent.kind, StudyEvent.body, StudyEvent.at, StudyEvent.wave_id, Participant.code, Participant.erased_at
+        )
         .outerjoin(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
         .outerjoin(Participant, Participant.id == Enrolment.participant_id)
         .where(scope.events, StudyEvent.kind.not_in(_OF_EXPERIMENTERS))
@@ -53,6 +57,8 @@ def study_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, 
     )
     for row in streamed(session, statement):
         body = row.body
+        if row.erased_at is not None:  # what somebody wrote to us afterwards is not data of the study
+            body = {name: value for name, value in body.items() if name not in WORDS}
         if scope.public:
             body = {name: value for name, value in body.items() if name in _SHOWN_IN_LOG}
         wave = scope.waves[row.wave_id].name
