@@ -128,8 +128,12 @@ def _end_untouched(
 
 
 def _close_waves(database: Engine) -> None:
-    with writing(database) as session:
-        for name in wave_terms.close_due(session):
+    with reading(database) as session:
+        due = wave_terms.due_to_close(session)
+    for number in due:
+        with writing(database) as session:
+            name = wave_terms.close_at_its_time(session, number)
+        if name is not None:
             log.info("a wave closed at its time", wave=name)
 
 

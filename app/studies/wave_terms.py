@@ -56,15 +56,24 @@ def _check_closing_time(file: WaveFile) -> None:
         raise Invalid(CLOSES, expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
 
 
-def close_due(session: Session) -> Sequence[str]:
-    """Close the waves whose time has come. Their names."""
-    found = []
-    for wave in session.scalars(select(Wave).where(Wave.status != CLOSED)).all():
-        at = settings_of(wave).closes_at
-        if at is not None and at <= datetime.now(UTC):
-            close(session, wave, "its closing time")
-            found.append(wave.name)
-    return found
+def due_to_close(session: Session) -> Sequence[int]:
+    """The waves whose time to close has come. Only reads."""
+    timed = select(Wave).where(Wave.status != CLOSED, Wave.settings[CLOSES].as_string().is_not(None))
+    return [wave.id for wave in session.scalars(timed.order_by(Wave.id)) if _is_due(wave)]
+
+
+def close_at_its_time(session: Session, wave_id: int) -> str | None:
+    """Close a wave whose time has come. Its name; None where somebody has closed it or put it off meanwhile."""
+    wave = lock_wave(session, wave_id)
+    if wave.status == CLOSED or not _is_due(wave):
+        return None
+    close(session, wave, "its closing time")
+    return wave.name
+
+
+def _is_due(wave: Wave) -> bool:
+    at = settings_of(wave).closes_at
+    return at is not None and at <= datetime.now(UTC)
 
 
 def _checked(wave: Wave, terms: Mapping[str, Any]) -> WaveFile:

@@ -14,7 +14,7 @@ from app.models import StudyEvent
 from app.studies.answers import finish
 from app.studies.assignment import replay
 from app.studies.progress import find_way_by_token
-from app.studies.wave_terms import change_terms, close_due
+from app.studies.wave_terms import change_terms, close_at_its_time, due_to_close
 from app.studies.waves import close, find_wave, settings_of
 from tests.experimenter import signed_in
 from tests.shell import Finished
@@ -85,11 +85,17 @@ def test_arms_are_drawn_and_replayed_with_the_places_of_the_moment(app: Flask) -
 def test_a_wave_closes_at_its_time(app: Flask, engine: Engine) -> None:
     with writing() as session:
         wave = new_wave(session, closes=LATER)
-        assert close_due(session) == []
+        assert due_to_close(session) == []
         past = (datetime.now(UTC) - timedelta(minutes=1)).strftime("%Y-%m-%d %H:%M")
+        new_wave(session, wave="earlier", closes=LATER).settings = {**wave.settings, "closes": past}
         wave.settings = {**wave.settings, "closes": past}
-    with writing() as session:
-        assert close_due(session) == ["main"]
+        numbers = [wave.id, wave.id + 1]
+    with reading() as session:
+        assert due_to_close(session) == numbers
+    with writing() as session:  # before upkeep comes to it
+        close(session, find_wave(session, "two-models:earlier"))
+        assert [close_at_its_time(session, number) for number in numbers] == ["main", None]
+        assert due_to_close(session) == []
         assert find_wave(session, WAVE).status == "closed"
         with pytest.raises(FieldError, match="closes: expected a time that is still to come"):
             new_wave(session, wave="late", closes="2020-01-01 00:00")
