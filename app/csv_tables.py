@@ -14,7 +14,21 @@ from typing import Any
 ROWS_AT_ONCE = 200
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _TEXTS = ("text", "json")  # the types that a spreadsheet may take for a formula
-_LONG_NUMBER = re.compile(r"-?[0-9]{16,}")  # a spreadsheet keeps 15 digits of a number
+# Text that a spreadsheet takes for a number, and writes back as another text: it keeps 15 digits and no leading zeros.
+_MONTH = (
+    r"(?:jan(?:uary?)?|feb(?:ruary?)?|m[aä]r(?:ch|z)?|apr(?:il)?|ma[iy]|jun[ei]?|jul[iy]?|aug(?:ust)?|sept?(?:ember)?"
+    r"|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
+)
+_REWRITTEN = re.compile(
+    r"-?[0-9]{16,}"
+    r"|0[0-9]+(?:[.,][0-9]*)?"
+    r"|[0-9]+(?:[.,][0-9]*)?e[+-]?[0-9]+|[.,][0-9]+e[+-]?[0-9]+"
+    r"|[0-9]{1,4}[-/][0-9]{1,4}(?:[-/][0-9]{1,4})?|[0-9]{1,4}\.[0-9]{1,2}\.(?:[0-9]{1,4})?|[0-9]+ [0-9]+/[0-9]+"
+    r"|[0-9]{1,4}:[0-9]{1,2}(?::[0-9]{1,2})?(?:[.,][0-9]+)?(?: ?[ap]m)?"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[t ][0-9:.]+z?"
+    rf"|[0-9]{{1,4}}[-/. ]*{_MONTH}(?:[-/. ]*[0-9]{{1,4}})?|{_MONTH}[-/., ]*[0-9]{{1,4}}(?:[-/., ]+[0-9]{{1,4}})?",
+    re.IGNORECASE,
+)
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠−]")
 
 
@@ -93,8 +107,8 @@ def to_csv(
 ) -> Iterator[bytes]:
     """CSV in UTF-8, header first, in pieces of some hundred rows.
 
-    `guard` puts an apostrophe before text that a spreadsheet would take for a formula, or for a number and round it;
-    `bom` marks UTF-8 for Excel.
+    `guard` puts an apostrophe before text that a spreadsheet would take for a formula, or change by taking it for a
+    number or a date; `bom` marks UTF-8 for Excel.
     """
     writer = csv.writer(SimpleNamespace(write=lambda text: text))
 
@@ -131,8 +145,11 @@ def _cell(column: Column, row: Any, guard: bool) -> str:
 
 
 def guarded(text: str) -> str:
-    """The text with an apostrophe before what a spreadsheet would take for a formula, or for a number and round it."""
-    return f"'{text}" if looks_like_formula(text) or _LONG_NUMBER.fullmatch(text) else text
+    """The text with an apostrophe before what a spreadsheet would take for a formula, or change.
+
+    It changes what it takes for a number of more than 15 digits, with leading zeros or an exponent, or for a date.
+    """
+    return f"'{text}" if looks_like_formula(text) or _REWRITTEN.fullmatch(text.strip()) else text
 
 
 def looks_like_formula(text: str) -> bool:

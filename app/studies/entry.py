@@ -415,7 +415,7 @@ def _enrol(session: Session, wave: Wave, visitor: Visitor, people: Sequence[str]
         .limit(1)
     )
     if person is None:
-        code = secrets.token_hex(5)
+        code = f"p{secrets.token_hex(5)}"  # all digits, or 12345678e9, a spreadsheet would take for a number
         person = Participant(study_id=wave.study_id, code=code, person_hash=people[0], created_at=now)
         session.add(person)
         session.flush()

@@ -9,6 +9,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
+from app.csv_tables import guarded
 from app.errors import FieldError, NotAllowed
 from app.extensions import db, insist, reading, writing
 from app.models import Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
@@ -52,6 +53,16 @@ def test_who_comes_back_is_the_same_person(app: Flask, wave_id: int) -> None:
         visits = session.execute(select(Submission.enrolment_id, Submission.external_id).order_by(Submission.id)).all()
         assert visits == [(number, "visit of ann"), (number, "second visit"), (number + 1, "visit of ben")]
         assert session.query(Participant).count() == session.query(RecruitmentIdentity).count() == 2
+
+
+def test_no_code_of_a_person_is_taken_for_a_number(app: Flask, wave_id: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, drawn in (("ann", "1234567890"), ("ben", "12345678e9")):
+        monkeypatch.setattr("secrets.token_hex", lambda _, drawn=drawn: drawn)
+        with writing() as session:
+            join(session, wave_of(session, wave_id), name)
+    with reading() as session:
+        codes = session.scalars(select(Participant.code)).all()
+    assert codes == [guarded(code) for code in codes] == ["p1234567890", "p12345678e9"]
 
 
 def test_a_visit_that_is_another_persons_stays_theirs(app: Flask, wave_id: int) -> None:
