@@ -304,6 +304,26 @@ def test_what_is_missing_says_why(engine: Engine, wave_id: int, tmp_path: Path) 
     assert missing["P1", "survey end", "how"] == ""
 
 
+def test_an_answer_that_reads_like_a_code_of_a_missing_one_is_told_from_it(
+    engine: Engine, wave_id: int, tmp_path: Path
+) -> None:
+    written = {"P1": ".n", "P2": "..s", "P3": ".nothing", "P4": None}
+    with writing(engine) as session:
+        for code, how in written.items():
+            answer(person(session, wave_id, code), "survey end", {"same": "yes", "how": how})
+    archive = export(engine, tmp_path)
+    assert {code: row["how"] for code, row in archive.by_person("answers").items()} == {
+        "P1": "..n", "P2": "...s", "P3": ".nothing", "P4": ".s",
+    }  # fmt: skip
+    assert [row["answer"] for row in archive.rows("surveys") if row["question"] == "how"] == [
+        ".n",
+        "..s",
+        ".nothing",
+        "",
+    ]
+    assert "one more full stop before it" in archive.files["README.txt"].decode()
+
+
 @pytest.mark.usefixtures("people")
 def test_the_codebook_has_each_column_and_the_sums_each_file(engine: Engine, tmp_path: Path) -> None:
     archive = export(engine, tmp_path, with_ids=True)

@@ -26,6 +26,7 @@ from app.studies.export.logs import IDS_EXPORTED, match_events, study_events
 from app.studies.export.scope import DataTable, ExportScope
 from app.studies.export.surveys import (
     CODES,
+    ESCAPED,
     QUIZZES,
     REASONS,
     SURVEYS,
@@ -185,6 +186,7 @@ def readme(scope: ExportScope) -> str:
             "codebook.csv says what each column of each CSV means. events.jsonl has the logs of all matches, log.jsonl",
             "what happened in the waves. Codes for what is missing in answers.csv; surveys.csv has them in words:",
             *codes,
+            f"  {ESCAPED}",
             "",
             "All tables are CSV in UTF-8. Read ids, codes and answers as text, or programs lose leading zeros and",
             "long digits, and take NA for missing and 1-2 for a date.",

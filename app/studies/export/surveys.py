@@ -4,6 +4,7 @@ What is missing says why. Where the reason stands in the place of an answer it i
 as statistics programs write missing values.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ REASONS: Mapping[str, str] = {
     WITHDRAWN: "the person had all data deleted",
     WITHHELD: "it is in the person's own words, and the export is public",
 }
+ESCAPED = "an answer that is such a code itself has one more full stop before it: ..n"
+_LIKE_A_CODE = re.compile(rf"\.*(?:{'|'.join(map(re.escape, CODES.values()))})")
 _IN_OWN_WORDS = ("text", "outside")
 
 
@@ -186,11 +189,16 @@ def answer_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[An
     for person in people:
         cells = {
             _answer_key(found.step, found.question, found.row): (
-                found.answer if found.missing is None else CODES[found.missing]
+                _escaped(found.answer) if found.missing is None else CODES[found.missing]
             )
             for found in answered(person, public=public)
         }
         yield AnswersRow(person.participant, person.wave, person.data, cells)
+
+
+def _escaped(answer: Any) -> Any:
+    """An answer that is no code of a missing one: a full stop more before what is such a code after its full stops."""
+    return f".{answer}" if isinstance(answer, str) and _LIKE_A_CODE.fullmatch(answer) else answer
 
 
 def _cell(key: AnswerKey) -> Any:
@@ -224,7 +232,8 @@ def _values(question: SurveyQuestion) -> str:
     told = values if ends is None else f"{values} ({ends[0]} to {ends[1]})"
     checked = f"; {question.attention} shows attention" if question.attention is not None else ""
     codes = ", ".join(f"{code} {name}" for name, code in CODES.items())
-    return f"{told}{checked}; {codes}"
+    escaped = f"; {ESCAPED}" if question.kind in (*_IN_OWN_WORDS, "choice") else ""
+    return f"{told}{checked}; {codes}{escaped}"
 
 
 # ---- Quizzes ---------------------------------------------------------------
