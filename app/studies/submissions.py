@@ -3,7 +3,6 @@
 No redirect tells of a visit that was returned or timed out: it is learned from there.
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -32,10 +31,9 @@ from app.studies.visits import (
     TABLE,
     TIMED_OUT,
 )
+from app.studies.wave_file import NO_CODES, plain_code
 from app.studies.waves import check_not_frozen
 from app.studies.withdrawal import stop
-
-_NO_CODES = ("nocode", "none", "n/a")  # Prolific writes the first
 
 
 class _Columns(NamedTuple):
@@ -170,7 +168,7 @@ def _keep_listed(
 ) -> None:
     """Keep which visits a table names, and with which code; and that there was a table of all."""
     now = datetime.now(UTC)
-    endings = {_plain(code): ending for ending, code in wave.settings.get("codes", {}).items()}
+    endings = {plain_code(code): ending for ending, code in wave.settings.get("codes", {}).items()}
     for visit in visits:
         row = rows.get(visit.external_id)
         if row is not None:
@@ -185,15 +183,10 @@ def _handed_in(code: str, endings: Mapping[str, str]) -> str | None:
     """The ending whose code was handed in, whatever its letters' case; or that none was, or another one. None where the
     table does not tell.
     """
-    plain = _plain(code)
+    plain = plain_code(code)
     if not plain:
         return None
-    return endings.get(plain, NO_CODE if plain in _NO_CODES else OTHER_CODE)
-
-
-def _plain(code: str) -> str:
-    """A code as people mean it, who type it by hand: in one case, in ordinary letters, without blanks."""
-    return "".join(unicodedata.normalize("NFKC", code).split()).casefold()
+    return endings.get(plain, NO_CODE if plain in NO_CODES else OTHER_CODE)
 
 
 def _other_codes(session: Session, wave: Wave) -> Sequence[str]:

@@ -5,6 +5,7 @@ Every key is written out in docs/studies.md.
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -51,6 +52,21 @@ PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.@:-]*")
 # What a person's id looks like where that is known. Source: docs.prolific.com; of Connect nothing public says it.
 PERSON_ID: Mapping[str, re.Pattern[str]] = {"prolific": re.compile(r"[0-9A-Fa-f]{24}")}
 _NEED_CODE = ("prolific", "connect")  # whose people show that they took part by a code
+
+
+NO_CODES = (
+    "nocode",
+    "no-code",
+    "none",
+    "n/a",
+    "na",
+    "null",
+)  # for a code that was not given; Prolific writes the first
+
+
+def plain_code(code: str) -> str:
+    """A code as people mean it, who type it by hand: in one case, in ordinary letters, without blanks."""
+    return "".join(unicodedata.normalize("NFKC", code).split()).casefold()
 
 
 def _matching(pattern: str, what: str) -> Callable[[Any], str]:
@@ -232,8 +248,14 @@ class WaveFile(Part):
     @field_validator("codes")
     @classmethod
     def _codes_differ(cls, codes: dict[EndingName, str], known: ValidationInfo) -> dict[EndingName, str]:
-        if len(set(codes.values())) < len(codes):
-            raise PydanticCustomError("codes", "codes that differ from each other")
+        folded = {plain_code(code) for code in codes.values()}
+        is_new = _STORED not in (known.context or ())  # a wave that was opened before stays readable
+        if is_new and (none := sorted(folded & set(NO_CODES))):
+            raise PydanticCustomError(
+                "codes", "codes other than {word}, by which recruiters say that none was given", {"word": none[0]}
+            )
+        if is_new and len(folded) < len(codes):
+            raise PydanticCustomError("codes", "codes that differ from each other, whatever the case of their letters")
         provider = known.data.get("provider")
         if provider is not None and provider.name in _NEED_CODE and COMPLETED not in codes:
             raise PydanticCustomError(

@@ -51,8 +51,13 @@ def test_a_file_says_who_recruits_how_many_and_for_how_much(path: Path) -> None:
         ('"C7RX94LM"', "770", "main.yaml:6: codes.completed: expected text of at most 40 letters, digits and hyphens"),
         (
             '"CQ2M81TT"',
-            '"C7RX94LM"',
-            "main.yaml:6: codes: expected codes that differ from each other, got keys with values",
+            '"c7rx94lm"',
+            "main.yaml:6: codes: expected codes that differ from each other, whatever the case of their letters, got",
+        ),
+        (
+            '"CQ2M81TT"',
+            '"NoCode"',
+            "main.yaml:6: codes: expected codes other than nocode, by which recruiters say that none was given, got",
         ),
         ("completed:", "complete:", "main.yaml:6: codes.complete"),
         (
