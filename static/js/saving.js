@@ -24,7 +24,7 @@ document.addEventListener("submit", (event) => {
   said.className = "saving";
   button?.after(said);
   const soon = setTimeout(() => {
-    said.textContent = document.documentElement.dataset.saving ?? "";
+    said.textContent = document.body.dataset.saving ?? "";
     button?.setAttribute("aria-disabled", "true"); // not disabled: its own name and value are sent, too
   }, SOON);
   const over = () => {

@@ -405,7 +405,7 @@ def test_a_refused_survey_keeps_what_was_written(app: Flask) -> None:
     assert "survey start" not in enrolment().answers
     big = ann.client.post(ann.address, data={"step": "survey start", "words": "x" * 1_100_000})
     assert big.status_code == 413
-    assert "That was more text than fits." in text_of(big)
+    assert "This is more than fits: at most 1 MB can be sent" in text_of(big)
     assert f'href="{ann.address}"' in big.text
     ann.send("survey start", words="fun", age="30")
     assert ann.step == "instructions 1"
