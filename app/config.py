@@ -58,6 +58,9 @@ class Settings(BaseSettings):
     ARRIVALS_PER_MINUTE: int = Field(
         40, ge=0, description="People who come into studies a minute and address; 0: no limit."
     )
+    CONSENTS_PER_MINUTE: int = Field(
+        15, ge=0, description="People who agree to take part in studies a minute and address; 0: no limit."
+    )
     GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")
     CONTEXTS_FILE: str = Field("", description="Contexts of live negotiations, selfplay.txt format; empty: generated.")
     TICKET_HOURS: float = Field(24, gt=0, description="How long a ticket to a seat is good for, in hours.")

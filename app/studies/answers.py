@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import FieldError, Invalid, Phrase
 from app.matches.stored import StoredMatch
+from app.models import Wave
 from app.studies import consents, entry, matches, payments, withdrawal
 from app.studies.assignment import assign
 from app.studies.design import EITHER, PERSON, Questions
@@ -120,6 +121,14 @@ def come_back(session: Session, way: Way, key: str, question: str) -> None:
     if way.step.key == key:
         answer(way, outside_key(way.step), {**dict.fromkeys(returned(way), True), question: True})
     session.flush()
+
+
+def asks_for_place(session: Session, way: Way, key: str, form: SurveyForm) -> bool:
+    """Whether what was sent would take a place of a wave for people."""
+    if way.step.key != key or way.step.kind != CONSENT or way.enrolment.wave_id is None:
+        return False
+    says_yes = _sent(form, "answer") != NO and _sent(form, "part") == YES
+    return says_yes and not session.get_one(Wave, way.enrolment.wave_id).rehearsal
 
 
 # ---- Each kind of step -------------------------------------------------------------

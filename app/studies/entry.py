@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from itsdangerous import BadSignature, URLSafeSerializer
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.errors import Invalid, NotAllowed, NotFound, Phrase, TooMany
@@ -54,7 +54,7 @@ from app.studies.waves import CLOSED as CLOSED_WAVE
 from app.studies.waves import OPEN, PAUSED, ids_go_on, settings_of
 
 ACTIVE = "active"  # a visit that the recruiter has not said more of
-CASELESS = ("prolific", "connect")  # recruiters whose ids mean the same in any case
+CASELESS = ("prolific",)  # recruiters whose ids mean the same in any case: Prolific's are hexadecimal numbers
 PAUSED_NOW = Phrase("This study is paused. Please come back later.")
 ENTRY, FREED, PAUSED_BY_START = "entry", "place freed", "paused after the first"
 PREVIEW = "preview"
@@ -62,6 +62,7 @@ PREVIEW = "preview"
 _SENT_AWAY: tuple[EndingName, ...] = (DECLINED, INELIGIBLE, FULL, CLOSED)
 # Endings before the consent after which somebody may begin all the same, as long as the wave is open.
 _NOT_FOR_GOOD: tuple[EndingName, ...] = (FULL, INACTIVE, WITHDRAWN)
+_BEFORE_CONSENT: tuple[EndingName, ...] = (*_SENT_AWAY, INACTIVE, WITHDRAWN)
 _MARK = "parlor.private-link\n"
 _PERSON_KEY = b"parlor.person"
 _PREVIEW_SALT = "parlor.study-preview"
@@ -113,10 +114,11 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
     A new one has no place yet: that comes with the consent (`take_place`). It is `ineligible` for who took part in what
     the wave excludes or is not in its list, `full` when all places are taken or the spend cap is reached, and `closed`
     where the recruiter waits to hear what became of the visit. Who was sent away without having taken part is let in
-    when that no longer holds. Nobody is turned away for good by a pause.
+    when that no longer holds. Nobody is turned away for good by a pause. Until somebody has agreed, whoever comes last
+    with the id has the way, by a new private link: who came first by another's id keeps nobody out.
 
     Raises NotAllowed for who is new to a wave that is paused or frozen, or closed with nobody waiting; NotTheirs for
-    who names a person of the wave and does not show that it is them.
+    who names a person of the wave who has agreed, and does not show that it is them.
     """
     people = person_hashes(secret, visitor.recruiter, visitor.external_id)
     known = _known(session, wave.id, people)
@@ -306,7 +308,7 @@ def enter_preview(session: Session, preview: Preview, device: str) -> Way:
 
 
 def one_case(recruiter: str, external_id: str) -> str:
-    """An id as it is kept: of recruiters whose ids mean the same in any case, in small letters."""
+    """An id to compare by: of recruiters whose ids mean the same in any case, in small letters."""
     return external_id.lower() if recruiter in CASELESS else external_id
 
 
@@ -331,7 +333,11 @@ def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, ma
     way = find_way(session, known)
     if not _is_theirs(session, way, visitor):
         _check_takes_new(wave, visitor)
-        raise NotTheirs(Phrase("This link does not let you in here."))
+        # Nobody locks an enrolment who has locked its wave.
+        way = find_way(session, known, lock=may_return)
+        if not may_return or not _can_be_taken_over(session, way):
+            raise NotTheirs(Phrase("This link does not let you in here."))
+        _take_over(session, wave, way)
     if wave.frozen_at is None:
         if may_return and may_come_again(way):
             way = find_way(session, known, lock=True)
@@ -352,6 +358,28 @@ def _is_theirs(session: Session, way: Way, visitor: Visitor) -> bool:
     visits = session.scalars(select(Submission.external_id).where(Submission.enrolment_id == way.enrolment.id))
     given = visitor.submission_id.encode()
     return any(hmac.compare_digest(each.encode(), given) for each in visits if each is not None)
+
+
+def _can_be_taken_over(session: Session, way: Way) -> bool:
+    """Whether nobody has agreed to anything on a way, nor was paid for it."""
+    enrolment = way.enrolment
+    if enrolment.agreed_at is not None or enrolment.holds_place or enrolment.ending not in (None, *_BEFORE_CONSENT):
+        return False
+    paid = select(Payment.id).where(Payment.enrolment_id == enrolment.id, Payment.batch_id.is_not(None))
+    return session.scalar(paid.limit(1)) is None
+
+
+def _take_over(session: Session, wave: Wave, way: Way) -> None:
+    """Give a way to who comes now: neither the private link nor the visits of before lead to it any more.
+
+    `way` is locked. Somebody else's no is not theirs.
+    """
+    way.enrolment.token = secrets.token_urlsafe(32)
+    session.execute(delete(Submission).where(Submission.enrolment_id == way.enrolment.id))
+    if way.enrolment.ending == DECLINED and wave.status == OPEN:
+        way.enrolment.ending = WITHDRAWN
+    note(session, way, ENTRY, {"taken over": True})
+    session.flush()
 
 
 def _check_takes_new(wave: Wave, visitor: Visitor) -> None:
@@ -453,18 +481,16 @@ def _keep_identity(
     session: Session, wave: Wave, visitor: Visitor, participant_id: int, design: StudyDesign, now: datetime
 ) -> None:
     """Keep how the recruiter names a person, until the day that the design says; a later wave may put it off."""
-    external_id = one_case(visitor.recruiter, visitor.external_id)
-    identity = session.scalar(
+    recruiter, external_id = visitor.recruiter, visitor.external_id
+    kept = session.scalars(
         select(RecruitmentIdentity).where(
-            RecruitmentIdentity.participant_id == participant_id,
-            RecruitmentIdentity.recruiter == visitor.recruiter,
-            RecruitmentIdentity.external_id == external_id,
+            RecruitmentIdentity.participant_id == participant_id, RecruitmentIdentity.recruiter == recruiter
         )
     )
+    same = one_case(recruiter, external_id)
+    identity = next((each for each in kept if one_case(recruiter, each.external_id) == same), None)
     if identity is None:
-        identity = RecruitmentIdentity(
-            participant_id=participant_id, recruiter=visitor.recruiter, external_id=external_id
-        )
+        identity = RecruitmentIdentity(participant_id=participant_id, recruiter=recruiter, external_id=external_id)
         session.add(identity)
     identity.remove_on = ids_go_on(design.privacy, now, wave.closed_at)
 

@@ -16,7 +16,7 @@ from app.csv_reader import read_csv, refuse_rounded
 from app.errors import Invalid, Verbatim
 from app.models import Enrolment, Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.endings import INACTIVE, WITHDRAWN
-from app.studies.entry import free_place
+from app.studies.entry import free_place, one_case
 from app.studies.progress import find_way, lock_enrolments
 from app.studies.visits import (
     ACTIVE,
@@ -139,6 +139,7 @@ def set_status(session: Session, submission: Submission, status: str) -> bool:
 
 def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> None:
     """A row for the visit of each person whose link did not name one."""
+    recruiter = next(iter(wave.settings["provider"]))
     having = select(Submission.enrolment_id).where(Submission.wave_id == wave.id)
     people = session.execute(
         select(RecruitmentIdentity.external_id, RecruitmentIdentity.recruiter, Enrolment.id, Enrolment.enrolled_at)
@@ -146,13 +147,13 @@ def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -
         .where(
             Enrolment.wave_id == wave.id,
             Enrolment.id.not_in(having),
-            RecruitmentIdentity.recruiter == next(iter(wave.settings["provider"])),
+            RecruitmentIdentity.recruiter == recruiter,
         )
     )
-    unnamed = {row.external_id: row for row in people}
+    unnamed = {one_case(recruiter, row.external_id): row for row in people}
     taken = set(session.scalars(select(Submission.external_id).where(Submission.wave_id == wave.id)))
     for visit in visits:
-        row = None if visit.external_id in taken else unnamed.pop(visit.person, None)
+        row = None if visit.external_id in taken else unnamed.pop(one_case(recruiter, visit.person), None)
         if row is not None:
             session.add(
                 Submission(

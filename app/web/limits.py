@@ -5,6 +5,8 @@ from typing import Any
 
 from flask import request
 from flask_babel import gettext
+from limits import RateLimitItemPerMinute
+from limits.strategies import MovingWindowRateLimiter
 from redis.exceptions import RedisError
 
 from app.errors import NotAllowed
@@ -56,6 +58,18 @@ arrival_limit: dict[str, Any] = {
         " press the button once more."
     ),
 }
+
+
+def may_agree() -> bool:
+    """Whether one more may agree to take part in a study, and so take a place; they are counted by address."""
+    most = settings().CONSENTS_PER_MINUTE
+    if most == 0:
+        return True
+    with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
+        # In any sixty seconds, not twice as many around the turn of a minute.
+        window = MovingWindowRateLimiter(limiter.limiter.storage)
+        return window.hit(RateLimitItemPerMinute(most), "consents", network_of(request.remote_addr or ""))
+    return True
 
 
 def give_back_attempt() -> None:

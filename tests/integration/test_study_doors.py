@@ -1,5 +1,6 @@
 """An id of a recruiter is no password: who may come back at a door, who takes a place, how many may come at once."""
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from app.studies.answers import finish
 from app.studies.entry import committed, person_hash, places_taken
 from app.studies.idle import end_silent
 from app.studies.progress import end, find_way, find_way_by_token
+from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close, find_wave, pause
 from tests.experimenter import signed_in
 from tests.study_pages import Walker, door_of, prolific_id, text_of
@@ -44,7 +46,7 @@ def taken() -> int:
 
 
 @pytest.mark.parametrize("ended", [None, "completed", "withdrawn"])
-@pytest.mark.parametrize("visit", ["guessed", "", "visit-of-ben"])
+@pytest.mark.parametrize("visit", ["guessed", "visit-of-ben"])
 def test_who_only_knows_somebodys_id_gets_nothing_of_theirs(app: Flask, wave: None, ended: Any, visit: str) -> None:
     ann = Walker(app.test_client(), door_of("ann"))
     ann.send(part="yes")
@@ -58,7 +60,8 @@ def test_who_only_knows_somebodys_id_gets_nothing_of_theirs(app: Flask, wave: No
         assert answer.status_code == 403
         shown = text_of(answer)
         assert NOT_LET_IN in shown
-        assert "Open the study on Prolific once more" in shown
+        assert "write to Write your name here, whose address is below, with your id at Prolific" in shown
+        assert "Nothing has been recorded" not in shown
         assert "/s/me/" not in answer.text
         assert "Set-Cookie" not in answer.headers or "private links" not in answer.headers["Set-Cookie"]
     assert [(row.id, row.ending, row.step) for row in people()] == before
@@ -66,10 +69,33 @@ def test_who_only_knows_somebodys_id_gets_nothing_of_theirs(app: Flask, wave: No
         assert session.query(Submission).count() == 2
 
 
+@pytest.mark.parametrize("answer", [{}, {"answer": "no"}])
+def test_a_stranger_who_comes_first_keeps_nobody_out(app: Flask, wave: None, answer: dict[str, str]) -> None:
+    stranger = Walker(app.test_client(), door_of("ann", visit="invented"))
+    if answer:
+        stranger.send(**answer)
+    ann = Walker(app.test_client(), door_of("ann"))
+    assert ann.step == "consent"
+    assert ann.address != stranger.address
+    assert stranger.client.get(stranger.address).status_code == 404
+    ann.send(part="yes")
+    assert ann.step == "instructions 1"
+    assert stranger.client.post(door_of("ann", visit="invented")).status_code == 403
+    assert app.test_client().post(door_of("ann")).location == ann.address
+    assert (len(people()), taken()) == (1, 1)
+
+
+def test_a_link_that_names_no_visit_lets_nobody_in_where_the_recruiter_names_one(app: Flask, wave: None) -> None:
+    answer = app.test_client().post(door_of("ann", visit=""))
+    assert "This link is not complete." in text_of(answer)
+    assert people() == []
+
+
 def test_the_page_is_the_same_whatever_became_of_the_person(app: Flask, wave: None) -> None:
     shown = set()
     for name, ended in (("ann", None), ("ben", "completed"), ("cem", "withdrawn")):
         walker = Walker(app.test_client(), door_of(name))
+        walker.send(part="yes")
         if ended is not None:
             with writing() as session:
                 finish(session, find_way_by_token(session, walker.address.rpartition("/")[2], lock=True), ended)
@@ -78,11 +104,13 @@ def test_the_page_is_the_same_whatever_became_of_the_person(app: Flask, wave: No
 
 
 @pytest.mark.parametrize("act", [pause, close])
-def test_where_nobody_new_comes_in_a_known_id_is_shown_what_any_other_is(app: Flask, wave: None, act: Any) -> None:
-    ann = Walker(app.test_client(), door_of("ann"))
+def test_where_nobody_new_comes_in_a_known_id_is_shown_what_any_other_is(app: Flask, act: Any) -> None:
+    with writing() as session:
+        new_wave(session, provider={"link": {"id_parameter": "code"}})
+    ann = Walker(app.test_client(), "/s/two-models/main?code=ann")
     with writing() as session:
         act(session, find_wave(session, WAVE))
-    pages = [app.test_client().post(door_of(name, visit="")) for name in ("ann", "nobody")]
+    pages = [app.test_client().post(f"/s/two-models/main?code={name}") for name in ("ann", "nobody")]
     assert ann.address not in pages[0].text
     assert text_of(pages[0]) == text_of(pages[1])
 
@@ -106,19 +134,39 @@ def test_where_the_link_has_an_id_alone_one_comes_back_in_the_same_browser_or_by
         new_wave(session, provider={"link": {"id_parameter": "code"}})
     first = app.test_client()
     ann = Walker(first, "/s/two-models/main?code=12345")
+    ann.send(part="yes")
     assert first.post("/s/two-models/main?code=12345").location == ann.address
     refused = app.test_client().post("/s/two-models/main?code=12345")
     assert (refused.status_code, "/s/me/" in refused.text) == (403, False)
-    assert "by the link that you were sent" in text_of(refused)
+    assert "whose address is below, with your id." in text_of(refused)
 
 
 def test_an_id_in_another_case_is_the_same_person(app: Flask, wave: None) -> None:
     ann = Walker(app.test_client(), door_of("ann"))
+    ann.send(part="yes")
     loud = door_of("ann").replace(prolific_id("ann"), prolific_id("ann").upper())
     assert app.test_client().post(loud).location == ann.address
     assert app.test_client().post(loud.replace("visit-of-ann", "another")).status_code == 403
     with reading() as session:
         assert session.scalars(select(RecruitmentIdentity.external_id)).all() == [prolific_id("ann")]
+
+
+def test_an_id_is_kept_as_it_came_and_a_table_names_its_person_in_any_case(app: Flask) -> None:
+    with writing() as session:
+        wave = new_wave(session)
+        join(session, wave, "ABCDEF", submission_id=None)
+        assert session.scalars(select(RecruitmentIdentity.external_id)).all() == ["ABCDEF"]
+        assert take_statuses(session, wave, [VisitStatus("one", "submitted", "abcDEF")]).unknown == 0
+
+
+def test_connects_ids_in_another_case_are_other_people(app: Flask) -> None:
+    with writing() as session:
+        new_wave(session, provider={"connect": {"project_id": "P1", "fee": 0.25}})
+    for number, person in enumerate(("AbC1", "abc1")):
+        Walker(app.test_client(), f"/s/two-models/main?participantId={person}&assignmentId=A{number}&projectId=P1")
+    with reading() as session:
+        found = session.scalars(select(RecruitmentIdentity.external_id).order_by(RecruitmentIdentity.id)).all()
+    assert found == ["AbC1", "abc1"]
 
 
 def test_a_person_of_before_is_known_by_the_hash_of_before(app: Flask) -> None:
@@ -147,6 +195,37 @@ def test_sixty_invented_ids_take_no_place_and_no_money(app: Flask, wave: None) -
     assert ann.status_code == 303
     assert app.test_client().post(ann.location, data={"step": "consent", "part": "yes"}).status_code == 303
     assert taken() == 1
+
+
+def test_sixty_invented_ids_that_agree_within_a_minute_take_fifteen_places(app: Flask) -> None:
+    with writing() as session:
+        new_wave(session, places=40)
+    client, answers, form = app.test_client(), [], {"step": "consent", "part": "yes", "training": "yes"}
+    for number in range(60):
+        answer = client.post(door_of(f"invented {number}"))
+        if answer.location is not None:
+            answers.append(client.post(answer.location, data=form))
+    assert Counter(answer.status_code for answer in answers) == {303: 15, 429: 25}
+    assert taken() == 15
+    page = answers[-1]
+    assert "Please wait a minute, and press “Agree and go on” again." in text_of(page)
+    assert len(re.findall(r"<input[^>]* checked", page.text)) == 2
+    elsewhere = {"REMOTE_ADDR": "192.0.2.7"}
+    address = app.test_client().post(door_of("ann"), environ_base=elsewhere).location or ""
+    assert app.test_client().post(address, data=form, environ_base=elsewhere).status_code == 303
+    assert taken() == 16
+
+
+def test_consents_from_one_ipv6_network_count_together(make_app: Callable[..., Flask]) -> None:
+    app = make_app(CONSENTS_PER_MINUTE=2)
+    with app.app_context(), writing() as session:
+        new_wave(session)
+    found = []
+    for at in range(1, 4):
+        network = {"REMOTE_ADDR": f"2001:db8:1:1::{at}"}
+        address = app.test_client().post(door_of(str(at)), environ_base=network).location or ""
+        found.append(app.test_client().post(address, data={"step": "consent", "part": "yes"}, environ_base=network))
+    assert [answer.status_code for answer in found] == [303, 303, 429]
 
 
 def test_a_class_of_thirty_behind_one_address_comes_in_and_may_come_back(app: Flask, wave: None) -> None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from flask import request
 
+from app.studies import extra_time
 from app.studies.amounts import APPROVING
 from app.studies.wave_file import PARAMETERS, PERSON_ID, PLAIN_ID, WaveFile
 
@@ -21,7 +22,8 @@ class LinkIds(NamedTuple):
 def link_ids(file: WaveFile) -> LinkIds:
     """The ids in the address; none at all where one of them cannot be one.
 
-    Who comes to a study at Prolific always says which: a link without that was cut off or changed.
+    Who comes to a study at Prolific always says which, and there and at Connect on which visit: a link without that was
+    cut off or changed, unless Parlor made it for one person.
     """
     recruiter = file.provider.name
     names = PARAMETERS.get(recruiter, (_link_parameter(file) or "", "", ""))
@@ -37,7 +39,8 @@ def link_ids(file: WaveFile) -> LinkIds:
         fits = False
     unfilled = any(values and not own for values, own in zip(given, filled, strict=True))
     lacks_study = file.provider.prolific is not None and not found.study
-    return LinkIds() if unfilled or lacks_study or not fits else found
+    lacks_visit = recruiter in APPROVING and not found.visit and extra_time.PARAMETER not in request.args
+    return LinkIds() if unfilled or lacks_study or lacks_visit or not fits else found
 
 
 def is_of_another_study(file: WaveFile) -> bool:

@@ -20,6 +20,7 @@ from app.studies.progress import Way, find_way_by_token
 from app.studies.steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE, QUIZ
 from app.web.form_writes import write
 from app.web.language import use_language
+from app.web.limits import may_agree
 from app.web.seats import hold, settings
 from app.web.study import pages
 from app.web.study.blueprint import blueprint, way_url
@@ -54,6 +55,9 @@ def send(token: str) -> AnyResponse | tuple[str, int]:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
         text = _text_of(session, found)
+        agrees = answers.asks_for_place(session, found, key, form)
+    if agrees and not may_agree():
+        return _page(token, form=form, crowded=True), 429
     try:
         outcome = write(lambda session: answers.take(session, token, key, form, text))
     except NotAllowed:  # who agrees while the wave is paused
