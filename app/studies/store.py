@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.errors import FieldError, Invalid, NotFound, Verbatim
-from app.models import Arm, Enrolment, LanguageModel, Study, StudyVersion
+from app.models import Arm, Enrolment, LanguageModel, Study, StudyVersion, Wave
 from app.registry import find_round_model
 from app.studies.arms import arms
 from app.studies.checks import MODEL
@@ -26,7 +26,10 @@ BY_TIME_IF_INACTIVE = 2  # the format from which on an ending `inactive` pays by
 
 
 class StudyListItem(NamedTuple):
-    """A study with its newest version, how many versions there are, and how many people have enrolled in any."""
+    """A study with its newest version, how many versions there are, and how many people have enrolled in any.
+
+    Bots and previews are no people.
+    """
 
     study: Study
     newest: StudyVersion
@@ -145,6 +148,8 @@ def studies(session: Session) -> Sequence[StudyListItem]:
     enrolled = (
         select(StudyVersion.study_id, func.count(Enrolment.id).label("count"))
         .join(Enrolment, Enrolment.study_version_id == StudyVersion.id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .where(Wave.rehearsal.is_(False))
         .group_by(StudyVersion.study_id)
         .subquery()
     )

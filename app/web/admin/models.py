@@ -14,9 +14,10 @@ from app.extensions import reading
 from app.games import GAMES
 from app.jobs.states import OPEN
 from app.lineage import models_of
+from app.matches.filter import REHEARSAL
 from app.matches.lobby import person_in, start_match_against
 from app.model_requests.test_call import request_test
-from app.models import LanguageModel, SeatRow
+from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.description import partner_kind
 from app.players.local import options as local_options
 from app.players.prompts import default_prompt
@@ -173,8 +174,11 @@ def _prompts(row: LanguageModel) -> dict[str, str]:
 
 
 def _played(session: Session) -> dict[int | None, int]:
-    """Matches by model."""
-    counted = select(SeatRow.language_model_id, func.count(SeatRow.match_id.distinct())).group_by(
-        SeatRow.language_model_id
+    """Matches by model, without those of bots and previews, as in the list of matches that a page leads to."""
+    counted = (
+        select(SeatRow.language_model_id, func.count(SeatRow.match_id.distinct()))
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .where(MatchRow.source != REHEARSAL)
+        .group_by(SeatRow.language_model_id)
     )
     return {row[0]: row[1] for row in session.execute(counted)}

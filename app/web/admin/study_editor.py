@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.config import ROOT
 from app.errors import AppError, Conflict, Invalid, NotFound, Phrase, either
 from app.extensions import reading
-from app.models import Enrolment, Study, StudyVersion
+from app.models import Enrolment, Study, StudyVersion, Wave
 from app.studies import store
 from app.studies.arms import arms
 from app.studies.cost import PersonCost, StudyCost, person_costs, study_cost
@@ -255,6 +255,10 @@ def _draft_study(session: Session, name: str) -> DraftStudy | None:
     if study is None:
         return None
     versions = select(StudyVersion.id).where(StudyVersion.study_id == study.id)
-    people = select(func.count()).select_from(Enrolment).where(Enrolment.study_version_id.in_(versions))
+    people = (
+        select(func.count(Enrolment.id))
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .where(Enrolment.study_version_id.in_(versions), Wave.rehearsal.is_(False))
+    )
     newest = store.newest_version(session, study.id)
     return DraftStudy(study, newest.number if newest else 0, session.scalar(people) or 0)
