@@ -151,7 +151,7 @@ def _shown(session: Session, wave: Wave) -> Done:
     found, doubts, everybody = batches.batches_of(session, wave), pay_doubts(session, wave), due(session, wave)
     held = held_back(session, wave, everybody)
     owed = [each for each in everybody if each.enrolment_id not in held]
-    unread = inbox(session, wave.id, state=NEW)
+    unread = inbox(session, wave.id, state=NEW, most=None)
     return {
         "json": {
             "owed": [
@@ -185,7 +185,7 @@ def _draft(session: Session, wave: Wave) -> Done:
     return {
         "json": [_described(each) for each in found],
         "text": "\n".join(lines),
-        "unread": [report_line(each) for each in inbox(session, wave.id, state=NEW)],
+        "unread": [report_line(each) for each in inbox(session, wave.id, state=NEW, most=None)],
     }
 
 

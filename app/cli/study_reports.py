@@ -39,7 +39,7 @@ def reports(reference: str, only_new: bool, read: int | None, handled: int | Non
         transact(db.engine)(mark)
     with reading() as session:
         wave_id = find_wave(session, reference).id if reference else None
-        found = inbox(session, wave_id, state=NEW if only_new else None)
+        found = inbox(session, wave_id, state=NEW if only_new else None, most=None)
     for each in found:
         if as_json:
             print_json(described(each))

@@ -1,5 +1,6 @@
 """Matches of bots and of previews are nobody's results: lists, exports, figures and datasets leave them out."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask_migrate import downgrade, upgrade
-from sqlalchemy import Engine, MetaData, Table, insert, text
+from sqlalchemy import Engine, MetaData, Table, insert, select, text
 from sqlalchemy.orm import Session
 
 from app.analysis.reading import chosen_tables
@@ -19,13 +20,17 @@ from app.matches.engine import MODEL_FAULT
 from app.matches.filter import read_choice
 from app.matches.overview import chosen_matches, latest_matches, live_matches, overview
 from app.matches.stored import load
-from app.models import MatchRow, Study
+from app.models import MatchRow, Study, Wave
 from app.registry import add_scripted_model
 from app.studies import matches
 from app.studies.bots.copies import open_rehearsal
+from app.studies.monitor.inbox import inbox, unread, waves_with_reports
 from app.studies.progress import Way
+from app.studies.reports import keep_report
+from app.studies.store import studies
 from tests.experimenter import signed_in
 from tests.study_matches import enrolled, go_to, loaded
+from tests.study_pages import text_of
 
 BOTS, PREVIEW, PERSON = "bots", "preview", "person"
 
@@ -41,6 +46,8 @@ def played(engine: Engine, tmp_path: Path) -> Mapping[str, str]:
         wave = open_rehearsal(session, f"{session.get_one(Study, version.study_id).name}@1", 4, live=False)
         bot = enrolled(session, version)
         bot.enrolment.wave_id = wave.id
+        for way in (bot, person):
+            keep_report(session, way, "other", "It hung.")
         return {name: _played(session, way) for name, way in ((BOTS, bot), (PREVIEW, preview), (PERSON, person))}
 
 
@@ -82,6 +89,24 @@ def test_the_page_of_matches_shows_rehearsals_where_they_are_asked_for(app: Flas
     assert played[BOTS] in asked
     assert played[PERSON] not in asked
     assert "Matches of bots and previews are left out" not in asked
+
+
+def test_pages_count_people_and_their_matches_and_reports_alone(
+    app: Flask, engine: Engine, played: Mapping[str, str]
+) -> None:
+    with reading(engine) as session:
+        assert len(played) == 3
+        (report,) = inbox(session)
+        assert (unread(session), [wave.id for wave, _, _ in waves_with_reports(session)]) == (1, [report.wave.id])
+        bots = session.scalars(select(Wave.id).where(Wave.rehearsal)).one()
+        assert [each.wave.id for each in inbox(session, bots)] == [bots]  # where it is asked for
+        assert [wave.id for wave, _, _ in waves_with_reports(session, bots)] == [bots, report.wave.id]
+        assert {each.study.name: each.enrolled for each in studies(session)} == {
+            "two-models": 1, "two-models-rehearsal": 0,
+        }  # fmt: skip
+    admin = signed_in(app)
+    assert "1 report of a participant has not been read." in text_of(admin.get("/admin/"))
+    assert sum(map(int, re.findall(r'data-as="Matches">(\d+)<', admin.get("/admin/models").text))) == 1
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])

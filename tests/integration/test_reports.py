@@ -10,8 +10,8 @@ from sqlalchemy import Engine, select
 
 from app.extensions import reading, writing
 from app.models import Enrolment, Participant, Payment, StudyEvent, Wave
-from app.studies.monitor.inbox import inbox, unread
-from app.studies.reports import READ, keep_report, mark_report
+from app.studies.monitor.inbox import MOST, how_many, inbox, unread
+from app.studies.reports import HANDLED, MARKS, NEW, READ, keep_report, mark_report
 from tests.enrolments import KnownWave, load_example, open_wave, person, play
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
@@ -125,6 +125,35 @@ def test_the_inbox_lists_links_filters_and_marks(engine: Engine, app: Flask, kno
     for wrong in ({"report": "999", "action": "read"}, {"report": str(found.event.id), "action": "dock"}, {}):
         assert admin.post("/admin/studies/reports", data=wrong).status_code in (400, 404)
     assert admin.get("/admin/studies/reports?wave=x").status_code == 400
+
+
+def test_many_reports_of_one_person_hide_nobodys_unread_one(engine: Engine, app: Flask, known: KnownWave) -> None:
+    with writing(engine) as session:
+        wave = session.get_one(Wave, known.wave)
+        provider, codes = {"prolific": {"study_id": "66f0c1"}}, {"completed": "C1"}
+        wave.settings = {**wave.settings, "provider": provider, "codes": codes}
+        keep_report(session, person(session, known, "P1"), "other", "The unread one.")
+        loud = person(session, known, "P2")
+        for number in range(MOST + 1):
+            keep_report(session, loud, "other", f"Noise {number}.")
+    with writing(engine) as session:
+        noise = inbox(session, most=None)[:-1]
+        for each in noise[1:]:
+            session.add(StudyEvent(wave_id=known.wave, enrolment_id=None, kind=MARKS[READ],
+                                   body={"report": each.event.id, "by": "ann"}, at=each.event.at))  # fmt: skip
+        mark_report(session, noise[0].event.id, HANDLED, "ann")
+        mark_report(session, noise[0].event.id, NEW, "ann")
+    with reading(engine) as session:
+        assert [each.text for each in inbox(session, state=NEW)] == [f"Noise {MOST}.", "The unread one."]
+        assert [each.state for each in inbox(session)[:3]] == [NEW, NEW, READ]
+        assert (len(inbox(session)), how_many(session), unread(session)) == (MOST, MOST + 2, 2)
+        assert len(inbox(session, state=READ)) == MOST
+        assert inbox(session, state="nonsense") == []
+    page = text_of(signed_in(app).get("/admin/studies/reports"))
+    assert "The unread one." in page
+    assert "and 2 more" in page
+    assert f"{MOST + 2} reports" in text_of(signed_in(app).get(f"/admin/studies/waves/{known.wave}"))
+    assert len(flask(app, "study", "reports").stdout.splitlines()) == MOST + 2
 
 
 def session_seen(engine: Engine, number: int) -> list[datetime]:

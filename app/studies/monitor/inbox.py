@@ -2,15 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, String, cast, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Select, String, case, cast, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from app.models import Enrolment, Participant, Study, StudyEvent, Wave
-from app.studies.reports import NEW, REPORTS, marks
+from app.studies.reports import MARKS, NEW, REPORTS
 
-_MOST = 500  # reports that are listed
+MOST = 500  # reports that a page lists
+_STATES = {kind: state for state, kind in MARKS.items()}
 
 
 class InboxReport(NamedTuple):
@@ -46,48 +47,78 @@ class InboxReport(NamedTuple):
         return found
 
 
-def inbox(session: Session, wave_id: int | None = None, *, state: str | None = None) -> Sequence[InboxReport]:
-    """The reports of a wave, or of all, new ones first and the latest before others; `state` chooses."""
-    rows = (
-        select(StudyEvent, Wave, Study.name, Participant.code, Enrolment.ending, _person())
-        .join(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
-        .join(Participant, Participant.id == Enrolment.participant_id)
-        .join(Wave, Wave.id == StudyEvent.wave_id)
-        .join(Study, Study.id == Wave.study_id)
-        .where(StudyEvent.kind.in_(REPORTS))
-        .order_by(StudyEvent.id.desc())
-        .limit(_MOST)
-    )
-    if wave_id is not None:
-        rows = rows.where(StudyEvent.wave_id == wave_id)
-    standing, before = marks(session, wave_id), _by_person(session)
+def inbox(
+    session: Session, wave_id: int | None = None, *, state: str | None = None, most: int | None = MOST
+) -> Sequence[InboxReport]:
+    """The reports of a wave, or of all waves of people, new ones first and the latest before others.
+
+    `state` chooses; of these the first `most`, or all.
+    """
+    chosen, mark = _chosen(wave_id, state)
+    wanted: tuple[Any, ...] = (StudyEvent, Wave, Study.name, Participant.code, Enrolment.ending, _person(), mark)
+    rows = chosen.with_only_columns(*wanted).order_by(case((_is_new(mark), 0), else_=1), StudyEvent.id.desc())
+    before = _by_person(session)
     found = []
-    for event, wave, study, code, ending, person in session.execute(rows):
+    for event, wave, study, code, ending, person, marked in session.execute(rows.limit(most)):
         own = before[person]
-        how, by = standing.get(event.id, (NEW, ""))
+        how, by = (NEW, "") if marked is None else (_STATES[marked.kind], marked.body["by"])
         number = sum(number <= event.id for number, _ in own)
         elsewhere = sum(other != wave.id for _, other in own)
         found.append(InboxReport(event, wave, study, code, ending, how, by, number, elsewhere))
-    return sorted((each for each in found if state in (None, each.state)), key=lambda each: each.state != NEW)
+    return found
+
+
+def how_many(session: Session, wave_id: int | None = None, *, state: str | None = None) -> int:
+    """How many reports `inbox` chooses, however many it lists."""
+    chosen, _ = _chosen(wave_id, state)
+    return session.scalar(chosen.with_only_columns(func.count(StudyEvent.id))) or 0
 
 
 def unread(session: Session, wave_id: int | None = None) -> int:
     """How many reports nobody has read."""
-    events = select(StudyEvent.id).where(StudyEvent.kind.in_(REPORTS))
+    return how_many(session, wave_id, state=NEW)
+
+
+def _chosen(wave_id: int | None, state: str | None) -> tuple[Select[Any], type[StudyEvent]]:
+    """The reports that are asked for, each with its last mark, if it has one. Those of bots only by their wave."""
+    mark = aliased(StudyEvent)
+    marks = select(StudyEvent.id, StudyEvent.body["report"].as_integer().label("report")).where(
+        StudyEvent.kind.in_(MARKS.values())
+    )
     if wave_id is not None:
-        events = events.where(StudyEvent.wave_id == wave_id)
-    numbers = session.scalars(events).all()
-    standing = marks(session, wave_id)
-    return sum(standing.get(number, (NEW, ""))[0] == NEW for number in numbers)
+        marks = marks.where(StudyEvent.wave_id == wave_id)
+    each = marks.subquery()
+    last = select(each.c.report, func.max(each.c.id).label("id")).group_by(each.c.report).subquery()
+    rows = (
+        select(StudyEvent.id)
+        .join(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
+        .join(Wave, Wave.id == StudyEvent.wave_id)
+        .join(Study, Study.id == Wave.study_id)
+        .outerjoin(last, last.c.report == StudyEvent.id)
+        .outerjoin(mark, mark.id == last.c.id)
+        .where(StudyEvent.kind.in_(REPORTS))
+    )
+    rows = rows.where(Wave.rehearsal.is_(False) if wave_id is None else Wave.id == wave_id)
+    if state is not None:
+        rows = rows.where(_is_new(mark) if state == NEW else mark.kind == MARKS.get(state, ""))
+    return rows, mark
 
 
-def waves_with_reports(session: Session) -> Sequence[tuple[Wave, str, int]]:
-    """The waves from which there are reports, with their studies' names and how many there are."""
+def _is_new(mark: type[StudyEvent]) -> ColumnElement[bool]:
+    return or_(mark.id.is_(None), mark.kind == MARKS[NEW])
+
+
+def waves_with_reports(session: Session, chosen: int | None = None) -> Sequence[tuple[Wave, str, int]]:
+    """The waves from which there are reports, with their studies' names and how many there are.
+
+    Waves of bots are left out, but for the chosen one.
+    """
     rows = (
         select(Wave, Study.name, func.count(StudyEvent.id))
         .join(Study, Study.id == Wave.study_id)
         .join(StudyEvent, StudyEvent.wave_id == Wave.id)
-        .where(StudyEvent.kind.in_(REPORTS))
+        .where(StudyEvent.kind.in_(REPORTS), or_(Wave.rehearsal.is_(False), Wave.id == chosen))
         .group_by(Wave.id, Study.name)
         .order_by(Wave.id.desc())
     )

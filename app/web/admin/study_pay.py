@@ -119,6 +119,7 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
             batches=listed[::-1],
             sums=batch_sums(listed),
             unread=inbox.inbox(session, wave_id, state=NEW),
+            unread_count=inbox.unread(session, wave_id),
             doubts=pay_doubts(session, found.wave),
             adjustments=(adjusted := adjustments(session, wave_id)),
             adjust_key=str(max((each.payment.id for each in adjusted), default=0)),

@@ -58,8 +58,9 @@ def _page(refused: AppError | None = None) -> ResponseReturnValue:
     with reading() as session:
         page = render_template(
             "admin/study-reports.html",
-            reports=inbox.inbox(session, wave_id, state=given.get("state")),
-            waves=inbox.waves_with_reports(session),
+            reports=(reports := inbox.inbox(session, wave_id, state=given.get("state"))),
+            more=inbox.how_many(session, wave_id, state=given.get("state")) - len(reports),
+            waves=inbox.waves_with_reports(session, wave_id),
             states=_STATES,
             given=given,
             refused=refused,

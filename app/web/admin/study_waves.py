@@ -126,6 +126,7 @@ def _page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
             assigned=any(each.completed or each.here or each.ended for each in figures.arms),
             warned=list(wave_warnings(design, file)) if found.wave.status == waves.OPEN else [],
             reports=inbox.inbox(session, wave_id),
+            reported=inbox.how_many(session, wave_id),
             elsewhere=done_elsewhere(session, found.wave),
             visits=against_recruiter(session, wave_id),
             visit_states=STATUSES,
