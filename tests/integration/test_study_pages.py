@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -423,6 +424,12 @@ def test_a_question_that_does_not_apply_is_neither_asked_nor_kept(app: Flask) ->
     assert enrolment().answers["survey start"]["values"] == {"same": "no"}
 
 
+def return_path(person: Walker) -> str:
+    """Where the survey elsewhere that a page asks for leads back to."""
+    address = html.unescape(re.search(r'href="(https://s\.example[^"]*)"', person.page.text)[1])  # type: ignore[index]
+    return urlsplit(dict(parse_qsl(urlsplit(address).query))["return"]).path
+
+
 def elsewhere(app: Flask) -> tuple[Walker, str]:
     """Somebody who is asked to answer a survey elsewhere, and the address that it leads back to."""
     question = {"id": "long", "ask": "Please answer our long survey.", "outside": {"url": "https://s.example/q?u=1"}}
@@ -431,8 +438,7 @@ def elsewhere(app: Flask) -> tuple[Walker, str]:
         new_wave(session)
     ann = come(app)
     ann.send(part="yes")
-    address = html.unescape(re.search(r'href="(https://s\.example[^"]*)"', ann.page.text)[1])  # type: ignore[index]
-    return ann, urlsplit(dict(parse_qsl(urlsplit(address).query))["return"]).path
+    return ann, return_path(ann)
 
 
 def test_a_survey_elsewhere_is_left_by_a_press_on_its_last_page(app: Flask) -> None:
@@ -458,6 +464,18 @@ def test_whoever_runs_the_other_survey_gets_no_private_link(app: Flask) -> None:
         assert token not in answer.text
     assert "This link has been used." in text_of(vendor.post(link))
     assert "You have been there and back." in ann.look()
+
+
+def test_nobody_reads_from_the_way_back_whose_it_is(app: Flask) -> None:
+    _, link = elsewhere(app)
+    ben = Walker(app.test_client(), door_of("ben"))
+    ben.send(part="yes")
+    codes = [path.rpartition("/")[2] for path in (link, return_path(ben))]
+    raw = [urlsafe_b64decode(code + "=" * (-len(code) % 4)) for code in codes]
+    assert all(b"long" not in each and b"[" not in each[:2] and b"   " not in each for each in raw)
+    assert sum(one == other for one, other in zip(*raw, strict=True)) < 10  # of 80 bytes: chance alone
+    changed_code = f"{codes[0][:-9]}{'A' if codes[0][-9] != 'A' else 'B'}{codes[0][-8:]}"
+    assert app.test_client().post(f"/s/me/back/{changed_code}").status_code == 404
 
 
 def test_the_way_back_counts_once_and_at_its_own_step(app: Flask) -> None:
