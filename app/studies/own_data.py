@@ -1,7 +1,8 @@
 """All that is kept about one person, for that person. Only reads.
 
 Of a match it has what the person's seat was shown, so that nobody learns what the partner knew. Which arm somebody
-is in is left out while they are under way, as it would tell them what the study compares.
+is in, and the stratum in which it was drawn, are left out while they are under way, as they would tell them what the
+study compares. `tests/integration/test_own_data.py` names the columns that are in no file, with the reasons.
 
 Source: Regulation (EU) 2016/679 (GDPR), articles 15 and 20.
 """
@@ -35,6 +36,7 @@ from app.models import (
 )
 from app.studies.assignment import ASSIGNMENT
 from app.studies.consents import seats_of
+from app.studies.retention import linked_until
 
 _BY = "by"  # in the body of an event: the experimenter who did it
 
@@ -50,6 +52,8 @@ def own_data(session: Session, person: Participant) -> JSON:
             "came": _moment(person.created_at),
             "deleted": _moment(person.erased_at),
             "linked_to_other_studies": person.person_hash is not None,
+            # Who is not linked has nothing that goes; None while a wave is open or a way is under way as well.
+            "link_deleted_after": None if person.person_hash is None else _day(linked_until(session, person.id)),
             "recruiter_ids": [
                 {"recruiter": row.recruiter, "id": row.external_id, "deleted_on": _day(row.remove_on)}
                 for row in session.scalars(_rows_of(RecruitmentIdentity, person))
@@ -77,14 +81,21 @@ def _way(session: Session, row: Enrolment) -> JSON:
         "version": session.get_one(StudyVersion, row.study_version_id).number,
         "device": row.device,
         "came": _moment(row.enrolled_at),
+        "agreed": _moment(row.agreed_at),
+        "holds_place": row.holds_place,
+        "at_step": row.step,
+        "on_page": row.stage,
         "last_seen": _moment(row.seen_at),
         "ended": _moment(row.ended_at),
         "ending": row.ending,
         "arm": None if arm is None else {"name": arm.name, "conditions": arm.conditions, "plan": row.plan},
+        "arm_drawn": None if arm is None else _moment(row.assigned_at),
+        "stratum": None if row.ending is None else row.stratum,
         "answers": row.answers,
         "visits": [
             {"recruiter": each.recruiter, "id": each.external_id, "status": each.status,
-             "began": _moment(each.created_at), "changed": _moment(each.changed_at)}
+             "began": _moment(each.created_at), "changed": _moment(each.changed_at),
+             "handed_in": each.handed_in, "listed": _moment(each.listed_at)}
             for each in session.scalars(
                 select(Submission).where(Submission.enrolment_id == row.id).order_by(Submission.id)
             )

@@ -1,6 +1,6 @@
 """What goes by itself when its day has come. Upkeep runs it once an hour; nothing here commits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from sqlalchemy import select, update
@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.matches.erasing import empty_prompts
 from app.models import Enrolment, MatchRow, Participant, RecruitmentIdentity, StudyVersion, Submission, Wave
 from app.studies.deadlines import day_of, last_linked_day
+from app.studies.design import Privacy
 from app.studies.forget import remove_identities, unpaid
 from app.studies.store import design_of
 
@@ -52,23 +53,36 @@ def unlinked_people(session: Session, today: date | None = None) -> list[int]:
     return [participant_id for participant_id, passed in due.items() if passed]
 
 
+def linked_until(session: Session, participant_id: int) -> date | None:
+    """The last day on which a person's keyed hash is kept; None while it is not known, or where there is none."""
+    return _latest_day(session, participant_id, lambda privacy, *at: last_linked_day(privacy.link_deleted, *at))
+
+
 def unlink(session: Session, participant_ids: Sequence[int]) -> None:
     """Remove the keyed hashes of participants, after which nobody can tell that one of them takes part again."""
     session.execute(update(Participant).where(Participant.id.in_(participant_ids)).values(person_hash=None))
 
 
 def _day_of(session: Session, participant_id: int) -> date | None:
-    """The latest day of a person's enrolments; None while one of them does not count yet, or where there is none."""
+    return _latest_day(session, participant_id, lambda privacy, *at: day_of(privacy.vendor_ids_deleted, *at))
+
+
+def _latest_day(
+    session: Session,
+    participant_id: int,
+    day: Callable[[Privacy, datetime | None, datetime | None], date | None],
+) -> date | None:
+    """The latest day of a person's enrolments; None while one of them does not count yet, or where there is none.
+
+    `day` takes a design's privacy, when the person took part, and when the wave closed.
+    """
     rows = session.execute(
         select(Enrolment.ended_at, StudyVersion, Wave.closed_at)
         .join(StudyVersion, StudyVersion.id == Enrolment.study_version_id)
         .join(Wave, Wave.id == Enrolment.wave_id)
         .where(Enrolment.participant_id == participant_id)
     )
-    days = [
-        day_of(design_of(version).privacy.vendor_ids_deleted, ended_at, closed_at)
-        for ended_at, version, closed_at in rows
-    ]
+    days = [day(design_of(version).privacy, ended_at, closed_at) for ended_at, version, closed_at in rows]
     known = [day for day in days if day is not None]
     return max(known) if known and len(known) == len(days) else None
 

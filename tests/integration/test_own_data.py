@@ -12,7 +12,7 @@ from sqlalchemy import Engine, delete, select, update
 from app.config import Settings
 from app.extensions import reading, writing
 from app.matches.turns import WorkerContext
-from app.models import Enrolment, Lease, Participant, Wave
+from app.models import Consent, Enrolment, Lease, Participant, RecruitmentIdentity, Submission, Wave
 from app.studies.answers import draw_arm
 from app.studies.progress import find_way_by_token
 from app.studies.retention import unlinked_people
@@ -94,6 +94,79 @@ def test_a_person_gets_all_that_is_kept_about_them_and_nothing_of_others(
     rest = data_of(ann)
     assert rest["person"]["deleted"]
     assert not any(entry["text"] for each in rest["matches"] for entry in each["transcript"] if entry["by"] == "you")
+
+
+# What the file calls each column of what is kept about a person.
+IN_FILE: dict[str, dict[str, str]] = {
+    "participant": {
+        "code": "person.code", "study_id": "person.study", "created_at": "person.came", "erased_at": "person.deleted",
+        "person_hash": "person.linked_to_other_studies",
+    },
+    "recruitment_identity": {
+        name: f"person.recruiter_ids.0.{called}"
+        for name, called in (("recruiter", "recruiter"), ("external_id", "id"), ("remove_on", "deleted_on"))
+    },
+    "consent": {
+        "kind": "consents.0.kind", "text_version": "consents.0.sha256_of_text", "given": "consents.0.given",
+        "at": "consents.0.at", "withdrawn_at": "consents.0.withdrawn_at",
+    },
+    "enrolment": {
+        "study_version_id": "ways.0.version", "wave_id": "ways.0.wave", "device": "ways.0.device",
+        "stratum": "ways.0.stratum", "arm_id": "ways.0.arm.name", "assigned_at": "ways.0.arm_drawn",
+        "holds_place": "ways.0.holds_place", "agreed_at": "ways.0.agreed", "plan": "ways.0.arm.plan",
+        "step": "ways.0.at_step", "stage": "ways.0.on_page", "ending": "ways.0.ending", "answers": "ways.0.answers",
+        "enrolled_at": "ways.0.came", "seen_at": "ways.0.last_seen", "ended_at": "ways.0.ended",
+    },
+    "submission": {
+        "recruiter": "ways.0.visits.0.recruiter", "external_id": "ways.0.visits.0.id",
+        "status": "ways.0.visits.0.status", "created_at": "ways.0.visits.0.began",
+        "changed_at": "ways.0.visits.0.changed", "listed_at": "ways.0.visits.0.listed",
+        "handed_in": "ways.0.visits.0.handed_in",
+    },
+}  # fmt: skip
+LEFT_OUT = {
+    "id": "a number of the database, which says nothing about anybody",
+    "participant_id": "the file is of one person",
+    "enrolment_id": "visits stand under their way",
+    "submission.wave_id": "the wave stands on the way",
+    "enrolment.token": "it opens the person's pages, who came by it; a file is passed on more easily than a link",
+}
+
+
+def at_path(found: Any, path: str) -> Any:
+    for name in path.split("."):
+        found = found[int(name)] if isinstance(found, list) else found[name]
+    return found
+
+
+def test_each_column_about_a_person_is_in_the_file_or_left_out_for_a_reason(
+    app: Flask, engine: Engine, opened: None, desk: Callable[..., WorkerContext]
+) -> None:
+    ann = come(app, "ann")
+    play_one(ann, engine, desk)
+    listed = datetime(2026, 5, 1, tzinfo=UTC)
+    with writing() as session:
+        session.execute(update(Enrolment).values(stratum="phone"))
+        session.execute(update(Submission).values(handed_in="other code", listed_at=listed))
+    before = data_of(ann)
+    assert (before["ways"][0]["stratum"], before["person"]["link_deleted_after"]) == (None, None)
+    ann.client.post(f"{ann.address}/leave", data={"act": "stop"})
+    with writing() as session:
+        close(session, find_wave(session, "two-models:main"))
+    found = data_of(ann)
+    for table in (Participant, RecruitmentIdentity, Consent, Enrolment, Submission):
+        of_table = table.__tablename__
+        for column in table.__table__.columns:
+            name = column.name
+            if name in LEFT_OUT or f"{of_table}.{name}" in LEFT_OUT:
+                continue
+            assert name in IN_FILE[of_table], f"{of_table}.{name} is neither in the file nor left out for a reason"
+            at_path(found, IN_FILE[of_table][name])
+    (way,) = found["ways"]
+    assert way["stratum"] == "phone"
+    assert way["agreed"] >= way["came"]
+    assert (way["visits"][0]["handed_in"], way["visits"][0]["listed"]) == ("other code", listed.isoformat())
+    assert found["person"]["link_deleted_after"] == (datetime.now(UTC).date() + timedelta(days=730)).isoformat()
 
 
 def test_the_hash_stays_while_the_wave_is_open_so_that_nobody_takes_part_twice(app: Flask) -> None:
