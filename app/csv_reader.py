@@ -19,6 +19,7 @@ _WESTERN = "cp1252"
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # .xlsx and .ods, .xls
 _ROUNDED = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?E\+?[0-9]+", re.IGNORECASE)
 _MOST_COLUMNS = 500
+_MOST_CELLS = 1_000_000  # of all rows, each as long as the header
 _LONGEST_CELL = 1 << 20  # characters
 
 
@@ -62,6 +63,10 @@ def read_csv(content: bytes, name: str, columns: Collection[str] = (), *, wester
     if len(header) > _MOST_COLUMNS:  # each row would be filled up to all of them
         expected = Phrase("at most %(most)s columns", most=_MOST_COLUMNS)
         raise Invalid(None, expected=expected, got=Verbatim(str(len(header))), subject=Verbatim(name))
+    if len(header) * len(filled) > _MOST_CELLS:
+        expected = Phrase("at most %(most)s cells", most=_MOST_CELLS)
+        got = Phrase("%(rows)s rows of %(columns)s cells", rows=len(filled), columns=len(header))
+        raise Invalid(None, expected=expected, got=got, subject=Verbatim(name))
     return CsvTable([each for each in header if each], list(_rows(filled[1:], header, name, written)), written)
 
 

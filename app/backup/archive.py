@@ -196,8 +196,8 @@ class ArchiveReader:
                 odd
                 or "\\" in name
                 or not is_storable(name)
-                or first in _RESERVED
-                or first.startswith((".", "parlor.db-"))
+                or first.casefold() in _RESERVED  # some disks take capital letters for small ones
+                or first.casefold().startswith((".", f"{_DATABASE}-"))
             ):
                 raise self._broken(f"the file name {shown(name)}")
         for name in self.manifest.tables:
@@ -262,15 +262,6 @@ class ArchiveReader:
         return Invalid(
             None, expected="a whole backup", got=Verbatim(what), remedy="take another one", subject=self._path
         )
-
-
-def _is_file_name(name: str) -> bool:
-    """Whether a file may lie there in PARLOR_HOME: below it, and not in the place of what every installation has."""
-    if "\\" in name or not is_storable(name):
-        return False
-    parts = name.split("/")
-    taken = parts[0] in _RESERVED or parts[0].startswith((".", f"{_DATABASE}-"))
-    return not taken and all(part not in ("", ".", "..") and len(part.encode()) <= 255 for part in parts)
 
 
 _CONTENTS = TypeAdapter(Manifest)

@@ -82,6 +82,9 @@ def parse_yaml(text: str, source: str) -> Document:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}" if mark else source
         raise Invalid(None, expected="YAML", got=Verbatim(str(error.problem)), subject=place) from None
+    except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF"
+        place, none = f"{source}:{loader.line + 1}", Verbatim("the code of a character that is none")
+        raise Invalid(None, expected="YAML", got=none, subject=place) from None
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise Invalid(None, expected="YAML", got=Verbatim(str(error).splitlines()[0]), subject=source) from None
     finally:
@@ -119,7 +122,7 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
     is_text = node.tag == "tag:yaml.org,2002:str"
     try:
         value = loader.construct_object(node) if is_text or len(node.value) <= _LONGEST_NUMBER else math.nan
-    except ValueError:  # 0x_
+    except (ValueError, KeyError, IndexError):  # 0x_, or a tag that the text does not fit, such as !!bool maybe
         value = math.nan
     if isinstance(value, str) and not is_storable(value):
         raise Invalid(None, expected="text", got=Verbatim("a character that is none"), subject=place)

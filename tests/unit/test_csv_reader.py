@@ -109,3 +109,9 @@ def test_lists_of_words_are_read_after_a_program_saved_them_again(tmp_path: Path
 def test_a_header_that_no_table_has_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(Invalid, match=message):
         read_csv(content, "list.csv", ("order", "arm"))
+
+
+def test_rows_that_would_be_filled_up_to_many_columns_are_refused_by_their_number():
+    content = ",".join(f"c{number}" for number in range(499)).encode() + b"\n" + b"1\n" * 20_000
+    with pytest.raises(Invalid, match=r"arms\.csv: expected at most 1000000 cells, got 20001 rows of 499 cells"):
+        read_csv(content, "arms.csv")

@@ -130,7 +130,7 @@ def test_a_manifest_that_is_no_json_is_refused(tmp_path: Path, text: bytes) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["/etc/passwd", "../out", "a/../../out", "", "a//b", "a/", "./a", "parlor.db", "parlor.db-wal", "run/x",
+    ["/etc/passwd", "../out", "a/../../out", "", "a//b", "a/", "./a", "parlor.db", "PARLOR.DB-wal", "run/x",
      ".restore-1/a", "a\\b", "a\0b", "a" * 300, "checkpoints/small/model.safetensors/x"],
 )  # fmt: skip
 def test_a_file_that_belongs_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
