@@ -385,11 +385,14 @@ def test_the_result_shows_the_points_that_the_design_tells(
 
 def test_a_report_from_the_page_leaves_the_match_and_the_study(engine: Engine, enrol: Any, app: Flask) -> None:
     enrolment = enrol()
+    with writing(engine) as session:
+        find_way(session, enrolment).enrolment.agreed_at = datetime.now(UTC)
     record = begin(engine, enrolment, "match 1")
     client = seated(engine, app, record)
     page = client.get(f"/play/{record.id}").text
-    action = page.partition('class="flow report" method="post" action="')[2].partition('"')[0]
-    left = client.post(action, data={"then": "leave", "text": "It insulted me."})
+    action = page.partition('class="flow report" method="get" action="')[2].partition('"')[0]
+    assert "What went wrong?" in client.get(action).text
+    left = client.post(action, data={"reason": "upsetting", "then": "leave", "text": "It insulted me."})
     assert (left.status_code, left.location) == (303, action.removesuffix("/report"))
     with reading(engine) as session:
         assert find_way(session, enrolment).enrolment.ending == "technical"
