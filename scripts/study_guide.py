@@ -26,7 +26,7 @@ STUDY, TITLE = "sharing", "Sharing things"
 CHANGES = {
     "study: two-models-copy": f"study: {STUDY}",
     "name: Write your name here": "name: Ada Byron",
-    "mail: you@example.edu": "mail: ada.byron@example.edu",
+    "mail: you@example.edu": "mail: ada.byron@parlor.test",
     "controller: Write your university here": "controller: University of Example",
 }
 PATIENCE = 120_000  # milliseconds for a reply, as a small model takes on a busy machine

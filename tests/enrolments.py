@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
 from app.matches import live
 from app.matches.stored import StoredMatch, StoredSeat
 from app.models import (
@@ -32,8 +31,8 @@ from app.studies.arms import arms
 from app.studies.design_files import load_design
 from app.studies.endings import EndingName
 from app.studies.progress import Way, end, find_way
+from tests.waves import STUDIES
 
-SHIPPED = ROOT / "data" / "studies"
 CONTEXT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}  # a deal gives 7 and 8 points
 DEAL = (
     "[message] hi",
@@ -45,10 +44,10 @@ START = datetime(2026, 9, 1, 12, tzinfo=UTC)
 
 
 def load_example(session: Session, folder: Path, name: str = "two-models", **changes: str) -> StudyVersion:
-    """A shipped study, in a writable copy, with a scripted model for the one that it ships with; `changes` of text."""
+    """A shipped study, filled in, in a writable copy, with a scripted model for the one it names; `changes` of text."""
     if session.scalar(select(LanguageModel.id).where(LanguageModel.name == "casual")) is None:
         add_scripted_model(session, "casual", None, {"manner": "casual"})
-    path = Path(shutil.copytree(SHIPPED / name, folder / name)) / f"{name}.yaml"
+    path = Path(shutil.copytree(STUDIES / name, folder / name)) / f"{name}.yaml"
     text = path.read_text().replace("b: tiny}", "b: casual}")
     for old, new in changes.items():
         assert old in text

@@ -1,6 +1,8 @@
 """Waves for tests: a study with scripted partners, opened for visitors."""
 
 import json
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,28 @@ from app.studies.wave_file import WaveFile
 from app.studies.waves import open_wave
 
 SECRET = "a secret of thirty-two characters"
-STUDIES = ROOT / "data" / "studies"
+# What an example leaves to whoever uses it, and what stands there in tests, which open waves of them.
+FILLED_IN = {
+    "Write your name here": "Ada Byron",
+    "you@example.edu": "ada.byron@parlor.test",
+    "Write your university here": "University of Testing",
+}
+
+
+def filled_in(folder: Path) -> Path:
+    """The shipped examples in a folder, ready for people."""
+    shutil.copytree(ROOT / "data" / "studies", folder, dirs_exist_ok=True)
+    for path in folder.glob("*/*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        for old, new in FILLED_IN.items():
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+_FOLDER = tempfile.TemporaryDirectory(prefix="parlor-studies-")
+STUDIES = filled_in(Path(_FOLDER.name))
 
 
 def loaded_study(name: str = "two-models", folder: Path | None = None) -> LoadedDesign:

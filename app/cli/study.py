@@ -20,7 +20,7 @@ from app.cli.study_waves import change, close, freeze, open_wave, pause, reopen,
 from app.errors import Invalid, NotFound, Verbatim
 from app.extensions import reading, writing
 from app.models import StudyVersion
-from app.studies import store
+from app.studies import placeholders, store
 from app.studies.arms import arms, conditions, matches_a_person
 from app.studies.cost import person_costs, points_of, study_cost
 from app.studies.design import FORMS, SLUG, StudyDesign
@@ -87,6 +87,8 @@ def load(path: Path, as_json: bool) -> None:
     else:
         said = "Loaded" if new else "Already loaded as"
         click.echo(f"{said} {described['study']}@{described['version']}, sha256 {described['sha256']}.")
+    for each in placeholders.in_design(loaded.design, loaded.texts):
+        click.echo(f"Fill in {each}: no wave opens before.", err=True)
 
 
 @study.command("list")

@@ -52,7 +52,7 @@ def load_design(path: Path) -> LoadedDesign:
     _check_placeholders(design, texts, document)
     _check_consent(design, texts, document)
     material = _material(design, texts, document)
-    warned = list(warnings(design, texts[design.instructions]))
+    warned = list(warnings(design, texts))
     return LoadedDesign(design, document.value, texts, material, warned, _hash(document.value, texts))
 
 

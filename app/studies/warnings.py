@@ -1,10 +1,12 @@
 """What the author of a design should think about before people come. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
+from app.errors import shown
+from app.studies import placeholders
 from app.studies.arms import arms, attention_checks, blocks_a_person, conditions, matches_a_person
 from app.studies.checks import MODEL, OBJECTIVE
 from app.studies.cost import earned_at_most, points_of, stakes_of
@@ -40,13 +42,16 @@ class Warned(NamedTuple):
     text: str
 
 
-def warnings(design: StudyDesign, instructions: str) -> Iterator[Warned]:
-    """Everything to think about in a design without faults, in the order of the file."""
+def warnings(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Warned]:
+    """Everything to think about in a design without faults and in its texts, what is not filled in first."""
+    for each in placeholders.in_design(design, texts):
+        where = f" in {each.file}" if each.file else ""
+        yield Warned(each.path, f"{shown(each.words)}{where} is not your own, and no wave opens with it")
     yield from _assignment(design)
     if design.partner_told == HIDDEN:
         yield Warned(("partner_told",), "partners are models, and people in the EU have to be told that they talk to a"
                      " machine (EU AI Act, article 50(1), since 2 August 2026): ask your ethics board")  # fmt: skip
-    if OBJECTIVE in design.conditions and GOAL not in instructions:
+    if OBJECTIVE in design.conditions and GOAL not in texts[design.instructions]:
         yield Warned(("instructions",), f"the objective differs, and {GOAL} is not in the text that explains it")
     if design.quiz is not None and design.quiz.attempts == 1:
         yield Warned(("quiz", "attempts"), "recruiters expect a second attempt before somebody is sent away")

@@ -4,6 +4,7 @@ A paused wave lets nobody new in for now, a closed one nobody new any more. Whoe
 is paid. A frozen wave never changes.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from sqlalchemy import and_, select
@@ -11,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.models import Enrolment, RecruitmentIdentity, Study, StudyEvent, StudyVersion, Wave
-from app.studies import store
-from app.studies.design import Privacy
+from app.studies import placeholders, store
+from app.studies.design import Privacy, StudyDesign
 from app.studies.endings import CLOSED as ENDED_CLOSED
 from app.studies.progress import end, find_way, lock_enrolments, lock_wave
 from app.studies.untrained import check_untrained
@@ -20,13 +21,19 @@ from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
 OPEN, PAUSED, CLOSED = "open", "paused", "closed"
 FROZEN = "frozen"  # the kind of the event that a freeze is in the log
+_MOST_LISTED = 5
 _AFTER_CLOSE = "close"  # the last word of a time that counts from there
 
 
-def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False) -> Wave:
-    """Open a wave, for people or for bots. Raises Invalid for what cannot be, NotFound and Conflict."""
+def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, trial: bool = False) -> Wave:
+    """Open a wave, for people, for bots (`rehearsal`), or to try out an example (`trial`), whose blanks may be left.
+
+    Raises Invalid for what cannot be, NotFound and Conflict.
+    """
     version = _version(session, file)
     design = store.design_of(version)
+    if not rehearsal and not trial:
+        _check_filled_in(version, design, file)
     if _wave_of(session, version.study_id, file.wave) is not None:
         raise Invalid("wave", expected=Phrase("a name that no wave of the study has"), got=file.wave)
     for reference in file.not_if_took_part_in:
@@ -168,6 +175,26 @@ def _version(session: Session, file: WaveFile) -> StudyVersion:
 
 def _wave_of(session: Session, study_id: int, name: str) -> Wave | None:
     return session.scalar(select(Wave).where(Wave.study_id == study_id, Wave.name == name))
+
+
+def _check_filled_in(version: StudyVersion, design: StudyDesign, file: WaveFile) -> None:
+    """Raises Invalid where a study or its wave still has what an example has in place of one's own words."""
+    found = [*placeholders.in_design(design, version.design["texts"])]
+    if found:
+        raise Invalid(
+            "of",
+            expected=Phrase("a study in which everything is filled in"),
+            got=_listed(found),
+            remedy=Phrase("load a version with words of your own"),
+        )
+    for each in placeholders.in_wave(file.model_dump(mode="json", exclude_unset=True)):
+        raise Invalid(str(each.path[0]), expected=Phrase("what is your own"), got=Verbatim(str(each)))
+
+
+def _listed(found: Sequence[placeholders.Placeholder]) -> Verbatim:
+    """The first of them, in one line."""
+    more = ", …" if len(found) > _MOST_LISTED else ""
+    return Verbatim(", ".join(map(str, found[:_MOST_LISTED])) + more)
 
 
 def _check_known(session: Session, reference: str) -> None:

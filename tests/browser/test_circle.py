@@ -28,7 +28,7 @@ title: Sharing things
 language: en
 minutes: 5
 devices: [desktop]
-contact: {{name: Ann Example, mail: ann@example.edu, ethics: none}}
+contact: {{name: Ann Example, mail: ann@parlor.test, ethics: none}}
 privacy:
   controller: Example University
   basis: consent

@@ -8,8 +8,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
 from app.extensions import reading, writing
+from app.matches.filter import REHEARSAL_SUFFIX
 from app.models import Rehearsal, RehearsedBot, Wave
-from app.studies.bots.copies import SUFFIX
 from tests.enrolments import load_example
 from tests.experimenter import signed_in
 from tests.study_pages import text_of
@@ -46,7 +46,7 @@ def test_bots_are_sent_through_a_copy_and_their_page_shows_what_they_met_so_far(
         assert (row.bots, row.seed, row.live, row.queued, row.status) == (4, 7, False, True, "waiting")
         wave = session.get_one(Wave, row.wave_id)
         assert wave.study_id != study
-        assert wave.settings["of"].startswith(f"two-models{SUFFIX}@")
+        assert wave.settings["of"].startswith(f"two-models{REHEARSAL_SUFFIX}@")
         session.add(RehearsedBot(rehearsal_id=row.id, number=0, notes=NOTES))
     shown = text_of(client.get(page))
     assert "1 of 4 bots are at their end" in " ".join(shown.split())

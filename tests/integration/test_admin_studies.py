@@ -385,6 +385,53 @@ def test_a_wave_that_cannot_be_is_refused_at_its_field(
         assert session.scalars(select(Wave)).all() == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"code_completed": "CODE"}, "Codes: expected what is your own, got codes.completed 'CODE'"),
+        (
+            {"recruiter_id": "STUDY_ID"},
+            "Recruiter: expected what is your own, got provider.prolific.study_id 'STUDY_ID'",
+        ),
+        (
+            {"recruiter": "link", "recruiter_id": "id", "return_to": "https://uni.example.edu/credit?code={id}"},
+            "Recruiter: expected what is your own, got provider.link.return_to 'https://uni.example.edu'",
+        ),
+    ],
+)
+def test_a_wave_with_what_stands_for_something_of_ones_own_is_refused(
+    client: FlaskClient, engine: Engine, version: int, fields: dict[str, str], refusal: str
+) -> None:
+    with reading(engine) as session:
+        study_id = session.get_one(StudyVersion, version).study_id
+    sent = client.post(f"/admin/studies/{study_id}/waves/new", data=wave_form(**fields))
+    assert sent.status_code == 400
+    assert refusal in words(sent.text)
+    with reading(engine) as session:
+        assert session.scalars(select(Wave)).all() == []
+
+
+def test_a_study_that_is_not_filled_in_is_previewed_with_a_warning_and_opened_to_nobody(
+    client: FlaskClient, engine: Engine, version: int
+) -> None:
+    assert upload(client, scripted_files()).status_code == 303
+    with reading(engine) as session:
+        study_id = session.get_one(StudyVersion, version).study_id
+    page = client.get(f"/admin/studies/{study_id}").text
+    assert "'Write your name here' is not your own, and no wave opens with it" in words(page)
+    preview = re.search(r'href="(/s/preview/[^"]+)"', page)
+    assert preview is not None
+    assert client.get(preview[1]).status_code == 200
+    sent = client.post(f"/admin/studies/{study_id}/waves/new", data=wave_form())
+    assert sent.status_code == 400
+    assert (
+        "Study: expected a study in which everything is filled in, got contact.name 'Write your name here',"
+        " contact.mail 'you@example.edu', privacy.controller 'Write your university here';"
+    ) in words(sent.text)
+    with reading(engine) as session:
+        assert session.scalars(select(Wave)).all() == []
+
+
 def test_the_funnel_counts_where_people_ended(client: FlaskClient, engine: Engine, wave: int) -> None:
     come(engine, wave, "P1")
     come(engine, wave, "P2", 0, "declined")

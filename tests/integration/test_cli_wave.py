@@ -55,6 +55,36 @@ def test_a_wave_is_opened_paused_reopened_closed_and_frozen(flask: Callable[...,
     assert refused.stderr == "Error: main: expected a wave that is not frozen, got one that is\n"
 
 
+def test_a_study_or_wave_that_is_not_filled_in_is_opened_to_nobody(
+    flask: Callable[..., Finished], path: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(STUDIES / "two-models", tmp_path / "study"))
+    design = folder / "two-models.yaml"
+    design.write_text(design.read_text().replace("name: Ada Byron", "name: Write your name here"))
+    consent = folder / "consent.md"
+    consent.write_text(consent.read_text() + "\nAsk [your telephone number].\n")
+    loaded = flask("study", "load", design)
+    assert (loaded.exit_code, loaded.stderr.splitlines()) == (
+        0,
+        [
+            "Fill in contact.name 'Write your name here': no wave opens before.",
+            "Fill in consent.text (consent.md) '[your telephone number]': no wave opens before.",
+        ],
+    )
+    refused = flask("study", "open", path)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "Error: main.yaml:2: of: expected a study in which everything is filled in, got contact.name 'Write your name"
+        " here', consent.text (consent.md) '[your telephone number]'; load a version with words of your own\n"
+    )
+    path.write_text(WAVE.replace("of: two-models", "of: two-models@1").replace("C7RX94LM", "YOUR-CODE"))
+    refused = flask("study", "open", path)
+    assert (refused.exit_code, refused.stderr) == (
+        2, "Error: main.yaml:5: codes: expected what is your own, got codes.completed 'YOUR-CODE'\n",
+    )  # fmt: skip
+    assert flask("study", "pause", "two-models:main").exit_code == 2
+
+
 def test_a_study_is_loaded_with_its_wave_or_neither(app: Flask, flask: Callable[..., Finished], path: Path) -> None:
     folder = Path(shutil.copytree(STUDIES / "two-models", path.parent / "study"))
     design = folder / "two-models.yaml"

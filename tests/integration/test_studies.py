@@ -8,14 +8,14 @@ import pytest
 from click.testing import Result
 from flask import Flask
 
-from app.config import ROOT
 from app.extensions import reading, writing
 from app.models import Arm, LanguageModel
 from app.registry import add_scripted_model
 from app.studies import store
 from tests.integration.test_cli_dataset import flask
+from tests.waves import STUDIES
 
-EXAMPLE = ROOT / "data" / "studies" / "two-models" / "two-models.yaml"
+EXAMPLE = STUDIES / "two-models" / "two-models.yaml"
 
 
 def study(app: Flask, *arguments: object) -> Result:

@@ -121,7 +121,7 @@ def test_they_are_changed_on_the_page_of_the_wave(app: Flask) -> None:
 # ---- The way back of a link of one's own ---------------------------------------------
 
 
-ADDRESS = "https://uni.example.edu/credit?experiment=12&survey_code={id}"
+ADDRESS = "https://uni.parlor.test/credit?experiment=12&survey_code={id}"
 
 
 @pytest.mark.parametrize(("ending", "leads"), [("completed", True), ("technical", True), ("withdrawn", False)])
@@ -135,19 +135,19 @@ def test_a_link_study_leads_back_with_the_id_of_the_person(app: Flask, ending: A
         way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
         finish(session, way, ending)
     ann.look()
-    address = "https://uni.example.edu/credit?experiment=12&amp;survey_code=4711%26x%3D%2F1%20%C3%A4"
+    address = "https://uni.parlor.test/credit?experiment=12&amp;survey_code=4711%26x%3D%2F1%20%C3%A4"
     assert (f'href="{address}" rel="noreferrer"' in ann.page.text) == leads
 
 
 def test_without_an_id_the_address_is_the_same_for_all(app: Flask) -> None:
     with writing() as session:
-        new_wave(session, provider={"link": {"return_to": "https://uni.example.edu/thanks"}}, codes={})
+        new_wave(session, provider={"link": {"return_to": "https://uni.parlor.test/thanks"}}, codes={})
     ann = Walker(app.test_client(), "/s/two-models/main")
     ann.send(part="yes")
     with writing() as session:
         finish(session, find_way_by_token(session, ann.address.rpartition("/")[2], lock=True), "completed")
     ann.look()
-    assert 'href="https://uni.example.edu/thanks"' in ann.page.text
+    assert 'href="https://uni.parlor.test/thanks"' in ann.page.text
 
 
 @pytest.mark.parametrize(

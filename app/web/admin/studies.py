@@ -74,7 +74,7 @@ def _trial(session: Session, version: StudyVersion, design: StudyDesign, by: str
             "most_spent": str(most_a_place(design) * TRIAL_PLACES),
         }
     )
-    wave = waves.open_wave(session, file)
+    wave = waves.open_wave(session, file, trial=True)
     waves.note(session, wave, "tried out", by)
     return wave.id
 

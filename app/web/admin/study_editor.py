@@ -178,7 +178,7 @@ def _checked(files: Mapping[str, str]) -> CheckedDraft:
 def _of_version(found: FoundVersion, files: Mapping[str, str]) -> CheckedDraft:
     """The same of a version that is stored, which is known to be right."""
     texts = found.version.design["texts"]
-    return _costed(found.design, warnings(found.design, texts[found.design.instructions]), files)
+    return _costed(found.design, warnings(found.design, texts), files)
 
 
 def _costed(design: StudyDesign, warned: Any, files: Mapping[str, str]) -> CheckedDraft:

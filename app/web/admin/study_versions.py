@@ -69,7 +69,7 @@ def study_page(study_id: int) -> ResponseReturnValue:
             cent=CENT,
             matches=matches_a_person(found.design),
             models=models_by_label(session, found.version, found.design),
-            warned=list(warnings(found.design, found.version.design["texts"][found.design.instructions])),
+            warned=list(warnings(found.design, found.version.design["texts"])),
             whole=study_cost(found.design, places, fee),
             given={"places": request.args.get("places", places), "fee": request.args.get("fee", fee)},
             texts=found.version.design["texts"],

@@ -141,5 +141,5 @@ def _form(found: FoundVersion, form: Mapping[str, str], refused: AppError | None
         form=form,
         most=most_a_place(found.design),
         codes=CODES,
-        refused=None if refused is None else RefusedField(refused.field or "wave", refused),
+        refused=None if refused is None else RefusedField(_field_of([refused.field or "wave"]), refused),
     )

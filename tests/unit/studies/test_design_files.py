@@ -11,6 +11,7 @@ from app.errors import Invalid
 from app.studies.arms import arms, matches_a_person
 from app.studies.design_files import load_design, write_design
 from app.studies.endings import PROLIFIC
+from tests.waves import STUDIES
 
 SHIPPED = ROOT / "data" / "studies"
 EXAMPLE = SHIPPED / "two-models" / "two-models.yaml"
@@ -18,8 +19,8 @@ EXAMPLE = SHIPPED / "two-models" / "two-models.yaml"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of the first example that may be written to."""
-    return Path(shutil.copytree(EXAMPLE.parent, tmp_path / "study"))
+    """A copy of the first example, filled in, that may be written to."""
+    return Path(shutil.copytree(STUDIES / EXAMPLE.stem, tmp_path / "study"))
 
 
 def changed(folder: Path, old: str, new: str) -> Path:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import ROOT
 from app.studies.design_files import load_design
+from tests.waves import STUDIES
 
 ENDINGS = """endings: {removed: {base: by time},
   quiz_failed: {base: 1.00}}
@@ -16,7 +16,7 @@ NOTHING = "people get nothing for the time until then"
 
 def warned(tmp_path: Path, endings: str, old: str = "", new: str = "") -> dict[str, str]:
     """The warnings of the example with other endings, by the key that they are about."""
-    folder = Path(shutil.copytree(ROOT / "data" / "studies" / "two-models", tmp_path / "study"))
+    folder = Path(shutil.copytree(STUDIES / "two-models", tmp_path / "study"))
     file = folder / "two-models.yaml"
     text = file.read_text(encoding="utf-8")
     assert ENDINGS in text

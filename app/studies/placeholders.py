@@ -1,0 +1,103 @@
+"""Texts of the shipped examples, and blanks like them, that nobody has filled in: no wave opens with one. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from app.errors import shown
+from app.studies.design import StudyDesign
+from app.validation import KeyPath
+
+# Names that belong to nobody. Source: RFC 2606; .edu is not reserved, but example.edu is in the shipped examples.
+_NOBODYS = r"(?:[\w-]+\.)*example\.(?:com|org|net|edu)\b"
+# What a blank asks for, at its beginning: "[your name]", "[Insert the date]", "[hier Ihren Namen eintragen]".
+_ASKED = (
+    r"(?:your|write|insert|enter|add|put|fill|describe|explain|state|replace|name|date|place|amount|number|title|e-?mail|mail"
+    r"|phone|telephone|address|contact|university|institution|department|researchers?|investigators?|principal|ethics|irb"
+    r"|study|todo|tbd|x{2,}|\.{3}|…|hier|bitte|ihre?[nmrs]?|datum|ort|universität|hochschule|anschrift|telefon|betrag)"
+)
+_WHOSE = r"(?:name|university|institution|department|e-?mail|mail|address|phone|telephone|contact|title|text)"
+_SOURCES = (
+    # The words of the shipped examples, and others of their form.
+    rf"\b(?:write|insert|enter|put|add|type) (?:your|the) {_WHOSE}[^.\n]{{0,40}} here\b",
+    r"\bhier (?:ihre?n?|den|die|das) [^.\n]{1,40} (?:eintragen|einsetzen|einfügen)\b",
+    rf"(?<=[@/]){_NOBODYS}",  # what stands before it is looked for apart: from each letter on it would be slow
+    rf"\[\s*{_ASKED}(?![\w-])[^\[\]\n]*\](?![(\[:])",  # neither a link of Markdown nor the target of one
+    rf"<\s*{_ASKED}(?![\w-])[^<>@/\n]*>",
+    r"\blorem ipsum\b",
+    r"(?-i:\b(?:TODO|FIXME|TBD|XXX+)\b)",
+)
+_ANYWHERE = re.compile("|".join(_SOURCES), re.IGNORECASE)
+# What stands alone where something of one's own belongs: as a contact, a controller, a code, an id at the recruiter.
+_ALONE = re.compile(
+    r"(?:the |my )?(?:name|university|institution|e-?mail|mail)(?: here)?|your .{1,40}|ihre? .{1,40}|n\.? ?n\.?"
+    r"|(?:your|my|the)?[ _-]?(?:completion)?[ _-]?(?:code|(?:study|project)?[ _-]?id)(?:[ _-]?here)?"
+    r"|x{2,}|\?+|\.{2,}|…|-+|placeholder|example|change[ _-]?me|dummy|foo|bar|asdf|test[ _-]?code|abc123",
+    re.IGNORECASE,
+)
+_OWN = ("contact", "privacy", "codes", "study_id", "project_id")  # the keys under which such words are never meant
+_OF_WAVE = ("codes", "provider")
+_BEFORE = re.compile(r"[^\s<>()\"']*$")
+_LONGEST = 60  # characters that are shown
+
+
+class Placeholder(NamedTuple):
+    """What was not filled in: the key, the file if the text stands in one, and the words."""
+
+    path: KeyPath
+    file: str | None
+    words: str
+
+    def __str__(self) -> str:
+        key = ".".join(map(str, self.path))
+        return f"{key}{f' ({self.file})' if self.file else ''} {shown(self.words, _LONGEST)}"
+
+
+def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeholder]:
+    """Everything in a design and in the texts that people read that was not filled in, in the order of its keys."""
+    written = design.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    files: Mapping[KeyPath, str | None] = {
+        ("consent", "text"): design.consent.text,
+        ("consent", "debrief"): design.consent.debrief,
+        ("instructions",): design.instructions,
+    }
+    for path, text in _values(written, ()):
+        yield from _found(path, text)
+        name = files.get(path)
+        if name is not None:
+            for match in _ANYWHERE.finditer(texts[name]):
+                yield Placeholder(path, name, _whole(match))
+
+
+def in_wave(settings: Mapping[str, Any]) -> Iterator[Placeholder]:
+    """The same of the file of a wave: its codes, the ids at the recruiter, where it leads back to."""
+    for key in _OF_WAVE:
+        for path, text in _values(settings.get(key), (key,)):
+            yield from _found(path, text)
+
+
+def _found(path: KeyPath, text: str) -> Iterator[Placeholder]:
+    match = _ANYWHERE.search(text)
+    if match is not None:
+        yield Placeholder(path, None, _whole(match))
+    elif _ALONE.fullmatch(text.strip()) and not {*_OWN}.isdisjoint((path[0], path[-1])):
+        yield Placeholder(path, None, text.strip())
+
+
+def _whole(match: re.Match[str]) -> str:
+    """The words that were found, with the person and the scheme before a host."""
+    start = match.start()
+    before = _BEFORE.search(match.string[max(0, start - _LONGEST) : start])
+    return f"{before[0] if before and match.string[start - 1 : start] in ('@', '/') else ''}{match[0]}"
+
+
+def _values(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """All texts of a mapping, each with its keys."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _values(each, (*path, key))
+    elif isinstance(value, list | tuple):
+        for at, each in enumerate(value):
+            yield from _values(each, (*path, at))
