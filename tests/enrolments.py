@@ -72,9 +72,13 @@ def open_wave(session: Session, version: StudyVersion, recruiter: str = "prolifi
 
 
 def enrol(
-    session: Session, wave: Wave | None, code: str, version: StudyVersion, *, arm: int | None = 0, at: datetime = START
-) -> Way:
-    """A person who came in at a time, with an arm if there is one; without a wave it is a preview."""
+    session: Session, wave: Wave | None, code: str, version: StudyVersion, *, arm: int | None = 0,
+    at: datetime = START, listed: bool = True,
+) -> Way:  # fmt: skip
+    """A person who came in at a time, with an arm if there is one; without a wave it is a preview.
+
+    `listed`: a table of the recruiter's has named their visit.
+    """
     participant = Participant(study_id=version.study_id, code=code, created_at=at)
     session.add(participant)
     session.flush()
@@ -101,6 +105,7 @@ def enrol(
         visit = Submission(
             wave_id=wave.id, enrolment_id=enrolment.id, recruiter=recruiter, external_id=f"visit{code.lower()}",
             status="active", created_at=at, changed_at=at,
+            listed_at=at if listed else None,
         )  # fmt: skip
         session.add(visit)
     way = find_way(session, enrolment.id)

@@ -1,6 +1,7 @@
 """`flask study pay`: what people are owed, and the batches that pay them. `app/cli/study.py` puts it into its group."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from app.extensions import db, transact
 from app.files import replace_file
 from app.models import Payment, Wave
 from app.studies import batches, payments
+from app.studies.amounts import APPROVING
 from app.studies.due import due
 from app.studies.monitor.inbox import inbox
 from app.studies.pay_doubts import (
@@ -33,7 +35,7 @@ from app.studies.pay_doubts import (
 )
 from app.studies.payable import BAD_ID, NO_ID, TOO_MUCH
 from app.studies.reports import NEW
-from app.studies.visits import REJECTED, RETURNED
+from app.studies.visits import REJECTED, RETURNED, last_table
 from app.studies.waves import find_wave
 from app.typed_numbers import read_amount
 from app.validation import whole_number
@@ -61,7 +63,8 @@ def pay(
 ) -> None:  # fmt: skip
     """Show what is owed in a wave and its batches; or make, write, or move on a batch; or adjust a payment.
 
-    Whoever the recruiter returned or rejected or does not know, or has paid already, is in no batch before `keep`.
+    Whoever the recruiter returned, rejected or has paid already, or who is in no table of it, is in no batch before
+    `keep`.
 
     \b
     flask study pay STUDY:WAVE                         what the next batch pays, and all batches
@@ -119,7 +122,7 @@ _DOUBTS: Mapping[str, str] = {
     IN_PART: "the recruiter has paid another amount than the base",
     RETURNED: "the recruiter calls the submission returned",
     REJECTED: "the recruiter calls the submission rejected",
-    UNKNOWN: "the recruiter does not know this person",
+    UNKNOWN: "no table of the recruiter names this person",
     NO_ID: "the recruiter's id was removed, so that no file can pay them",
     BAD_ID: "the recruiter's file takes no such id",
     TOO_MUCH: "the recruiter's file pays nobody so much at once",
@@ -152,8 +155,10 @@ def _shown(session: Session, wave: Wave) -> Done:
     held = held_back(session, wave, everybody)
     owed = [each for each in everybody if each.enrolment_id not in held]
     unread = inbox(session, wave.id, state=NEW, most=None)
+    table = last_table(session, wave)
     return {
         "json": {
+            "table_taken": None if table is None else table.isoformat(),
             "owed": [
                 {"participant": each.code, "ending": each.ending, "amount": str(each.amount), "currency": each.currency}
                 for each in owed
@@ -169,6 +174,7 @@ def _shown(session: Session, wave: Wave) -> Done:
             [
                 *(f"{each.code}  {each.ending:<12} {each.amount:>9} {each.currency}" for each in owed),
                 f"The next batch pays {_people(len(owed))}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
+                *_table(session, wave),
                 *map(_line, found),
                 *(f"Report that is not read yet: {report_line(each)}" for each in unread),
                 *map(_doubt, doubts),
@@ -177,11 +183,24 @@ def _shown(session: Session, wave: Wave) -> Done:
     }
 
 
+def _table(session: Session, wave: Wave) -> Iterator[str]:
+    """How old the last table is of a recruiter that approves submissions."""
+    if payments.recruiter_of(wave) not in APPROVING:
+        return
+    at = last_table(session, wave)
+    if at is None:
+        yield "No table of the recruiter was taken: take it first (flask study submissions). Who is in none is out."
+    else:
+        hours = int((datetime.now(UTC) - at).total_seconds() // 3600)
+        age = "less than an hour ago" if hours < 1 else f"{hours} {'hour' if hours == 1 else 'hours'} ago"
+        yield f"The recruiter's last table was taken {age} ({at:%Y-%m-%d %H:%M} UTC); who is in none is left out."
+
+
 def _draft(session: Session, wave: Wave) -> Done:
     numbers = {batch.number for batch in batches.draft(session, wave, _BY)}
     found = [each for each in batches.batches_of(session, wave) if each.batch.number in numbers]
     left_out = held_back(session, wave, due(session, wave)).values()
-    lines = [*map(_line, found), *map(_doubt, left_out)]
+    lines = [*map(_line, found), *_table(session, wave), *map(_doubt, left_out)]
     return {
         "json": [_described(each) for each in found],
         "text": "\n".join(lines),

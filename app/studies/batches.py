@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, NotFound, Phrase, Verbatim
 from app.models import Enrolment, Payment, PaymentBatch, Study, StudyEvent, Wave
-from app.studies.amounts import NOTHING
+from app.studies.amounts import APPROVING, NOTHING
 from app.studies.due import OwedPerson as OwedPerson
 from app.studies.due import due as due
 from app.studies.due import payment_rows
@@ -26,6 +26,7 @@ from app.studies.pay_doubts import PayDoubt, held_back, held_in
 from app.studies.payable import checked_id, ids_of
 from app.studies.payments import recruiter_of, settle_all
 from app.studies.progress import lock_wave
+from app.studies.visits import last_table
 
 DRAFTED, UPLOADED, CONFIRMED = "drafted", "uploaded", "confirmed"
 _BEFORE: Mapping[str, str] = {UPLOADED: DRAFTED, CONFIRMED: UPLOADED}
@@ -66,7 +67,7 @@ def draft(session: Session, wave: Wave, by: str | None = None) -> list[PaymentBa
         raise Conflict(
             "wave", expected=Phrase("payments that are in no batch yet and in no doubt"),
             got=Phrase("doubt about %(people)s", people=_named(held)),
-            remedy=Phrase("decide for each of them"),
+            remedy=_remedy(session, wave),
         )  # fmt: skip
     if not people:
         raise Conflict(
@@ -78,6 +79,12 @@ def draft(session: Session, wave: Wave, by: str | None = None) -> list[PaymentBa
     return [
         _drafted(session, wave, file_format, people[first : first + most], by) for first in range(0, len(people), most)
     ]
+
+
+def _remedy(session: Session, wave: Wave) -> Phrase:
+    if recruiter_of(wave) in APPROVING and last_table(session, wave) is None:
+        return Phrase("take the recruiter's table first, by flask study submissions")
+    return Phrase("decide for each of them")
 
 
 def _drafted(

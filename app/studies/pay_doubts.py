@@ -1,8 +1,8 @@
 """What somebody should look at before a wave is paid, and what keeps a person out of batches until it is decided.
 
 Approving a submission pays the full base. Parlor learns of it from the recruiter's table alone, so it can only say
-where what it holds does not fit together. Whom the recruiter returned or rejected, whom it does not know, and whose
-base it has paid already, no batch pays before somebody decides so, with a reason. Nothing here commits.
+where what it holds does not fit together. Whom the recruiter returned or rejected, whom none of its tables names, and
+whose base it has paid already, no batch pays before somebody decides so, with a reason. Nothing here commits.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple, cast
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Phrase, Verbatim
@@ -24,7 +24,7 @@ from app.studies.payable import UNPAYABLE, unpayable
 from app.studies.payments import BASE, read_reason, recruiter_of
 from app.studies.progress import Way
 from app.studies.store import design_of
-from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, TABLE, done_elsewhere
+from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere
 
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
 UNKNOWN, UNDER_WAY, OVERPAID = "unknown", "under way", "overpaid"
@@ -37,8 +37,8 @@ class PayDoubt(NamedTuple):
 
     `kind`: the recruiter has no submission of the person that it could approve; it approved one whose base is in a
     batch, or would be in the next; it paid another amount than the base that approving one pays; it returned or
-    rejected the submission, or does not know the person, to whom a file would pay something; its file cannot pay the
-    person; it takes for submitted or approved who is under way here; or more was paid than is owed.
+    rejected the submission, or none of its tables names the person, to whom a file would pay something; its file
+    cannot pay the person; it takes for submitted or approved who is under way here; or more was paid than is owed.
     `kept`: it was decided that the person is paid all the same. `holds`: it keeps the person out of batches.
     """
 
@@ -156,20 +156,9 @@ def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Ite
 
 
 def _unlisted(session: Session, wave: Wave) -> set[int]:
-    """Who came before the recruiter's last table of all visits, and has a visit in none."""
-    last = session.scalar(
-        select(func.max(StudyEvent.at)).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == TABLE)
-    )
-    if last is None:
-        return set()
+    """Whose visit no table of the recruiter's has named; the ids in a link can be invented."""
     named = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.listed_at.is_not(None))
-    return set(
-        session.scalars(
-            select(Enrolment.id).where(
-                Enrolment.wave_id == wave.id, Enrolment.enrolled_at < last, Enrolment.id.not_in(named)
-            )
-        )
-    )
+    return set(session.scalars(select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.id.not_in(named))))
 
 
 def _overpaid(session: Session, wave: Wave) -> Iterator[PayDoubt]:

@@ -1,12 +1,13 @@
 """How recruiters' records of visits stand, and whom they take for done who is under way here. Reads only."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, Participant, Submission, Wave
+from app.models import Enrolment, Participant, StudyEvent, Submission, Wave
 
 ACTIVE, SUBMITTED, APPROVED, REJECTED = "active", "submitted", "approved", "rejected"
 RETURNED, TIMED_OUT = "returned", "timed_out"
@@ -15,6 +16,12 @@ SCREENED_OUT, PARTIAL = "screened_out", "partial"  # paid something else than th
 DONE = (SUBMITTED, APPROVED, PARTIAL, SCREENED_OUT)  # what a recruiter calls visits of people who are through with it
 TABLE = "recruiter's table"  # in the log: one of all visits was taken in
 NO_CODE, OTHER_CODE = "no code", "other code"  # handed in, in place of the code of an ending
+
+
+def last_table(session: Session, wave: Wave) -> datetime | None:
+    """When the last table of all the recruiter's visits was taken in; None: none was yet."""
+    of_all = select(func.max(StudyEvent.at)).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == TABLE)
+    return session.scalar(of_all)
 
 
 class DoneElsewhere(NamedTuple):

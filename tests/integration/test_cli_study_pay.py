@@ -67,6 +67,7 @@ def test_people_are_paid_from_the_command_line(flask: Flask, tmp_path: Path) -> 
     lines = flask("study", "pay", WAVE).stdout.splitlines()
     assert lines == [
         "The next batch pays 0 people, 0.00.",
+        "No table of the recruiter was taken: take it first (flask study submissions). Who is in none is out.",
         f"Batch 2 (prolific): confirmed, 2 people, {batch['amount']}.",
     ]
 

@@ -48,6 +48,7 @@ from app.studies.batches import CONFIRMED, UPLOADED, batch_file, draft, mark
 from app.studies.forget import delete_unusable_files, forget_match, forget_person, forget_person_for_good
 from app.studies.payments import adjust
 from app.studies.progress import Way, answer, end, find_way, note
+from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close
 from tests.datasets import cut, rows_of, seat_of
 from tests.experimenter import signed_in
@@ -348,7 +349,9 @@ def test_an_id_stays_until_what_was_earned_is_paid_by_it(engine: Engine, people:
         assert forget_person(session, people.person(ben)).identities == 1  # who is owed nothing
         assert retention.remove_what_is_due(session) == 0
     with writing(engine) as session:
-        (batch,) = draft(session, session.get_one(Wave, wave))
+        found = session.get_one(Wave, wave)
+        take_statuses(session, found, [VisitStatus("visit of ann", "submitted")], whole=True)
+        (batch,) = draft(session, found)
         assert "ann" in batch_file(session, batch).content.decode()
         for status in (UPLOADED, CONFIRMED):
             mark(session, batch, status)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 
 from app.errors import Conflict, Invalid
 from app.extensions import reading, writing
-from app.models import PaymentBatch, StudyEvent, Submission, Wave
+from app.models import PaymentBatch, StudyEvent, StudyVersion, Submission, Wave
 from app.studies import batches, payments
 from app.studies.endings import EndingName
 from app.studies.pay_doubts import decide, pay_doubts
@@ -64,7 +64,9 @@ def test_who_is_returned_rejected_or_unknown_is_left_out_until_it_is_decided(
     refused = flask(app, "study", "pay", WAVE, "draft").stderr
     assert "FINE (would pay twice), BACK (returned), NOT (rejected), GONE (unknown)" in refused
     taken(engine, FINE="submitted")
-    assert "Look at GONE: the recruiter does not know this person" in flask(app, "study", "pay", WAVE, "draft").stdout
+    assert (
+        "Look at GONE: no table of the recruiter names this person" in flask(app, "study", "pay", WAVE, "draft").stdout
+    )
     assert lines(engine, 1) == ["fineid,1.00"]
     kept = flask(app, "study", "pay", WAVE, "keep", "BACK", "--reason", "Returned it by mistake")
     assert kept.stdout == "BACK is paid all the same (returned).\n"
@@ -134,10 +136,29 @@ def test_another_doubt_is_decided_anew_and_a_decision_can_be_taken_back(engine: 
     assert [(each.kind, each.holds) for each in own] == [("rejected", True)]
 
 
-def test_who_is_not_in_a_whole_table_is_unknown(app: Flask, engine: Engine, wave: int, tmp_path: Path) -> None:
+def test_who_is_in_no_table_of_the_recruiters_is_unknown(app: Flask, engine: Engine, wave: int, tmp_path: Path) -> None:
+    with writing(engine) as session:
+        session.execute(update(Submission).values(listed_at=None))
+    refused = flask(app, "study", "pay", WAVE, "draft").stderr
+    assert "NOT (unknown)" in refused
+    assert "take the recruiter's table first" in refused
+    assert "No table of the recruiter was taken" in flask(app, "study", "pay", WAVE).stdout
+    client = signed_in(app)
+    here = f"/admin/studies/waves/{wave}/pay"
+    assert "No table of the recruiter was taken yet." in text_of(client.get(here))
     table = tmp_path / "export.csv"
     table.write_text("Submission id;Participant id;Status\nvisitfine;fineid;AWAITING REVIEW\n;;\n", "utf-16")
     assert flask(app, "study", "submissions", WAVE, str(table)).exit_code == 0
+    assert "The recruiter’s last table was taken on" in text_of(client.get(here))
+    with writing(engine) as session:
+        late = enrol(
+            session,
+            find_wave(session, WAVE),
+            "LATE",
+            session.get_one(StudyVersion, session.get_one(Wave, wave).study_version_id),
+            listed=False,
+        )
+        payments.settle(session, finish(session, late, "quiz_failed"))
     with writing(engine) as session:
         batches.draft(session, find_wave(session, WAVE))
     assert lines(engine, 1) == ["fineid,1.00"]

@@ -38,6 +38,7 @@ from app.studies.export.scope import find_scope
 from app.studies.forget import forget_person
 from app.studies.monitor.inbox import inbox
 from app.studies.progress import Way, answer, note
+from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close, freeze
 from tests.enrolments import START, break_off, enrol, finish, load_example, open_wave, play, time_moves
 from tests.experimenter import signed_in
@@ -511,6 +512,7 @@ def test_who_came_by_the_link_of_a_wave_is_paid_and_exported(engine: Engine, app
         assert way.enrolment.ending == "withdrawn"
         payments.settle(session, way)
         payments.adjust(session, way, Decimal("0.50"), "for the trouble")
+        take_statuses(session, wave, [VisitStatus("visit of 5f0c1", "submitted")], whole=True)
         (batch,) = batches.draft(session, wave)
         assert batches.batch_file(session, batch).content.startswith(b"5f0c1,0.5")
     archive = export(engine, tmp_path)

@@ -16,10 +16,11 @@ from app.studies.due import due as due_people
 from app.studies.monitor import inbox
 from app.studies.monitor.pay import adjustments, batch_sums, parts, unsettled
 from app.studies.monitor.waves import wave_by_id
-from app.studies.pay_doubts import held_back, pay_doubts
+from app.studies.pay_doubts import UNKNOWN, held_back, pay_doubts
 from app.studies.progress import Way
 from app.studies.quantities import CENT
 from app.studies.reports import NEW
+from app.studies.visits import last_table
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_people import adjust, keep, leave_out, refused_field, reverse
@@ -107,6 +108,8 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
         listed, everybody = batches.batches_of(session, found.wave), due_people(session, found.wave)
         held = held_back(session, found.wave, everybody)
         due = [each for each in everybody if each.enrolment_id not in held]
+        doubts = pay_doubts(session, found.wave)
+        unknown = [each for each in doubts if each.kind == UNKNOWN]  # everybody, before there was a table
         return render_template(
             "admin/wave-pay.html",
             **found._asdict(),
@@ -120,7 +123,10 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
             sums=batch_sums(listed),
             unread=inbox.inbox(session, wave_id, state=NEW),
             unread_count=inbox.unread(session, wave_id),
-            doubts=pay_doubts(session, found.wave),
+            doubts=[each for each in doubts if each.kind != UNKNOWN] + unknown[:_SHOWN],
+            unknown_people=len(unknown),
+            unknown_shown=_SHOWN,
+            table=last_table(session, found.wave),
             adjustments=(adjusted := adjustments(session, wave_id)),
             adjust_key=str(max((each.payment.id for each in adjusted), default=0)),
             unsettled=unsettled(session, wave_id),

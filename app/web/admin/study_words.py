@@ -45,7 +45,7 @@ PAY_DOUBTS: Mapping[str, str] = {
     "paid in part": N_("The recruiter has paid another amount than the base."),
     "returned": N_("The recruiter calls this submission returned."),
     "rejected": N_("The recruiter calls this submission rejected."),
-    "unknown": N_("The recruiter does not know this person."),
+    "unknown": N_("No table of the recruiter names this person."),
     "no id": N_("The recruiter’s id was removed, so that no file can pay this person."),
     "bad id": N_("The recruiter’s file takes no such id."),
     "too much": N_("The recruiter’s file pays nobody so much at once."),
