@@ -25,6 +25,7 @@ LAUNCHERS = ROOT / "training" / "configs" / "accelerate"
 ENGLISH = "en"  # the language that the code is written in
 QUEUES = ("turns", "batch", "train")
 NO_BROKER = "none"  # as REDIS_URL: workers and pages look into the database instead
+_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
 
 
@@ -60,6 +61,10 @@ class Settings(BaseSettings):
     )
     CONSENTS_PER_MINUTE: int = Field(
         15, ge=0, description="People who agree to take part in studies a minute and address; 0: no limit."
+    )
+    PROLIFIC_KEYS_URL: str = Field(
+        "https://api.prolific.com/.well-known/study/jwks.json",
+        description="Where the public keys are by which Prolific signs the links of its people.",
     )
     GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")
     CONTEXTS_FILE: str = Field("", description="Contexts of live negotiations, selfplay.txt format; empty: generated.")
@@ -152,6 +157,15 @@ class Settings(BaseSettings):
     def _redis_scheme(cls, url: str) -> str:
         if url not in ("", NO_BROKER) and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
             raise ValueError("expected a URL that begins with redis://, rediss:// or unix://, or none")
+        return url
+
+    @field_validator("PROLIFIC_KEYS_URL")
+    @classmethod
+    def _nobody_changes_on_the_way(cls, url: str) -> str:
+        parts = urlsplit(url)
+        schemes = ("https", "http") if parts.hostname in _THIS_MACHINE else ("https",)
+        if not parts.hostname or parts.scheme not in schemes:
+            raise ValueError("expected a URL that begins with https://, or with http:// on this machine")
         return url
 
     @field_validator("LANGUAGES")

@@ -10,14 +10,20 @@ sign-in. What people and researchers do there otherwise are methods.
 import csv
 import html
 import io
+import json
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import NamedTuple, Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
 
 from tests.study_pages import prolific_id
 
@@ -26,6 +32,7 @@ PROLIFIC_COLUMNS = (
     "Reviewed at", "Archived at", "Time taken", "Completion code", "Total approvals",
 )  # fmt: skip
 _AMOUNT = re.compile(r"\d+(\.\d{1,2})?")
+_KEYS = "/.well-known/study/jwks.json"
 _MOST_BONUSES = 200  # people in one bulk payment at Prolific
 
 
@@ -34,6 +41,20 @@ class VendorAnswer(NamedTuple):
 
     status: int
     text: str
+    kind: str = "text/html"
+
+
+class SigningKey:
+    """A key by which links are signed; `name` is its id in the key set."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    def public(self) -> dict[str, str]:
+        """The key as a key set has it."""
+        written = RSAAlgorithm.to_jwk(self.private.public_key(), as_dict=True)
+        return {**written, "kid": self.name, "alg": "RS256", "use": "sig"}
 
 
 class Visit:
@@ -70,7 +91,31 @@ class VendorSite:
 
 
 class Prolific(VendorSite):
-    """A study at Prolific; `codes` are those that it was set up with."""
+    """A study at Prolific; `codes` are those that it was set up with.
+
+    `keys` are those by which it signs links once `sign_links` was called, the last one at present. `asked` counts how
+    often somebody fetched them from `keys_at`; with `keys_away` they cannot be had.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[SigningKey] = []
+        self.asked, self.keys_away, self.keys_at = 0, False, ""
+
+    def sign_links(self, key: SigningKey) -> None:
+        """Sign links by this key from now on; the ones before stay in the key set."""
+        self.keys.append(key)
+
+    def token(self, person: str, visit: str, study: str | None = None, **claims: object) -> str:
+        """What it signs of a visit; `claims` are others than it writes by itself, None for one left out."""
+        now = int(time.time())
+        ids = {
+            "participant_id": prolific_id(person), "session_id": visit,
+            "study_id": self.number if study is None else study,
+        }  # fmt: skip
+        whole: dict[str, object] = {"iat": now, "exp": now + 3600, "prolific": ids, **claims}
+        written = {name: value for name, value in whole.items() if value is not None}
+        return jwt.encode(written, self.keys[-1].private, "RS256", {"kid": self.keys[-1].name})
 
     def study(self, number: str, link: str, codes: Sequence[str] = ()) -> None:
         """Set the study up with the researcher's link and its completion codes."""
@@ -82,6 +127,12 @@ class Prolific(VendorSite):
             return VendorAnswer(200, f'<a href="{html.escape(self.place(self.at))}">Open study link</a>')
         if method == "GET" and path == "/submissions/complete":
             return self._complete(form.get("cc", ""))
+        if method == "GET" and path == _KEYS.replace("jwks", "moved"):
+            return VendorAnswer(302, self.keys_at)
+        if method == "GET" and path == _KEYS:
+            self.asked += 1
+            listed = json.dumps({"keys": [each.public() for each in self.keys]})
+            return VendorAnswer(503, "Away.") if self.keys_away else VendorAnswer(200, listed, "application/json")
         return None
 
     def place(self, person: str) -> str:
@@ -93,6 +144,8 @@ class Prolific(VendorSite):
         link = self.link
         for name, value in filled.items():
             link = link.replace(f"{{{{%{name}%}}}}", value)
+        if self.keys:
+            link += "&" + urlencode({"prolific_token": self.token(person, visit.number)})
         return link
 
     def set_status(self, person: str, status: str) -> None:
@@ -176,6 +229,7 @@ class StubRecruiters:
         for site in (self.prolific, self.connect):
             self._servers[site] = server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(site.page))
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        self.prolific.keys_at = self.url(self.prolific, _KEYS)
         return self
 
     def __exit__(
@@ -210,9 +264,12 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
         def _answer(self, method: str, query: str) -> None:
             form = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
             found = page(method, urlsplit(self.path).path, form) or VendorAnswer(404, "There is no such page.")
-            content = f"<!doctype html><title>Vendor</title><p>{found.text}</p>".encode()
+            is_page = found.kind == "text/html"
+            content = (f"<!doctype html><title>Vendor</title><p>{found.text}</p>" if is_page else found.text).encode()
             self.send_response(found.status)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
+            if found.status == 302:
+                self.send_header("Location", found.text)
+            self.send_header("Content-Type", f"{found.kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

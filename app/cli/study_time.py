@@ -55,6 +55,9 @@ def _link(session: Session, reference: str, external_id: str | None, factor: Dec
     file = waves.settings_of(wave)
     if file.provider.is_gone:
         raise Conflict("wave", expected="one whose recruiter sends people", got=Verbatim(file.provider.name))
+    if file.provider.is_signed:
+        expected = "the code of somebody who is there, as people come in by links that the recruiter signs alone"
+        raise Invalid("--id", expected=expected, got=Verbatim(str(external_id)))
     if file.provider.has_ids != (external_id is not None):
         expected = "the recruiter's id of the person" if file.provider.has_ids else "none, as people have no ids"
         raise Invalid("--id", expected=expected, got=Verbatim("none") if external_id is None else external_id)

@@ -55,6 +55,7 @@ from app.studies.waves import OPEN, PAUSED, ids_go_on, settings_of
 
 ACTIVE = "active"  # a visit that the recruiter has not said more of
 CASELESS = ("prolific",)  # recruiters whose ids mean the same in any case: Prolific's are hexadecimal numbers
+_NOT_LET_IN = Phrase("This link does not let you in here.")
 PAUSED_NOW = Phrase("This study is paused. Please come back later.")
 ENTRY, FREED, PAUSED_BY_START = "entry", "place freed", "paused after the first"
 PREVIEW = "preview"
@@ -72,8 +73,9 @@ MOST_WALKS = 10  # through a version by one preview link: each leaves rows behin
 class Visitor(NamedTuple):
     """Who comes by the link of a wave, as the recruiter names them. `submission_id` is of this visit.
 
-    An id is no secret. `proven`: the recruiter signed it, or it is this browser's own. `marks`: of the private links
-    that this browser has opened (see `mark_of_link`).
+    An id is no secret. `proven`: the recruiter signed it, or it is this browser's own. `doubted`: the recruiter signs
+    its links and did not sign this one. `marks`: of the private links that this browser has opened (see
+    `mark_of_link`).
     """
 
     recruiter: str
@@ -81,6 +83,7 @@ class Visitor(NamedTuple):
     device: str
     submission_id: str | None = None
     proven: bool = False
+    doubted: bool = False
     marks: frozenset[str] = frozenset()
 
 
@@ -118,12 +121,16 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
     with the id has the way, by a new private link: who came first by another's id keeps nobody out.
 
     Raises NotAllowed for who is new to a wave that is paused or frozen, or closed with nobody waiting; NotTheirs for
-    who names a person of the wave who has agreed, and does not show that it is them.
+    who names a person of the wave who has agreed, and does not show that it is them, and for whoever is doubted and is
+    not known by this browser.
     """
     people = person_hashes(secret, visitor.recruiter, visitor.external_id)
     known = _known(session, wave.id, people)
     if known is not None:
         return _come_back(session, wave, known, visitor)
+    if visitor.doubted:
+        _check_takes_new(wave, visitor)
+        raise NotTheirs(_NOT_LET_IN)
     session.get_one(Study, wave.study_id, with_for_update={"key_share": True})
     wave = lock_wave(session, wave.id)
     if (known := _known(session, wave.id, people)) is not None:  # by another tab, just now
@@ -333,10 +340,12 @@ def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, ma
     way = find_way(session, known)
     if not _is_theirs(session, way, visitor):
         _check_takes_new(wave, visitor)
+        if visitor.doubted:
+            raise NotTheirs(_NOT_LET_IN)
         # Nobody locks an enrolment who has locked its wave.
         way = find_way(session, known, lock=may_return)
         if not may_return or not _can_be_taken_over(session, way):
-            raise NotTheirs(Phrase("This link does not let you in here."))
+            raise NotTheirs(_NOT_LET_IN)
         _take_over(session, wave, way)
     if wave.frozen_at is None:
         if may_return and may_come_again(way):

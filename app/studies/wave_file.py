@@ -131,9 +131,20 @@ class RecruiterTerms(Part):
 
 
 class ProlificTerms(RecruiterTerms):
-    """A study at Prolific, by its id there."""
+    """A study at Prolific, by its id there.
+
+    `signed`: Prolific signs the links of its people, for the `audience` where one is named, and nobody else is let in.
+    """
 
     study_id: _RecruiterId
+    signed: bool = False
+    audience: Annotated[str, Field(min_length=1, max_length=_LONGEST_ADDRESS)] | None = None
+
+    @model_validator(mode="after")
+    def _is_signed_for_somebody(self) -> Self:
+        if self.audience is not None and not self.signed:
+            raise PydanticCustomError("audience", "signed: true beside an audience")
+        return self
 
 
 class MTurkTerms(RecruiterTerms):
@@ -192,6 +203,11 @@ class Provider(Part):
     def is_gone(self) -> bool:
         """Whether it is a recruiter that sends nobody any more."""
         return GONE in self.model_fields_set
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the recruiter signs the links of its people, and nobody comes in by another one."""
+        return self.prolific is not None and self.prolific.signed
 
     @property
     def has_ids(self) -> bool:

@@ -34,8 +34,8 @@ CODES: tuple[EndingName, ...] = (
     "partner_left",
 )  # fmt: skip
 _FIELDS = (
-    "wave", "recruiter", "recruiter_id", "return_to", "fee", "minimum_per_hour", "places", "closes", "pause_after",
-    "not_if_took_part_in", "most_spent", *(f"code_{name}" for name in CODES),
+    "wave", "recruiter", "recruiter_id", "signed", "return_to", "fee", "minimum_per_hour", "places", "closes",
+    "pause_after", "not_if_took_part_in", "most_spent", *(f"code_{name}" for name in CODES),
 )  # fmt: skip
 
 
@@ -76,6 +76,8 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
     terms: dict[str, Any] = {name: _amount(form, name) for name in ("fee", "minimum_per_hour") if form[name]}
     if form["recruiter_id"] and IDS.get(recruiter):
         terms[str(IDS[recruiter])] = form["recruiter_id"]
+    if form["signed"]:
+        terms["signed"] = True  # which only Prolific does
     if form["return_to"]:
         terms["return_to"] = form["return_to"]  # which only a link of one's own has
     written: dict[str, Any] = {
@@ -126,7 +128,7 @@ def _field_of(path: list[str]) -> str:
     """The field of the form for a place in the file."""
     if path[0] == "provider":
         last = path[-1]
-        if last in ("fee", "minimum_per_hour", "return_to"):
+        if last in ("fee", "minimum_per_hour", "return_to", "signed"):
             return last
         return "recruiter_id" if last in IDS.values() else "recruiter"
     if path[0] == "codes":

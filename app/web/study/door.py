@@ -12,6 +12,7 @@ from app.errors import NotAllowed, NotFound, Phrase, TooMany
 from app.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import entry, extra_time
+from app.studies.access_token import Doubt
 from app.studies.design import StudyDesign
 from app.studies.devices import DESKTOP, TABLET, device_of, is_served
 from app.studies.entry import Visitor
@@ -26,6 +27,7 @@ from app.web.limits import arrival_limit, give_back_attempt
 from app.web.seats import settings
 from app.web.study.blueprint import blueprint, way_url
 from app.web.study.link_ids import is_of_another_study, is_open_link, link_ids
+from app.web.study.signed_access import doubt_of, has_token
 
 MARKS = "private links"  # in the cookie: what the browser keeps of the links that it has opened
 _MOST_MARKS = 20  # a cookie holds about 4 kB
@@ -48,6 +50,11 @@ def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
     visitor = _visitor(file, device, of_bots=of_bots)
     if visitor is None or is_of_another_study(file) or not is_served(design, device):
         return _door(study, wave)
+    doubt = doubt_of(file) if file.provider.is_signed else None
+    if doubt is not None:  # an id of a visit that nobody signed shows nothing, and is not kept
+        visitor = visitor._replace(submission_id=None, doubted=True)
+    elif file.provider.is_signed:
+        visitor = visitor._replace(proven=True)
     secret, factor = settings().secret_key, _extra_time(reference, file)
 
     def enter(database: Session) -> tuple[str, bool]:
@@ -61,7 +68,7 @@ def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
     try:
         token, is_back = write(enter)
     except entry.NotTheirs:
-        return _not_let_in(design, file), 403
+        return _not_let_in(design, file, doubt), 503 if doubt == "unknown" else 403
     except NotAllowed:  # paused, closed or frozen, for somebody new: nothing was recorded, and the page says why
         return _door(study, wave)
     if is_back:
@@ -107,10 +114,10 @@ def remember(token: str) -> None:
         session.permanent = True
 
 
-def _not_let_in(design: StudyDesign, file: WaveFile) -> str:
+def _not_let_in(design: StudyDesign, file: WaveFile, doubt: Doubt | None) -> str:
     """What somebody can do whose link does not show who they are. Says nothing of whose id it is."""
     use_language(design.language)
-    return render_template("study/not-let-in.html", design=design, recruiter=file.provider.name)
+    return render_template("study/not-let-in.html", design=design, recruiter=file.provider.name, doubt=doubt)
 
 
 def _door(study: str, wave: str) -> str:
@@ -124,12 +131,19 @@ def _door(study: str, wave: str) -> str:
         design=design,
         status=status,
         served=is_served(design, _device()),
-        known=bool(link_ids(file).person) or is_open_link(file),
+        known=_is_whole(file),
         other_study=is_of_another_study(file),
         recruiter=file.provider.name,
         gone=file.provider.is_gone,
         address=settings().public_url + request.full_path.rstrip("?"),
     )
+
+
+def _is_whole(file: WaveFile) -> bool:
+    """Whether the link says what it has to; a browser that has opened a private link may know who comes without."""
+    if file.provider.is_signed and not has_token() and not session.get(MARKS):
+        return False
+    return bool(link_ids(file).person) or is_open_link(file)
 
 
 def _design(database: Session, wave: Wave) -> StudyDesign:

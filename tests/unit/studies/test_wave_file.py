@@ -71,6 +71,13 @@ def test_a_file_says_who_recruits_how_many_and_for_how_much(path: Path) -> None:
             "mturk: {",
             "main.yaml:3: provider: expected one of prolific, connect, link, as Amazon Mechanical Turk closed on",
         ),
+        ("fee: 0.333", "signed: yes", "main.yaml:3: provider.prolific.signed: expected "),
+        ("fee: 0.333", "audience: us", "main.yaml:3: provider.prolific: expected signed: true beside an audience"),
+        (
+            'prolific: {study_id: "66f0c1", fee: 0.333',
+            "connect: {signed: true",
+            "main.yaml:3: provider.connect.signed: expected ",
+        ),
         ("prolific:", "prolifik:", "main.yaml:3: provider.prolifik: expected prolific, got prolifik"),
         ("8.00}}", "8.00}, link: {}}", "main.yaml:3: provider: expected one of prolific, connect, link"),
         ("2200.00", "a lot", "main.yaml:8: most_spent: expected an amount of money such as 8.50, got 'a lot'"),

@@ -1,0 +1,114 @@
+"""What a recruiter signs of a visit: a JWT in the link, whose ids have to be those of the link. Pure.
+
+Prolific signs with RS256 and says in the claim `prolific` who comes, on which visit, to which of its studies. Its
+public keys are a JSON Web Key Set (RFC 7517), each with its id (`kid`).
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt.algorithms import RSAAlgorithm
+
+PARAMETER = "prolific_token"  # of a link
+LEEWAY = 60  # seconds that clocks may differ
+LEAST_BITS = 2048  # of a key; shorter ones can be broken
+_ALGORITHM = "RS256"  # and no other: whoever may choose one signs with `none`, or with the public key as a password
+_LONGEST = 4000  # characters
+_MOST_KEYS = 100
+
+# Why somebody is not let in by a signed link: it has no token; the token's time is over; it is of another person, visit
+# or study; the recruiter did not sign it like that; nobody knows, as the recruiter's keys could not be had.
+Doubt = Literal["missing", "expired", "other", "invalid", "unknown"]
+Keys = Mapping[str, RSAPublicKey]
+
+
+class SignedIds(NamedTuple):
+    """The ids of a link that the token has to name."""
+
+    person: str
+    visit: str
+    study: str
+
+
+class NotSigned(Exception):
+    """A token that does not show who comes."""
+
+    def __init__(self, doubt: Doubt) -> None:
+        super().__init__(doubt)
+        self.doubt: Doubt = doubt
+
+
+def read_keys(document: bytes) -> dict[str, RSAPublicKey]:
+    """The public keys of a key set that signatures may be by, by their ids. Raises ValueError where it has none."""
+    written = json.loads(document)
+    listed = written.get("keys") if isinstance(written, dict) else None
+    found = {}
+    for each in listed[:_MOST_KEYS] if isinstance(listed, list) else ():
+        if isinstance(each, dict) and isinstance(name := each.get("kid"), str) and (key := _key(each)) is not None:
+            found[name] = key
+    if not found:
+        raise ValueError("expected a key set with an RSA key of 2048 bits or more, and its kid")
+    return found
+
+
+def key_id(token: str) -> str:
+    """Which key a token says that it is signed by. Raises NotSigned."""
+    if not token:
+        raise NotSigned("missing")
+    try:
+        header = jwt.get_unverified_header(token) if len(token) <= _LONGEST else {}
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        header = {}
+    name = header.get("kid")
+    if header.get("alg") != _ALGORITHM or not isinstance(name, str):
+        raise NotSigned("invalid")
+    return name
+
+
+def check_token(token: str, key: RSAPublicKey, ids: SignedIds, audience: str | None = None) -> None:
+    """Raises NotSigned unless `key` signed the token, its time is not over, and it names the ids of the link.
+
+    audience: whom the token has to be for (`aud`); None: anybody.
+    """
+    try:
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=[_ALGORITHM],
+            audience=audience,
+            leeway=LEEWAY,
+            options={"require": ["exp"], "verify_aud": audience is not None, "verify_sub": False, "verify_jti": False},
+        )
+    except jwt.ExpiredSignatureError:
+        raise NotSigned("expired") from None
+    except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
+        raise NotSigned("invalid") from None
+    if not _is_of(claims.get("prolific"), ids):
+        raise NotSigned("other")
+
+
+def _key(written: Mapping[str, Any]) -> RSAPublicKey | None:
+    """A key of a set; None for one that is for something else."""
+    if (
+        written.get("kty") != "RSA"
+        or written.get("use", "sig") != "sig"
+        or written.get("alg", _ALGORITHM) != _ALGORITHM
+    ):
+        return None
+    try:
+        key = RSAAlgorithm.from_jwk(dict(written))
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return None
+    return key if isinstance(key, RSAPublicKey) and key.key_size >= LEAST_BITS else None
+
+
+def _is_of(claim: Any, ids: SignedIds) -> bool:
+    if not isinstance(claim, dict):
+        return False
+    person, *others = (claim.get(name) for name in ("participant_id", "session_id", "study_id"))
+    # Of people's ids small and capital letters are the same; an id that is not there is nobody's.
+    same_person = isinstance(person, str) and bool(person) and person.lower() == ids.person.lower()
+    return same_person and all(ids[1:]) and others == [*ids[1:]]
