@@ -18,6 +18,11 @@ from app.errors import Invalid
         ("DATABASE_URL", "mysql+foo://u:s3cret@h/x", "DATABASE_URL: expected a URL like"),
         ("REDIS_URL", "reds://:s3cret@h:1/0", "REDIS_URL: expected a URL that begins with redis://"),
         ("WORKER_QUEUES", "turns,trains", "WORKER_QUEUES: expected some of turns, batch, train, with commas between"),
+        (
+            "PROLIFIC_KEYS_URL",
+            "http://api.prolific.com/keys",
+            "PROLIFIC_KEYS_URL: expected a URL that begins with https://",
+        ),
         ("READING_WORDS_PER_MINUTE", -1, "READING_WORDS_PER_MINUTE: expected greater than or equal to 0, got -1"),
     ],
 )

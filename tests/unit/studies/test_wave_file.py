@@ -71,7 +71,7 @@ def test_a_file_says_who_recruits_how_many_and_for_how_much(path: Path) -> None:
             "mturk: {",
             "main.yaml:3: provider: expected one of prolific, connect, link, as Amazon Mechanical Turk closed on",
         ),
-        ("fee: 0.333", "signed: yes", "main.yaml:3: provider.prolific.signed: expected "),
+        ("fee: 0.333", 'signed: "yes"', "main.yaml:3: provider.prolific.signed: expected "),
         ("fee: 0.333", "audience: us", "main.yaml:3: provider.prolific: expected signed: true beside an audience"),
         (
             'prolific: {study_id: "66f0c1", fee: 0.333',
