@@ -141,7 +141,7 @@ class BodyLimits:
         most = self._most(environ, announced)
         if announced is not None and announced > most:
             raise too_large(most)
-        body, size = self._read(environ, most)
+        body, size = self._read(environ, most, announced)
         if announced is not None and size < announced:
             body.close()
             raise BrokenBody(Phrase("expected a body of %(length)s bytes, got %(got)s", length=announced, got=size))
@@ -151,11 +151,14 @@ class BodyLimits:
             body.seek(0)
         return body, size
 
-    def _read(self, environ: JSON, most: int) -> tuple[BinaryIO, int]:
+    def _read(self, environ: JSON, most: int, announced: int | None) -> tuple[BinaryIO, int]:
         body: BinaryIO = io.BytesIO()
         size = 0
         try:
-            while piece := _next_piece(environ["wsgi.input"], most):
+            # Behind a body of known length some servers wait for the next request.
+            while piece := _next_piece(
+                environ["wsgi.input"], most, _PIECE if announced is None else min(_PIECE, announced - size)
+            ):
                 size += len(piece)
                 if size > most:
                     raise too_large(most)
@@ -242,10 +245,13 @@ def _announced(environ: JSON) -> int | None:
     return None if environ.get("HTTP_TRANSFER_ENCODING") else int(environ.get("CONTENT_LENGTH") or 0)
 
 
-def _next_piece(source: Any, most: int) -> bytes:
-    """The next piece of a body; none at its end. Raises TooLarge, TooSlow, BrokenBody, and OSError."""
+def _next_piece(source: Any, most: int, size: int) -> bytes:
+    """The next piece of a body, of `size` bytes at most; none at its end.
+
+    Raises TooLarge, TooSlow, BrokenBody, and OSError.
+    """
     try:
-        return cast(bytes, source.read(_PIECE))
+        return cast(bytes, source.read(size))
     except TimeoutError:
         raise TooSlow(Phrase("The request did not come in time. Please send it again.")) from None
     except LimitRequestHeaders:  # of chunks that have more around them than in them, too
