@@ -150,7 +150,7 @@ def test_people_from_prolific(house: House) -> None:
     assert "Look at" not in house.command("pay", WAVE)
     prolific.set_status("ben", "APPROVED")
     house.take(prolific.export())
-    assert "the base is in a batch as well, 1.00." in house.command("pay", WAVE)
+    assert "the base is in a batch as well, 1.00; left out" in house.command("pay", WAVE)
 
 
 def test_people_from_connect(house: House) -> None:

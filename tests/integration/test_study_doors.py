@@ -60,7 +60,7 @@ def test_who_only_knows_somebodys_id_gets_nothing_of_theirs(app: Flask, wave: No
         assert answer.status_code == 403
         shown = text_of(answer)
         assert NOT_LET_IN in shown
-        assert "write to Write your name here, whose address is below, with your id at Prolific" in shown
+        assert "write to Ada Byron, whose address is below, with your id at Prolific" in shown
         assert "Nothing has been recorded" not in shown
         assert "/s/me/" not in answer.text
         assert "Set-Cookie" not in answer.headers or "private links" not in answer.headers["Set-Cookie"]
