@@ -58,11 +58,18 @@ def load_example(session: Session, folder: Path, name: str = "two-models", **cha
 
 def open_wave(session: Session, version: StudyVersion, recruiter: str = "prolific", name: str = "main") -> Wave:
     """A wave of a version at a recruiter."""
+    terms = {"study_id": "66f0c1"} if recruiter == "prolific" else {}
     wave = Wave(
         study_id=version.study_id,
         study_version_id=version.id,
         name=name,
-        settings={"wave": name, "of": "x", "provider": {recruiter: {}}, "places": 10, "most_spent": "500.00"},
+        settings={
+            "wave": name,
+            "of": "x",
+            "provider": {recruiter: terms},
+            "places": 10,
+            "most_spent": "500.00",
+        },
         status="open",
         created_at=START,
     )

@@ -176,7 +176,7 @@ def _answer(context: WorkerContext, record: StoredMatch, seat: int, spec: Player
     be whole again by then. Raises what the last call raised.
     """
     until = time.monotonic() + context.settings.TURN_SECONDS
-    pauses = _pauses()
+    pauses = _pauses(seed)
     why = ""
     while True:
         try:
@@ -202,11 +202,11 @@ def _answer(context: WorkerContext, record: StoredMatch, seat: int, spec: Player
         _wait(context, record, pause)
 
 
-def _pauses() -> Iterator[float]:
+def _pauses(seed: str) -> Iterator[float]:
     """Seconds before each further call, longer each time, and drawn so that all matches do not come back at once."""
-    tries = 0
+    drawn, tries = random.Random(seed), 0
     while True:
-        yield random.uniform(0.5, 1) * min(LONGEST_PAUSE, 2.0**tries)
+        yield drawn.uniform(0.5, 1) * min(LONGEST_PAUSE, 2.0**tries)
         tries += 1
 
 

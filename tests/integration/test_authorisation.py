@@ -105,6 +105,7 @@ ROUTES: dict[str, Row] = {
     "GET /rules/<game>": everyone("200"),
     "GET /about": everyone("200"),
     "GET /privacy": everyone("200"),
+    "GET /privacy/my-data.json": everyone("404"),  # of the guest of this browser, before the first match
     "POST /privacy": everyone("303 /privacy?done=training", form={"action": "training"}),
     "GET /healthz": everyone("200"),
     # A study: whoever has the link is let in, and the private link is all that a person needs.
@@ -118,6 +119,7 @@ ROUTES: dict[str, Row] = {
     "GET /s/me/<token>/rules": everyone("303 /s/me/{token}"),  # not before they were read
     "GET /s/me/<token>/agreed": everyone("200"),
     "GET /s/me/<token>/leave": everyone("200"),
+    "GET /s/me/<token>/data.json": everyone("200"),
     "POST /s/me/<token>/leave": everyone("200"),
     "GET /s/me/<token>/report": everyone("200"),
     "POST /s/me/<token>/report": everyone("200", form={"reason": "broken", "text": "Slow.", "then": "stay"}),
@@ -255,6 +257,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/studies/waves/<int:wave_id>": experimenters("200"),
     "POST /admin/studies/waves/<int:wave_id>": experimenters("400", form={"action": "none that there is"}),
     "GET /admin/studies/waves/<int:wave_id>/data.zip": experimenters("200"),
+    "GET /admin/studies/waves/<int:wave_id>/since-freeze.zip": experimenters("409"),  # it is not frozen
     "GET /admin/studies/waves/<int:wave_id>/pay": experimenters("200"),
     "POST /admin/studies/waves/<int:wave_id>/pay": experimenters("400", form={"action": "none that there is"}),
     "GET /admin/studies/waves/<int:wave_id>/pay/<int:number>": experimenters("404"),  # nothing was drafted

@@ -187,7 +187,8 @@ def test_no_password_is_in_the_file_and_each_service_has_its_own_alone(compose: 
 def test_the_broker_asks_for_its_password(compose: dict[str, Any], home: Path) -> None:
     make_passwords(compose, home / "passwords")
     _, conf, *options = compose["services"]["broker"]["command"]
-    program, *_ = embedded.command(home / "redis.sock", home)
+    program = embedded.server_program()
+    assert program is not None
     conf = conf.replace("/passwords", str(home / "passwords" / "broker"))
     here = ["--port", "0", "--unixsocket", str(home / "redis.sock"), "--dir", str(home)]
     with (home / "redis.log").open("wb") as log:

@@ -54,7 +54,7 @@ def test_a_start_prints_where_to_go_and_keeps_its_folders_private(parlor: Stack)
     assert parlor.healthy()
     for name in ("run", "broker", "logs"):
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o700
-    assert {path.stem for path in (home / "logs").glob("*.log")} == set(CHILDREN)
+    wait_until(lambda: {path.stem for path in (home / "logs").glob("*.log")} == set(CHILDREN), "a log of each process")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,8 @@ def test_a_request_to_stop_ends_everything_that_was_started(
     stack: Callable[..., Stack], home: Path, number: signal.Signals, env: dict[str, str], children: tuple[str, ...]
 ) -> None:
     parlor = stack(env)
-    assert {path.stem for path in (home / "run").glob("*.pid")} == set(children)
+    # The worker that trains starts behind the greeting, once it is known that what trains is installed.
+    wait_until(lambda: {path.stem for path in (home / "run").glob("*.pid")} == set(children), "a process of each kind")
     family = parlor.family()
     assert len(family) > len(children)
     assert parlor.stop(number) == 0
