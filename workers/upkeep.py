@@ -30,6 +30,7 @@ from app.models import MatchRow
 from app.queues import enqueue_request, enqueue_turn, make_publisher
 from app.studies import idle, retention, wave_terms
 from app.studies import matches as study_matches
+from app.studies.bots.job import close_left_waves
 from app.studies.forget import delete_unusable_files
 from workers import heartbeat
 
@@ -135,6 +136,10 @@ def _close_waves(database: Engine) -> None:
             name = wave_terms.close_at_its_time(session, number)
         if name is not None:
             log.info("a wave closed at its time", wave=name)
+    with writing(database) as session:
+        left = close_left_waves(session)
+    for name in left:
+        log.info("closed the wave of a rehearsal that nobody runs", wave=name)
 
 
 def _end_silent(database: Engine, tell: Callable[[str, bool], None]) -> None:

@@ -3,19 +3,26 @@
 `app/cli/study.py` puts it into its group.
 """
 
+import asyncio
+import uuid
+
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import Command, WholeRange, ensure_database, print_json, settings
-from app.extensions import db, writing
-from app.studies.bots.copies import open_rehearsal
-from app.studies.bots.job import MOST_BOTS
-from app.studies.bots.sending import AT_ONCE, rehearse
+from app.cli.base import Command, Interrupted, UsageRefused, WholeRange, ensure_database, print_json, settings
+from app.cli.jobs import stop_on_signals
+from app.extensions import db, reading, writing
+from app.jobs import states
+from app.jobs.context import JobContext
+from app.studies.bots import job
+from app.studies.bots.runner import run
+from app.studies.bots.sending import AT_ONCE
+from app.studies.bots.server import check_server
 
 
 @click.command("bots", cls=Command)
 @click.argument("reference", metavar="STUDY[@VERSION]")
-@click.option("--n", "count", type=WholeRange(1, MOST_BOTS), default=20, show_default=True, help="How many bots.")
+@click.option("--n", "count", type=WholeRange(1, job.MOST_BOTS), default=20, show_default=True, help="How many bots.")
 @click.option("--seed", type=WholeRange(0), default=1, show_default=True, help="Of what they choose.")
 @click.option("--at-once", type=WholeRange(1), default=AT_ONCE, show_default=True, help="How many are under way.")
 @click.option("--live", is_flag=True, help="Against the models of the study, at its own pace.")
@@ -25,12 +32,26 @@ def bots(reference: str, count: int, seed: int, at_once: int, live: bool, as_jso
     """Send bots through a copy of a study on the Parlor that runs here, and report what they met.
 
     Some have bad habits: they fail the quiz, go silent, press twice, use two browsers, withdraw. The copy takes no
-    place and no arm of the study. Exit code 1: something surprised.
+    place and no arm of the study, and is closed when the command ends.
+    Exit code 1: something surprised.
     """
     ensure_database()
-    with writing() as session:
-        wave = open_rehearsal(session, reference, count, live=live).id
-    found = rehearse(db.engine, settings().web_url, wave, count=count, seed=seed, at_once=at_once)
+    asyncio.run(check_server(settings().web_url))
+    with stop_on_signals() as stop:
+        with writing() as session:
+            number = job.create(session, reference, count, seed, live=live, queued=False).id
+        try:
+            run(JobContext(db.engine, settings(), uuid.uuid4().hex, stop), number, at_once)
+        finally:
+            with writing() as session:
+                job.stop_here(session, number)
+    with reading() as session:
+        row = job.REHEARSAL.get(session, number)
+        found, status, error = job.report_of(session, row), row.status, row.error
+    if stop.is_set() and status != states.DONE:
+        raise Interrupted(f"Interrupted; {found['wave']} is closed, with {found['bots']} of {count} bots at their end.")
+    if status != states.DONE:
+        raise UsageRefused(f"{found['wave']} is closed: {error or status}")
     if as_json:
         print_json(found)
     else:

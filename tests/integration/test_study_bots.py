@@ -3,21 +3,26 @@
 import csv
 import io
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.extensions import reading, writing
 from app.jobs.context import JobContext
-from app.models import Enrolment, MatchRow, SeatRow, Wave
+from app.models import Enrolment, MatchRow, Rehearsal, SeatRow, Wave
 from app.studies.bots import job
 from app.studies.bots.runner import run
+from tests.enrolments import START
 from tests.shell import Shell
 from tests.stack import PATIENCE, ROOT, Stack, wait_until
 from tests.tables import database, settings_of
@@ -135,3 +140,52 @@ def test_a_rehearsal_without_a_web_process_fails_with_what_to_do(loaded: Stack) 
             assert row.status == "failed"
             assert "127.0.0.1:9" in str(row.error)
             assert "WEB_URL" in str(row.error)
+            assert session.get_one(Wave, row.wave_id).status == "closed"
+        with writing(engine) as session:
+            row = job.REHEARSAL.resume(session, number, queued=False)
+            assert session.get_one(Wave, row.wave_id).status == "open"
+            job.stop_here(session, number)
+
+
+def test_bots_are_not_sent_where_no_web_process_answers_and_no_wave_is_opened(loaded: Stack, shell: Shell) -> None:
+    with database(loaded) as engine:
+        with reading(engine) as session:
+            before = session.scalar(select(func.count()).select_from(Wave))
+        done = shell.flask(("study", "bots", "two-models"), env={**loaded.env, "WEB_URL": "http://127.0.0.1:9"})
+        assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+        assert "expected an answer of the web process at http://127.0.0.1:9" in done.stderr
+        with reading(engine) as session:
+            assert session.scalar(select(func.count()).select_from(Wave)) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_the_copy_is_closed_when_the_command_that_sends_bots_is_killed(loaded: Stack, number: signal.Signals) -> None:
+    with database(loaded) as engine:
+        with reading(engine) as session:
+            last = session.scalar(select(func.max(Rehearsal.id))) or 0
+        command = [sys.executable, "-m", "flask", "study", "bots", "two-models", "--n", "8"]
+        environment = {**os.environ, **loaded.env}
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+
+        def bots_came() -> bool:
+            assert process.poll() is None, process.communicate()
+            with reading(engine) as session:
+                of_bots = select(Enrolment.id).join(Rehearsal, Rehearsal.wave_id == Enrolment.wave_id)
+                return session.scalar(of_bots.where(Rehearsal.id > last).limit(1)) is not None
+
+        wait_until(bots_came, "a bot in the copied wave")
+        process.send_signal(number)
+        _, told = process.communicate(timeout=PATIENCE)
+
+        def status() -> str:
+            with reading(engine) as session:
+                return session.scalars(select(Wave.status).join(Rehearsal).where(Rehearsal.id > last)).one()
+
+        if number == signal.SIGKILL:
+            assert status() == "open"
+            with writing(engine) as session:  # as if the time of its lease had passed
+                session.execute(update(Rehearsal).where(Rehearsal.id > last).values(lease_until=START))
+            wait_until(lambda: status() == "closed", "upkeep closed the copied wave")
+        else:
+            assert (process.returncode, status()) == (130, "closed")
+            assert "is closed" in told.decode()

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.games.base import JSON
@@ -15,10 +16,12 @@ from app.studies import store, waves
 from app.studies.bots.copies import open_rehearsal
 from app.studies.bots.notes import BotNotes
 from app.studies.bots.report import report
+from app.studies.progress import lock_wave
 from app.validation import whole_number
 
 MOST_BOTS = 2000
 LEASE = 30.0  # seconds
+_WITHOUT_JOB = timedelta(days=1)  # after which the copy of a rehearsal that no job stands for is closed
 
 
 class RehearsalKind(JobKind[Rehearsal]):
@@ -33,6 +36,21 @@ class RehearsalKind(JobKind[Rehearsal]):
         )
         done = dict(session.execute(counted).all())
         return {row.id: (done.get(row.id, 0), row.bots) for row in rows}
+
+    def release(self, session: Session, number: int, owner: str, error: str | None = None) -> None:
+        """Let go of a rehearsal; the copy of one that failed or was cancelled is closed."""
+        super().release(session, number, owner, error)
+        row = session.get_one(Rehearsal, number)
+        if row.status in (states.FAILED, states.CANCELLED):
+            close_wave(session, row)
+
+    def reset(self, session: Session, row: Rehearsal) -> None:
+        """Forget earlier workers, and let bots into the copy again."""
+        super().reset(session, row)
+        wave = lock_wave(session, row.wave_id)
+        if wave.status == waves.CLOSED and wave.frozen_at is None:
+            wave.status, wave.closed_at = waves.OPEN, None
+            waves.note(session, wave, "reopened")
 
 
 REHEARSAL = RehearsalKind(
@@ -54,8 +72,11 @@ def create(
     *,
     live: bool,
     requester: Requester | None = None,
+    queued: bool = True,
 ) -> Rehearsal:
-    """Open a wave of a copy of a version, and write down a rehearsal that workers run. Numbers may have come as text.
+    """Open a wave of a copy of a version, and write down a rehearsal. Numbers may have come as text.
+
+    Workers run it if it is `queued`, else whoever calls.
 
     Raises NotFound for an unknown version and Invalid for numbers that cannot be.
     """
@@ -63,7 +84,7 @@ def create(
     drawn = whole_number(seed, "seed", 0, 2**31 - 1)
     version = store.find_version(session, reference)
     row = REHEARSAL.new_row(
-        queued=True,
+        queued=queued,
         requester=requester,
         study_version_id=version.id,
         wave_id=open_rehearsal(session, reference, count, live=live).id,
@@ -90,7 +111,37 @@ def report_of(session: Session, row: Rehearsal) -> JSON:
 
 
 def close_wave(session: Session, row: Rehearsal) -> None:
-    """Let nobody into the copy any more, when all bots are at their end."""
+    """Close the copied wave."""
     wave = session.get_one(Wave, row.wave_id)
     if wave.status != waves.CLOSED:
         waves.close(session, wave)
+
+
+def stop_here(session: Session, number: int) -> None:
+    """Call a rehearsal cancelled that this process ran and is to end, and close its copy; nothing where it is over."""
+    row = REHEARSAL.get(session, number)
+    session.refresh(row, with_for_update=True)
+    if row.status in states.LIVE:
+        row.status, row.ended_at = states.CANCELLED, datetime.now(UTC)
+        row.lease_owner, row.lease_until = None, datetime.now(UTC)
+    close_wave(session, row)
+
+
+def close_left_waves(session: Session) -> Sequence[str]:
+    """Close the copies that nobody goes through any more: their rehearsal is over, or its process is gone.
+
+    One that waits for workers is left open. The names of the waves.
+    """
+    now = datetime.now(UTC)
+    starts = and_(Rehearsal.status == states.WAITING, Rehearsal.created_at > now - timedelta(seconds=LEASE))
+    goes_on = and_(Rehearsal.status.in_(states.LIVE), or_(Rehearsal.queued, REHEARSAL.held(now), starts))
+    left = (
+        select(Wave)
+        .outerjoin(Rehearsal, Rehearsal.wave_id == Wave.id)
+        .where(Wave.rehearsal, Wave.status != waves.CLOSED, Wave.frozen_at.is_(None))
+        .where(case((Rehearsal.id.is_(None), Wave.created_at < now - _WITHOUT_JOB), else_=~goes_on))
+    )
+    found = session.scalars(left).all()
+    for wave in found:
+        waves.close(session, wave)
+    return [wave.name for wave in found]

@@ -8,7 +8,6 @@ import contextlib
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-import aiohttp
 import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -22,7 +21,8 @@ from app.models import RehearsedBot, Wave
 from app.studies.bots.copies import link_of
 from app.studies.bots.job import LEASE, REHEARSAL, close_wave
 from app.studies.bots.notes import BotNotes
-from app.studies.bots.sending import send_bots
+from app.studies.bots.sending import AT_ONCE, send_bots
+from app.studies.bots.server import check_server
 
 TICK = 1.0  # seconds between two looks at whether the job is to be stopped
 AWAY = 120.0  # seconds that what bots saw waits for a database that is away
@@ -30,14 +30,17 @@ AWAY = 120.0  # seconds that what bots saw waits for a database that is away
 log = structlog.get_logger()
 
 
-def run(context: JobContext, number: int) -> None:
-    """Run a rehearsal until it is over, or it or the worker is stopped; nothing, if somebody else does."""
+def run(context: JobContext, number: int, at_once: int = AT_ONCE) -> None:
+    """Run a rehearsal until it is over, or it or the worker is stopped; nothing, if somebody else does.
+
+    `at_once`: how many bots are under way.
+    """
     with writing(context.database) as session:
         if not REHEARSAL.take(session, number, context.owner, LEASE):
             return
     error = None
     try:
-        asyncio.run(_RehearsalRunner(context, number).work())
+        asyncio.run(_RehearsalRunner(context, number, at_once).work())
     except DATABASE_AWAY:  # upkeep calls a worker once the database is back
         raise
     except AppError as problem:
@@ -51,21 +54,23 @@ def run(context: JobContext, number: int) -> None:
 class _RehearsalRunner:
     """See `run`."""
 
-    def __init__(self, context: JobContext, number: int) -> None:
+    def __init__(self, context: JobContext, number: int, at_once: int) -> None:
         self._context = context
         self._number = number
+        self._at_once = at_once
         self._server = context.settings.web_url
         self._finished: list[BotNotes] = []  # that are not written down yet
 
     async def work(self) -> None:
         """Send bots until none is left or somebody says stop. Raises AppError where there is no web process."""
-        await self._check_server()
+        await check_server(self._server)
         with reading(self._context.database) as session:
             row = REHEARSAL.get(session, self._number)
             done = {*session.scalars(select(RehearsedBot.number).where(RehearsedBot.rehearsal_id == self._number))}
             left = [number for number in range(row.bots) if number not in done]
             link, seed = link_of(session, session.get_one(Wave, row.wave_id)), row.seed
-        sent = send_bots(self._context.database, self._server, link, left, seed, self._finished.append)
+        keep = self._finished.append
+        sent = send_bots(self._context.database, self._server, link, left, seed, keep, at_once=self._at_once)
         sending = asyncio.create_task(sent)
         try:
             while await self._goes_on() and not sending.done():
@@ -77,16 +82,6 @@ class _RehearsalRunner:
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await sending
-
-    async def _check_server(self) -> None:
-        try:
-            async with aiohttp.ClientSession() as client, client.get(f"{self._server}/healthz") as answer:
-                if answer.status == 200:
-                    return
-                got = f"status {answer.status}"
-        except (aiohttp.ClientError, TimeoutError) as error:
-            got = f"none ({type(error).__name__})"
-        raise AppError(f"expected an answer of the web process at {self._server}, got {got}; start it, or set WEB_URL")
 
     async def _goes_on(self) -> bool:
         """Write down who came to the end, and renew the lease. False when the job is to be stopped, or not ours."""

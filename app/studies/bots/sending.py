@@ -5,43 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlalchemy import Engine
 
-from app.extensions import reading, writing
-from app.games.base import JSON
-from app.models import Wave
-from app.studies import waves
+from app.extensions import reading
 from app.studies.answers import asked_now, quiz_now
 from app.studies.bots.bot import Bot
-from app.studies.bots.copies import link_of
 from app.studies.bots.notes import HABITS, BotNotes
-from app.studies.bots.report import report
 from app.studies.progress import Way, find_way_by_token
 from app.studies.quiz import right_values
 from app.studies.steps import QUIZ, SURVEY
 
 AT_ONCE = 20
 Keep = Callable[[BotNotes], None]
-
-
-def rehearse(
-    engine: Engine,
-    server: str,
-    wave_id: int,
-    *,
-    count: int,
-    seed: int,
-    habits: Sequence[str] = HABITS,
-    at_once: int = AT_ONCE,
-) -> JSON:
-    """Have so many bots go through a wave, and report on them; in the end the wave is closed."""
-    with reading(engine) as session:
-        link = link_of(session, session.get_one(Wave, wave_id))
-    notes: list[BotNotes] = []
-    asyncio.run(send_bots(engine, server, link, range(count), seed, notes.append, habits=habits, at_once=at_once))
-    notes.sort(key=lambda each: each.number)
-    with writing(engine) as session:
-        waves.close(session, session.get_one(Wave, wave_id))
-    with reading(engine) as session:
-        return report(session, wave_id, notes)
 
 
 async def send_bots(
