@@ -17,6 +17,7 @@ from app.extensions import is_away, reason_of
 from app.web.labels import error_lang, error_text
 
 log = structlog.get_logger()
+_SECRETS = ("token", "signed", "code")  # parts of addresses that are links of one person or for one use
 
 _TITLES = {
     400: lazy_gettext("That did not work."),
@@ -83,7 +84,7 @@ def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
 def _database(error: SQLAlchemyError) -> tuple[Response | str, int]:
     if not is_away(error):
         return _broken(error)
-    log.warning("the database is away", path=request.path, error=reason_of(error))
+    log.warning("the database is away", path=_logged_path(), error=reason_of(error))
     return _answer(503, Unavailable.code, str(_MESSAGES[503]))
 
 
@@ -94,8 +95,17 @@ def _come_back(response: Response) -> Response:
 
 
 def _broken(_error: Exception) -> tuple[Response | str, int]:
-    log.exception("a request was not handled", path=request.path)
+    log.exception("a request was not handled", path=_logged_path())
     return _answer(500, "internal", str(_MESSAGES[500]))
+
+
+def _logged_path() -> str:
+    """The path of the request without what opens a door: whoever reads the log may not follow it."""
+    path = request.path
+    for name, value in (request.view_args or {}).items():
+        if name in _SECRETS:
+            path = path.replace(str(value), f"<{name}>")
+    return path
 
 
 def _answer(status: int, code: str, message: str, lang: str = "") -> tuple[Response | str, int]:

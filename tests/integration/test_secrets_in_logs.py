@@ -1,0 +1,41 @@
+"""What opens a door is not in the log: private links, links to sign in, previews, codes of other surveys."""
+
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy.exc import OperationalError
+from structlog.testing import CapturingLogger
+
+from app.web import auth, errors
+from app.web.study import coming_back, door, leaving, way
+
+SECRET = "Zk-dhI0Qy0o4C5FzG7q"
+AWAY = OperationalError("SELECT 1", {}, Exception("connection refused"))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a fault"), AWAY])
+@pytest.mark.parametrize(
+    ("module", "name", "address"),
+    [
+        (way, "find_way_by_token", "/s/me/{}"),
+        (way, "find_way_by_token", "/s/me/{}/agreed"),
+        (leaving, "find_way_by_token", "/s/me/{}/leave"),
+        (coming_back, "_read", "/s/me/back/{}"),
+        (door.entry, "read_preview", "/s/preview/{}"),
+        (auth, "FlaskForm", "/enter/{}"),
+    ],
+)
+def test_an_address_in_the_log_leads_nowhere(
+    app: Flask, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, address: str, error: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(module, name, fail)
+    logged = CapturingLogger()
+    monkeypatch.setattr(errors, "log", logged)
+    assert app.test_client().get(address.format(SECRET)).status_code in (500, 503)
+    (call,) = logged.calls
+    assert SECRET not in str(call)
+    assert call.kwargs["path"].startswith(address.partition("{")[0])
