@@ -111,7 +111,7 @@ def decode_text(content: bytes) -> str:
 def _encoding_of(content: bytes) -> str:
     if content.startswith(_UTF_16):
         return "UTF-16"
-    if b"\0" in content[:200]:  # UTF-16 without its mark; no text in UTF-8 has these
+    if b"\0" in content[:2]:  # UTF-16 without its mark; no text in UTF-8 begins so
         return "UTF-16LE" if content[1:2] == b"\0" else "UTF-16BE"
     return "UTF-8"
 

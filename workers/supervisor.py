@@ -220,9 +220,10 @@ class Supervisor:
     def _keep_alive(self) -> None:
         for child in list(self._children):
             end = child.died()
-            self._show_output(child)
             if end and not self._is_served:
                 _refuse_what_cannot_start(child)
+            if end or self._is_served:  # a start that is refused says so in one line
+                self._show_output(child)
             if end and child is self._installer:
                 self._follow_installer(child, end)
             if end and child.start_at is not None and end != ending(installation.FAILED):

@@ -15,9 +15,10 @@ import pytest
 
 from tests.stack import PATIENCE, ROOT, Stack, wait_until
 
+NAMELESS = "a fork that has no name yet"  # for a moment, in which it may not be seen
 # How each child is told from the others, by its command line.
 SIGNS = {
-    "a fork that has no name yet": "workers.supervisor",
+    NAMELESS: "workers.supervisor",
     "broker": "redis-server",
     "web": "gunicorn",
     "preparation": "workers.prepare",
@@ -57,7 +58,8 @@ class Killer:
                 self.left[name].pop(0)
 
     def wait(self) -> None:
-        wait_until(lambda: not any(self.left.values()), f"children that are killed: {self.left}")
+        left = [signals for name, signals in self.left.items() if name != NAMELESS]
+        wait_until(lambda: not any(left), f"children that are killed: {self.left}")
 
 
 def refused(parlor: Stack) -> str:
@@ -75,8 +77,8 @@ def test_a_start_goes_on_though_every_child_is_killed_at_its_start_more_than_onc
     parlor.wait_until_ready()
     killer.wait()
     assert parlor.healthy()
-    assert "the preparation of the database was killed by SIGKILL; it starts again in 0.5 s" in parlor.output()
-    assert "the preparation of the database was killed by SIGSEGV; it starts again in 1.0 s" in parlor.output()
+    assert "the preparation of the database was killed by SIGKILL; it starts again in " in parlor.output()
+    assert "the preparation of the database was killed by SIGSEGV; it starts again in " in parlor.output()
     assert parlor.process.poll() is None
 
 
@@ -87,7 +89,7 @@ def test_a_start_goes_on_though_children_are_killed_in_the_midst_of_it(
     stack: Callable[..., Stack], after: float, number: int
 ) -> None:
     parlor = stack(wait=False)
-    lasting = [name for name in SIGNS if name not in ("preparation", "a fork that has no name yet")]
+    lasting = [name for name in SIGNS if name not in ("preparation", NAMELESS)]
     killer = Killer(parlor, {name: [number] * 3 for name in lasting}, after)
     parlor.wait_until_ready()
     killer.wait()

@@ -34,7 +34,7 @@ def test_questions_may_be_a_json_list_whose_texts_have_lines() -> None:
         (b" \n\n ", "file: expected at least one question, got an empty file"),
         (b"[]", "file: expected at least one question, got an empty file"),
         (b'["One?",', "file: expected JSON, got none from line 1 on"),
-        (b"\xff\xfe", "file: expected a text in UTF-8, got bytes that are not UTF-8"),
+        (b"\xff\xfa", "file: expected a text in UTF-8, got bytes that are not UTF-8"),
         (b'["One?", 2]', "file, item 2: expected a text of 1 to 20000 characters, got 2"),
         (b'["One?", "  "]', "file, item 2: expected a text of 1 to 20000 characters, got '  '"),
         (b'["\\ud800"]', "file, item 1: expected a text of 1 to 20000 characters, got '\\ud800'"),
