@@ -38,9 +38,24 @@ class Lacking:
         """Whether somebody installs it just now."""
         try:
             os.kill(self.pid, 0)
+        except PermissionError:  # another user's, so it is there
+            pass
         except OSError:
             return False
         return self.pid > 0 and not self.error
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether whoever needs it need not wait: it is not to come, or its installation has failed for now."""
+        return self.is_off or bool(self.error)
+
+    def reason(self) -> Phrase:
+        """Why local models and trainings have to wait, and what to do."""
+        return Phrase(
+            "the training part (torch, transformers) is %(state)s; %(remedy)s",
+            state=self.describe(),
+            remedy=self.remedy(),
+        )
 
     def describe(self) -> Phrase:
         """Why it is not there, and how far it is, in a few words."""

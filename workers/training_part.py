@@ -109,11 +109,22 @@ class Installation:
         if index:
             torch = next(each for each in wanted if each.startswith("torch=="))
             alone = ("--no-deps", "--index-url", index, "--retries", "1", "--timeout", "10", torch)
-            if not self._pip((*constraints, *alone)) and self._settings.TORCH_INDEX_URL:
-                return f"TORCH_INDEX_URL: {self._error}"
+            if not self._pip((*constraints, *alone)) and (refusal := self._without_index()):
+                return refusal
         if not self._pip((*constraints, *wanted)):
             return self._error
         return "" if training_part.is_installed() else "pip was done, and packages are missing all the same"
+
+    def _without_index(self) -> str:
+        """Why the index of torch is needed; nothing where pip's own index will do as well."""
+        if self._settings.TORCH_INDEX_URL:
+            return f"TORCH_INDEX_URL: {self._error}"
+        if self._settings.PARLOR_TRAINING == "cpu":  # pip's own may bring gigabytes of libraries for GPUs
+            return (
+                f"PARLOR_TRAINING is cpu, and {CPU_BUILDS} has failed: {self._error};"
+                " name another index by TORCH_INDEX_URL, or set PARLOR_TRAINING to auto to take what pip finds"
+            )
+        return ""
 
     def _pip(self, arguments: Sequence[str]) -> bool:
         self._error = ""

@@ -222,8 +222,7 @@ def set_library_environment() -> None:
 def _load(checkpoint: Checkpoint) -> Any:
     """The checkpoint's runner, with torch loaded for it. Raises Unusable."""
     if (found := training_part.lacking()) is not None:
-        what = f"the training part, which local models need, is {found.describe()}; {found.remedy()}"
-        raise UnusableCheckpoint(what, DENIED if found.is_off else BUSY)
+        raise UnusableCheckpoint(str(found.reason()), DENIED if found.is_off else BUSY)
     set_library_environment()
     try:
         with _loading:

@@ -69,9 +69,13 @@ def renew(context: JobContext, match_id: str) -> None:
         log.warning("the database is away, the turn goes on", match=match_id, error=reason_of(error))
 
 
-def give_back(context: JobContext, match_id: str) -> None:
-    """Let go of a turn that was not played, if that can be written down; it has cost no worker's life."""
-    free = {"lease_owner": None, "lease_until": None, "lease_count": MatchRow.lease_count - 1}
+def give_back(context: JobContext, match_id: str, rest: float = 0) -> None:
+    """Let go of a turn that was not played, if that can be written down; it has cost no worker's life.
+
+    Nobody takes it for `rest` seconds.
+    """
+    until = datetime.now(UTC) + timedelta(seconds=rest) if rest else None
+    free = {"lease_owner": None, "lease_until": until, "lease_count": MatchRow.lease_count - 1}
     with contextlib.suppress(SQLAlchemyError), writing(context.database) as session:
         session.execute(_holding(context, match_id).values(**free))
 

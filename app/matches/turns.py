@@ -38,6 +38,7 @@ from app.players import make_player
 from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
 
 LONGEST_PAUSE = 8.0  # seconds between two calls of a model that is away
+REST = 5.0  # seconds until a turn that waits for the training part is looked at again
 REDRAWS = 2  # of a text that the people of a study should not read
 
 _SLICE = 1.0  # seconds; how much of a pause of the whole process counts as waiting
@@ -89,7 +90,15 @@ def play_turn(context: WorkerContext, match_id: str) -> bool:
         if record is None:
             return False
         while record.model_to_move:
-            record = _play_once(context, record)
+            missing = _missing_part(record)
+            if missing is not None and not missing.has_failed:
+                log.info("a turn waits for the training part", match=match_id)
+                turn_leases.give_back(context, match_id, REST)
+                return False
+            if missing is not None:
+                record = _abort(context, record, OUR_FAULT, str(missing.reason()), None)
+            else:
+                record = _play_once(context, record)
             context.notify(match_id, record.model_to_move)
     except LeaseLost:
         log.info("the turn went to somebody else", match=match_id)
@@ -113,8 +122,14 @@ def _begin(context: WorkerContext, match_id: str) -> StoredMatch | None:
         record = load(session, match_id)
     with _preparing:
         record.match.game.prepare()
-    context.notify(match_id, True)
+    context.notify(match_id, record.model_to_move and _missing_part(record) is None)
     return record
+
+
+def _missing_part(record: StoredMatch) -> training_part.Lacking | None:
+    """Why the model that is to move cannot be loaded yet; None where nothing is known to be missing."""
+    spec = cast(PlayerSpec, record.seats[cast(int, record.match.to_move)].spec)
+    return training_part.lacking() if spec.kind == "local" else None
 
 
 def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
@@ -185,8 +200,6 @@ def _answer(context: WorkerContext, record: StoredMatch, seat: int, spec: Player
             raise TimeoutError(why) from None
         except PlayerFailed as failure:
             pause = next(pauses)
-            if spec.kind == "local" and training_part.is_coming():
-                until = time.monotonic() + context.settings.TURN_SECONDS
             if failure.kind != BUSY or time.monotonic() + pause > until:
                 raise
             why = failure.message

@@ -1,71 +1,18 @@
 """A first start without the training part: pages at once, the rest by itself, again after it was cut off."""
 
-import base64
-import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from app.training_part import MODULES
-from tests.stack import PATIENCE, ROOT, Stack, new_home, wait_until
-
-PINS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text("utf-8").split())
-
-
-def make_wheel(folder: Path, name: str) -> None:
-    """An empty package under the name and the version of a pin, as an index would hand it out."""
-    version, about = PINS[name], f"{name}-{PINS[name]}.dist-info"
-    files = {
-        f"{name}/__init__.py": "",
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    lines = [
-        f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip('=')},{len(text)}"
-        for path, text in files.items()
-    ]
-    files[f"{about}/RECORD"] = "\n".join([*lines, f"{about}/RECORD,,"]) + "\n"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        for path, text in files.items():
-            wheel.writestr(path, text)
-
-
-class Environment:
-    """An environment with everything but the training part, whose pip finds wheels in a folder alone."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=PATIENCE)
-        self.python = folder / "bin" / "python"
-        self.packages = next((folder / "lib").glob("python*")) / "site-packages"
-        self.wheels = folder / "wheels"
-        self.wheels.mkdir()
-        for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
-            if path.name.split("-")[0].lower() not in (*MODULES, "lm_eval"):
-                (self.packages / path.name).symlink_to(path)
-        self.state = folder / "parlor-training.json"
-
-    def fill(self) -> None:
-        for name in MODULES:
-            make_wheel(self.wheels, name)
-
-    def start(self, home: Path, **env: str) -> Stack:
-        own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), "PIP_CONFIG_FILE": os.devnull, **env}
-        return Stack(home, {"SMALL_MODELS": "true", "PYTHONPATH": "", **own}, python=str(self.python))
-
-    def doctor(self, parlor: Stack) -> dict[str, str]:
-        line = [str(self.python), "-m", "flask", "doctor", "--json"]
-        done = subprocess.run(line, cwd=ROOT, env=parlor.env, capture_output=True, timeout=PATIENCE)
-        return {each["check"]: each["detail"] for each in json.loads(done.stdout)["checks"]}
+from tests.stack import PATIENCE, ROOT, new_home, wait_until
+from tests.training_environment import PINS, Environment
 
 
 @pytest.fixture
@@ -137,6 +84,27 @@ def test_who_wants_no_training_part_gets_none(environment: Environment, empty_ho
         wait_until(
             lambda: "PARLOR_TRAINING is off" in environment.doctor(parlor).get("training part", ""), "the doctor"
         )
+        assert not (environment.packages / "torch").exists()
+    finally:
+        parlor.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch comes from pip's own index elsewhere")
+@pytest.mark.parametrize("wish", ["cpu", "auto"])
+def test_pips_own_torch_is_taken_in_place_of_the_cpu_build_only_where_nobody_asked_for_that(
+    environment: Environment, empty_home: Path, wish: str
+) -> None:
+    own = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": environment.make_index()}
+    unreachable = {"HTTPS_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    parlor = environment.start(empty_home, PARLOR_TRAINING=wish, **own, **unreachable)
+    try:
+        wait_until(lambda: "installed: " in parlor.output() or "installed, " in parlor.output(), "pip's end")
+        if wish == "auto":
+            assert (environment.packages / "torch" / "__init__.py").exists()
+            return
+        [line] = [line for line in parlor.output().splitlines() if "not installed: " in line]
+        assert "PARLOR_TRAINING is cpu, and https://download.pytorch.org/whl/cpu has failed: " in line
+        assert "name another index by TORCH_INDEX_URL, or set PARLOR_TRAINING to auto" in line
         assert not (environment.packages / "torch").exists()
     finally:
         parlor.close()

@@ -10,12 +10,10 @@ from flask import request, url_for
 from flask_babel import gettext
 
 from app import training_part
-from app.errors import Conflict
 from app.job_kinds import JOB_KINDS
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of
 from app.web.admin.study_reports import unread_reports
-from app.web.labels import error_text
 
 _PAGE, _WITHIN = "page", "true"  # what aria-current says of the open page, and of one that it belongs to
 
@@ -51,14 +49,22 @@ class NavigationSection(NamedTuple):
         return self.entry.current or (_WITHIN if any(each.current for each in self.lists) else "")
 
 
+class TrainingNotice(NamedTuple):
+    """Why local models and trainings have to wait, or cannot be used here."""
+
+    reason: str
+    percent: int | None  # of the step that the installation is at
+    is_off: bool
+
+
 @blueprint.app_template_global()
-def training_notice() -> str:
-    """Why local models and trainings have to wait; empty where they need not."""
-    try:
-        training_part.require()
-    except Conflict as error:
-        return error_text(error)
-    return ""
+def training_notice() -> TrainingNotice | None:
+    """What is to be said of the training part; None where it is there."""
+    found = training_part.lacking()
+    if found is None:
+        return None
+    percent = found.percent if found.is_under_way else None
+    return TrainingNotice(found.reason().render(gettext), percent, found.is_off)
 
 
 @blueprint.app_template_global()
