@@ -110,8 +110,8 @@ class Prolific(VendorSite):
         """What it signs of a visit; `claims` are others than it writes by itself, None for one left out."""
         now = int(time.time())
         ids = {
-            "participant_id": prolific_id(person), "session_id": visit,
-            "study_id": self.number if study is None else study,
+            "PROLIFIC_PID": prolific_id(person), "SESSION_ID": visit,
+            "STUDY_ID": self.number if study is None else study, "workspace_id": "66f0c1aa66f0c1aa66f0c1aa",
         }  # fmt: skip
         whole: dict[str, object] = {"iat": now, "exp": now + 3600, "prolific": ids, **claims}
         written = {name: value for name, value in whole.items() if value is not None}

@@ -1,12 +1,14 @@
 """What a recruiter signs of a visit: a JWT in the link, whose ids have to be those of the link. Pure.
 
-Prolific signs with RS256 and says in the claim `prolific` who comes, on which visit, to which of its studies. Its
-public keys are a JSON Web Key Set (RFC 7517), each with its id (`kid`).
+Prolific signs with RS256 and says in the claim `prolific` who comes, on which visit, to which of its studies, under the
+names that the parameters of the link have. Its public keys are a JSON Web Key Set (RFC 7517), each with its id (`kid`).
+Source: docs.prolific.com, *Retrieve JSON Web Key Set*, and public programs that read such tokens (docs/studies.md).
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -16,6 +18,7 @@ PARAMETER = "prolific_token"  # of a link
 LEEWAY = 60  # seconds that clocks may differ
 LEAST_BITS = 2048  # of a key; shorter ones can be broken
 _ALGORITHM = "RS256"  # and no other: whoever may choose one signs with `none`, or with the public key as a password
+_CLAIMED = ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID")  # in the claim `prolific`
 _LONGEST = 4000  # characters
 _MOST_KEYS = 100
 
@@ -71,21 +74,22 @@ def key_id(token: str) -> str:
 def check_token(token: str, key: RSAPublicKey, ids: SignedIds, audience: str | None = None) -> None:
     """Raises NotSigned unless `key` signed the token, its time is not over, and it names the ids of the link.
 
-    audience: whom the token has to be for (`aud`); None: anybody.
+    audience: the site that the token has to be for (`aud`), as an address or a domain; None: any.
     """
     try:
         claims = jwt.decode(
             token,
             key,
             algorithms=[_ALGORITHM],
-            audience=audience,
             leeway=LEEWAY,
-            options={"require": ["exp"], "verify_aud": audience is not None, "verify_sub": False, "verify_jti": False},
+            options={"require": ["exp"], "verify_aud": False, "verify_sub": False, "verify_jti": False},
         )
     except jwt.ExpiredSignatureError:
         raise NotSigned("expired") from None
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
         raise NotSigned("invalid") from None
+    if audience is not None and not _is_for(claims.get("aud"), audience):
+        raise NotSigned("invalid")
     if not _is_of(claims.get("prolific"), ids):
         raise NotSigned("other")
 
@@ -108,7 +112,21 @@ def _key(written: Mapping[str, Any]) -> RSAPublicKey | None:
 def _is_of(claim: Any, ids: SignedIds) -> bool:
     if not isinstance(claim, dict):
         return False
-    person, *others = (claim.get(name) for name in ("participant_id", "session_id", "study_id"))
+    person, *others = (claim.get(name) for name in _CLAIMED)
     # Of people's ids small and capital letters are the same; an id that is not there is nobody's.
     same_person = isinstance(person, str) and bool(person) and person.lower() == ids.person.lower()
     return same_person and all(ids[1:]) and others == [*ids[1:]]
+
+
+def _is_for(claim: Any, audience: str) -> bool:
+    """Whether a token is for a site: Prolific's docs call it a domain, in tokens it is a whole address as well."""
+    named = claim if isinstance(claim, list) else [claim]
+    return any(isinstance(each, str) and _site(each) == _site(audience) for each in named)
+
+
+def _site(address: str) -> str:
+    """Host and port of an address, or of a domain, which is one without a scheme."""
+    try:
+        return urlsplit(address if "://" in address else f"//{address}").netloc.lower()
+    except ValueError:
+        return address

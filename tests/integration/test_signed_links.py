@@ -75,7 +75,7 @@ def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = 
 
 
 def claims_of(name: str, visit: str = "visit1") -> dict[str, Any]:
-    ids = {"participant_id": prolific_id(name), "session_id": visit, "study_id": STUDY}
+    ids = {"PROLIFIC_PID": prolific_id(name), "SESSION_ID": visit, "STUDY_ID": STUDY}
     return {"exp": int(time.time()) + 3600, "prolific": ids}
 
 
@@ -124,6 +124,10 @@ FORGED: dict[str, tuple[Callable[[Prolific], str | None], str]] = {
     "other study": (lambda at: at.token("ann", "visit1", study="0123ab"), "for another person"),
     "other person": (lambda at: at.token("ben", "visit1"), "for another person"),
     "swapped session": (lambda at: at.token("ann", "visit2"), "for another person"),
+    "names that no link has": (
+        lambda at: at.token("ann", "visit1", prolific={"participant_id": prolific_id("ann"), "session_id": "visit1"}),
+        "for another person",
+    ),
     "no ids": (lambda at: at.token("ann", "visit1", prolific=None), "for another person"),
     "a list for ids": (lambda at: at.token("ann", "visit1", prolific=[prolific_id("ann")]), "for another person"),
 }
@@ -271,15 +275,25 @@ def test_what_is_no_set_of_keys_counts_as_none(
     assert app.test_client().post(link("ann", prolific.token("ann", "visit1"))).status_code == 503
 
 
-def test_a_token_for_somebody_else_is_refused_where_the_wave_says_for_whom(app: Flask, prolific: Prolific) -> None:
-    open_wave(audience="https://parlor.example")
-    tokens = {
-        "ann": prolific.token("ann", "visit1", aud="https://parlor.example"),
-        "ben": prolific.token("ben", "visit1", aud="https://another.example"),
-        "cem": prolific.token("cem", "visit1"),
+@pytest.mark.parametrize("audience", ["https://parlor.example", "parlor.example"])
+def test_a_token_for_another_site_is_refused_where_the_wave_says_for_which(
+    app: Flask, prolific: Prolific, audience: str
+) -> None:
+    open_wave(audience=audience)
+    named: dict[str, Any] = {
+        "ann": "https://parlor.example",
+        "ada": "parlor.example",
+        "ali": f"https://parlor.example/s/two-models/main?PROLIFIC_PID={prolific_id('ali')}",
+        "amy": ["https://another.example", "https://Parlor.example"],
+        "ben": "https://another.example",
+        "bob": "https://parlor.example.another.example/",
+        "cem": None,
+        "dan": ["https://parlor.example]", 7],
     }
+    tokens = {name: prolific.token(name, "visit1", aud=aud) for name, aud in named.items()}
     found = {name: app.test_client().post(link(name, token)).status_code for name, token in tokens.items()}
-    assert found == {"ann": 303, "ben": 403, "cem": 403}
+    assert {name for name, status in found.items() if status == 303} == {"ann", "ada", "ali", "amy"}
+    assert {status for name, status in found.items() if name in ("ben", "bob", "cem", "dan")} == {403}
 
 
 def test_a_token_for_anybody_is_taken_where_the_wave_does_not_say(app: Flask, wave: None, prolific: Prolific) -> None:
