@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import Connection, Engine, MetaData, event, text
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, text
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import DeclarativeBase, Session
@@ -33,6 +34,9 @@ _MOST_RACES = 20
 DATABASE_AWAY = (OperationalError, InterfaceError, NoConnection)  # what a transaction raises while `is_away` holds
 MOST_SECONDS_AWAY = 60.0  # how long work that nobody waits for at a page waits for a database that is away
 _AWAY = 1.0  # seconds between two tries while a database is away
+
+# A statement in a traceback goes without its values: they may be private links, or what somebody wrote.
+ENGINE_OPTIONS: dict[str, Any] = {"hide_parameters": True}
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -55,6 +59,11 @@ if TYPE_CHECKING:  # a type checker cannot follow the class that Flask-SQLAlchem
     Model = _Base
 else:
     Model = db.Model
+
+
+def open_engine(url: str | URL, **options: Any) -> Engine:
+    """An engine beside the app's, with `options` as `create_engine` takes them."""
+    return create_engine(url, **ENGINE_OPTIONS, **options)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Bringing a database to what this code expects: its tables, and the models that every installation has."""
 
 from pathlib import Path
-from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -14,7 +13,7 @@ from sqlalchemy import inspect
 from app import models  # noqa: F401  (migrations need every table known)
 from app.config import ROOT, Settings
 from app.errors import Invalid, Verbatim
-from app.extensions import db, writing
+from app.extensions import ENGINE_OPTIONS, db, writing
 from app.files import private_file
 from app.registry import ensure_baselines
 
@@ -42,7 +41,7 @@ def bind(app: Flask, settings: Settings) -> None:
     except OSError as error:
         raise Invalid("PARLOR_HOME", expected="a folder that can be made and written", got=Verbatim(error)) from None
     # A database server that was restarted is noticed before its old connection is used.
-    engine: dict[str, Any] = {} if settings.database_url.startswith("sqlite") else {"pool_pre_ping": True}
+    engine = {**ENGINE_OPTIONS, "pool_pre_ping": not settings.database_url.startswith("sqlite")}
     app.config.update(SQLALCHEMY_DATABASE_URI=settings.database_url, SQLALCHEMY_ENGINE_OPTIONS=engine)
     db.init_app(app)
     migrate.init_app(app, db, directory=str(MIGRATIONS))

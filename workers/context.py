@@ -6,9 +6,9 @@ import uuid
 from dataclasses import dataclass, replace
 
 from celery.signals import worker_shutting_down
-from sqlalchemy import create_engine
 
 from app.config import Settings
+from app.extensions import open_engine
 from app.inference import scheduler
 from app.matches.turns import WorkerContext
 from app.queues import make_publisher
@@ -32,7 +32,7 @@ def open_context(settings: Settings) -> WorkerContext:
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     # A connection for every thread: while the database is locked, all of them wait with one.
     size, alive = settings.TURN_THREADS, not settings.database_url.startswith("sqlite")
-    database = create_engine(settings.database_url, pool_size=10, max_overflow=size, pool_pre_ping=alive)
+    database = open_engine(settings.database_url, pool_size=10, max_overflow=size, pool_pre_ping=alive)
     freeze_garbage_collector()
     notify = make_publisher(settings.redis_url)
     _state.context = WorkerContext(database, settings, owner="", loop=loop, notify=notify)

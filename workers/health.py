@@ -11,11 +11,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from celery import Celery
-from sqlalchemy import create_engine
 
 from app.config import Settings, load_settings
 from app.errors import AppError
-from app.extensions import reading
+from app.extensions import open_engine, reading
 from app.matches.sweep import UPKEEP, held_until
 from app.queues import BATCH, TRAIN, TURNS, sign_of_worker
 
@@ -36,7 +35,7 @@ def upkeep(settings: Settings) -> bool:
 
 def _holds(settings: Settings, lease: str) -> bool:
     """Whether somebody holds a lease of that name just now."""
-    engine = create_engine(settings.database_url)
+    engine = open_engine(settings.database_url)
     try:
         with reading(engine) as session:
             until = held_until(session, lease)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import logs
 from app.config import Settings, load_settings
-from app.extensions import reading, writing
+from app.extensions import open_engine, reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import leases
 from app.matches import live
@@ -45,7 +45,7 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    database = create_engine(settings.database_url, pool_pre_ping=True)
+    database = open_engine(settings.database_url, pool_pre_ping=True)
     owner = uuid.uuid4().hex
     tell = make_publisher(settings.redis_url)
     away = False

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from flask_migrate import upgrade
-from sqlalchemy import Connection, Engine, create_engine, func, inspect, select, text
+from sqlalchemy import Connection, Engine, func, inspect, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
@@ -26,7 +26,7 @@ from app.backup.tables import load, restart_numbers, revision_of, tables_of
 from app.config import Settings, sqlite_url
 from app.disk import MB, free_mb
 from app.errors import AppError, Conflict, Invalid, Verbatim
-from app.extensions import db, reading, writing
+from app.extensions import db, open_engine, reading, writing
 from app.files import private_folder
 from app.finetuning.files import CHECKPOINTS
 from app.matches.sweep import UPKEEP, held_until
@@ -149,7 +149,7 @@ def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveRea
         staging = bare_app(settings.model_copy(update={"DATABASE_URL": exchange.url}))
         with staging.app_context():
             upgrade(revision=reader.manifest.revision)
-            own = create_engine(exchange.url)
+            own = open_engine(exchange.url)
             try:
                 _load(own, reader)
                 upgrade()

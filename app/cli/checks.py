@@ -17,14 +17,14 @@ from alembic.script import ScriptDirectory
 from flask import current_app
 from redis import Redis
 from redis.exceptions import RedisError
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import training_part
 from app.config import Settings
 from app.disk import free_mb, low_disk
 from app.errors import AppError
-from app.extensions import reading, writing
+from app.extensions import open_engine, reading, writing
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Lease
 from app.queues import BATCH, ENGINES, TRAIN, TURNS, producer, sign_of_worker
@@ -101,7 +101,7 @@ def open_database(settings: Settings) -> Engine:
     """An engine that gives up soon."""
     url = settings.database_url
     seconds = {} if url.startswith("sqlite") else {"connect_timeout": max(2, int(SECONDS))}
-    return create_engine(url, connect_args=seconds)
+    return open_engine(url, connect_args=seconds)
 
 
 def database(settings: Settings, engine: Engine) -> Iterator[Finding]:

@@ -18,13 +18,13 @@ from flask import current_app, request
 from gevent import Timeout, get_hub
 from gevent.threadpool import ThreadPool
 from markupsafe import Markup
-from sqlalchemy import Engine, create_engine, delete
+from sqlalchemy import Engine, delete
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
 from app.errors import Phrase, Unavailable
-from app.extensions import came_second, db, is_locked, reading, writing
+from app.extensions import came_second, db, is_locked, open_engine, reading, writing
 from app.models import FormRequest
 
 PATIENCE = 10.0  # seconds
@@ -152,13 +152,13 @@ class _FormWriter:
 
     def __init__(self, database: Engine) -> None:
         if database.dialect.name == "sqlite":
-            self._engine = create_engine(
+            self._engine = open_engine(
                 database.url, poolclass=StaticPool, connect_args={"check_same_thread": False}, pool_pre_ping=True
             )
             threads = 1
         else:
             threads = _THREADS
-            self._engine = create_engine(
+            self._engine = open_engine(
                 database.url, pool_size=threads, connect_args={"connect_timeout": 2}, pool_pre_ping=True
             )
         self._pool = ThreadPool(threads, idle_task_timeout=60)

@@ -15,12 +15,12 @@ from gevent import spawn
 from gevent.event import AsyncResult
 from gevent.queue import Empty, Queue
 from gevent.threadpool import ThreadPool
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from app.errors import AppError, Unavailable
-from app.extensions import came_second, is_away, is_full, reason_of, writing
+from app.extensions import came_second, is_away, is_full, open_engine, reason_of, writing
 from app.matches import live
 from app.matches.stored import StoredMatch
 
@@ -82,7 +82,7 @@ class MoveWriter:
         each learns why.
         """
         if self._engine is None:
-            self._engine = create_engine(self._url, poolclass=StaticPool, **_thread_arguments(self._url))
+            self._engine = open_engine(self._url, poolclass=StaticPool, **_thread_arguments(self._url))
         submissions = [waiting.submission for waiting in batch]
         began = time.monotonic()
         warned = False

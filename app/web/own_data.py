@@ -3,10 +3,10 @@
 import json
 
 from flask import Response
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 from sqlalchemy.pool import NullPool
 
-from app.extensions import db, reading
+from app.extensions import db, open_engine, reading
 from app.models import Participant
 from app.studies.own_data import own_data
 from app.web.headers import never_stored
@@ -22,7 +22,7 @@ def data_file(participant_id: int) -> Response:
 
 
 def _content(engine: Engine, participant_id: int) -> str:
-    own = create_engine(engine.url, poolclass=NullPool)
+    own = open_engine(engine.url, poolclass=NullPool)
     with reading(own) as session:
         found = own_data(session, session.get_one(Participant, participant_id))
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"

@@ -1,12 +1,15 @@
 """What opens a door is not in the log: private links, links to sign in, previews, codes of other surveys."""
 
+import traceback
 from typing import Any
 
 import pytest
 from flask import Flask
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import OperationalError
 from structlog.testing import CapturingLogger
 
+from app.extensions import db, open_engine
 from app.web import auth, errors
 from app.web.study import coming_back, door, leaving, way
 
@@ -39,3 +42,15 @@ def test_an_address_in_the_log_leads_nowhere(
     (call,) = logged.calls
     assert SECRET not in str(call)
     assert call.kwargs["path"].startswith(address.partition("{")[0])
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["the app's", "a worker's"])
+def test_a_statement_in_a_traceback_goes_without_its_values(app: Flask, own: bool) -> None:
+    engine: Engine = open_engine(db.engine.url) if own else db.engine
+    with pytest.raises(Exception, match="enrolment_of_nobody") as error, engine.connect() as connection:
+        connection.execute(text("SELECT * FROM enrolment_of_nobody WHERE token = :token"), {"token": SECRET})
+    told = "".join(traceback.format_exception(error.value))
+    assert "WHERE token = " in told
+    assert SECRET not in told
+    if own:
+        engine.dispose()

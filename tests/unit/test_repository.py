@@ -238,3 +238,11 @@ def _is_text_without_encoding(call: ast.Call) -> bool:
         return mode is None or writes_text
     by_text = [each for each in ("text", "universal_newlines") if getattr(given.get(each), "value", None) is True]
     return name == "TextIOWrapper" or bool(by_text)
+
+
+def test_every_engine_hides_values_in_tracebacks(committed: list[Path]) -> None:
+    running = [
+        path for path in committed if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in ("app", "workers")
+    ]
+    own = [path.name for path in running if "create_engine(" in path.read_text(encoding="utf-8")]
+    assert own == ["extensions.py"]

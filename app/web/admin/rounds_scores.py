@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 from sqlalchemy.pool import NullPool
 
 from app.analysis.headline import RoundHeadline, headline
-from app.extensions import reading
+from app.extensions import open_engine, reading
 from app.models import RoundRow
 from app.rounds.listing import MeanScores, score
 from app.web.threads import off_loop
@@ -52,7 +52,7 @@ def in_worker_thread(engine: Engine, work: Any, *arguments: Any) -> Any:
 def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
     """What `work` returns, done in a real thread with an engine of its own for the same database."""
 
-    return off_loop(lambda: work(create_engine(engine.url, poolclass=NullPool)))
+    return off_loop(lambda: work(open_engine(engine.url, poolclass=NullPool)))
 
 
 def _count(session: Any, numbers: Sequence[int]) -> dict[int, ListedScores]:
