@@ -148,10 +148,12 @@ class Limits(Part):
 
 
 class Idle(Part):
-    """What becomes of somebody who let a turn run out: `end` is how long the question “Are you still there?” waits for
-    an answer before it ends their study.
+    """When somebody silent is warned, and what becomes of whoever let a turn run out: `warn` is how much of a turn is
+    over when the page warns, half of it by default; `end` is how long the question “Are you still there?” waits
+    for an answer before it ends their study.
     """
 
+    warn: Time | None = None
     end: Time = timedelta(minutes=5)
 
     @model_validator(mode="after")
@@ -177,6 +179,20 @@ class SameForAll(Part):
     feedback: Literal["own points", "both", "none"] = "own points"
     model_failure: ModelFailurePolicy = ModelFailurePolicy()
     game: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _warns_within_a_turn(self) -> Self:
+        warn, turn = self.idle.warn, self.limits.turn
+        if warn is not None and (turn is None or not timedelta(0) < warn < turn):
+            raise PydanticCustomError("warn", "an idle.warn that is shorter than limits.turn")
+        return self
+
+    @property
+    def warns_after(self) -> float:
+        """The share of a turn that is over when its page warns."""
+        if self.idle.warn is None or self.limits.turn is None:
+            return 0.5
+        return self.idle.warn / self.limits.turn
 
 
 class Blocks(Part):

@@ -36,6 +36,7 @@ _MOST_BYTES = 1 << 20
 _MOST_BASES = 10
 
 M = TypeVar("M", bound=BaseModel)
+_NOT_YET: Mapping[KeyPath, str] = {("pairing",): "a study without pairs of people, who cannot play with each other yet"}
 
 
 def load_design(path: Path) -> LoadedDesign:
@@ -139,6 +140,8 @@ def _path(error: ErrorDetails, value: Any) -> KeyPath:
 
 def _expected(error: ErrorDetails, kind: type[BaseModel], path: KeyPath) -> str:
     if error["type"] == "extra_forbidden":
+        if path in _NOT_YET:
+            return _NOT_YET[path]
         known = _keys(kind, path[:-1])
         near = get_close_matches(str(path[-1]), known, 1)
         return near[0] if near else f"one of {', '.join(known)}"

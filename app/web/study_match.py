@@ -38,6 +38,7 @@ class StudyPart(NamedTuple):
     pay: tuple[Decimal, Decimal] | None
     inactive: tuple[Decimal, Decimal] | None  # the same of an ending because the person was silent
     grace: timedelta
+    warns_after: float  # the share of a turn that is over when the page warns
 
 
 def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
@@ -64,6 +65,7 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
         inactive=None if ended else owed_now(session, way, INACTIVE),
         pay=None if ended else owed_now(session, way, WITHDRAWN),
         grace=lapses.grace_of(session, way),
+        warns_after=way.design.same_for_all.warns_after,
     )
 
 

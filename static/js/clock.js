@@ -7,11 +7,13 @@ const LAST = 15; // seconds before the end
  *
  * @param {number} left - seconds
  * @param {number} total - seconds of the whole clock
+ * @param {number} after - the share of it that is over at the first warning
  * @returns {"" | "soon" | "last"}
  */
-export function warning(left, total) {
-  if (left <= Math.min(LAST, total / 2)) return "last";
-  return left <= total / 2 ? "soon" : "";
+export function warning(left, total, after = 0.5) {
+  const first = total - total * after;
+  if (left <= Math.min(LAST, first)) return "last";
+  return left <= first ? "soon" : "";
 }
 
 /**

@@ -101,10 +101,11 @@ const outbox = new Outbox(stored(match, "move"), (move) => line.ask("move", move
   unsent: (move) => log.pending(move, "unsent"),
 });
 const log = new Log(byId("log"), byId("new-message"), game.words, () => outbox.retry());
-const turn = new TurnLine(byId("turn"), title, () => {
+const callPerson = () => {
   alarm();
   drawTurn();
-});
+};
+const turn = new TurnLine(byId("turn"), title, callPerson, Number(main.dataset.warnsAfter ?? 0.5));
 const showTyping = typingLine(byId("typing"));
 const showPresence = presenceLine(byId("presence"));
 soundSwitch(byId("sound"));

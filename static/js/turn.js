@@ -5,6 +5,7 @@ import { find } from "./dom.js";
 import { ticking } from "./ticks.js";
 import { t, tn } from "./words.js";
 
+const HALF = 0.5;
 const SPOKEN = [60, 30, 10]; // the seconds at which the clock says something
 
 /** @typedef {import("./state.js").Clock} Clock */
@@ -20,6 +21,7 @@ export class TurnLine {
   #title;
   #warned;
   #tab = ""; // the first words of the title
+  #warnsAfter;
   #mine = false; // whether the clock runs against this seat
   /** @type {"" | "soon" | "last"} */
   #stage = "";
@@ -36,14 +38,16 @@ export class TurnLine {
    * @param {HTMLElement} line
    * @param {string} title - of the tab
    * @param {() => void} warned - a clock has begun to warn
+   * @param {number} warnsAfter - the share of a turn that is over when its clock first warns
    */
-  constructor(line, title, warned) {
+  constructor(line, title, warned, warnsAfter) {
     this.#line = line;
     this.#now = find("#turn-now", line);
     this.#more = find("#turn-more", line);
     this.#aloud = find("#turn-time", line);
     this.#alarm = find("#turn-alarm", line);
     this.#warned = warned;
+    this.#warnsAfter = warnsAfter;
     this.#clock = find("#clock", line);
     this.#time = find("time", this.#clock);
     this.#title = title;
@@ -112,10 +116,12 @@ export class TurnLine {
   /** @param {number} left - seconds */
   #warn(left) {
     const clock = this.#shown;
-    const stage = clock && this.#mine ? warning(left, clock.total ?? left) : "";
+    const stage = clock && this.#mine ? warning(left, clock.total ?? left, clock.of === "match" ? HALF : this.#warnsAfter) : "";
     if (stage !== this.#stage) {
       this.#stage = stage;
-      if (stage === "soon") this.#aloud.textContent = tn("Half of the time is over: %(num)s second left.", "Half of the time is over: %(num)s seconds left.", left);
+      const isHalf = clock?.of === "match" || this.#warnsAfter === HALF;
+      if (stage === "soon" && isHalf) this.#aloud.textContent = tn("Half of the time is over: %(num)s second left.", "Half of the time is over: %(num)s seconds left.", left);
+      if (stage === "soon" && !isHalf) this.#aloud.textContent = tn("%(num)s second left.", "%(num)s seconds left.", left);
       if (stage === "last") this.#alarm.textContent = tn("%(num)s second left.", "%(num)s seconds left.", left);
       if (stage) this.#spoken = SPOKEN.filter((seconds) => left <= seconds).at(-1) ?? null; // said by the warning
       if (stage && left > 0) this.#warned();

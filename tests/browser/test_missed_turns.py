@@ -64,6 +64,22 @@ def test_a_short_turn_warns_once(parlor: Stack, visitors: Callable[..., Visitor]
     expect(page.locator("#turn")).to_have_class("turn turn-last", timeout=20_000)
 
 
+def test_a_study_says_when_its_turns_warn(parlor: Stack, visitors: Callable[..., Visitor], tmp_path: Path) -> None:
+    with database(parlor) as engine, writing(engine) as session:
+        turns = ("limits: {turn: 2 min", "idle: {warn: 90 s, end: 2 min}\n  limits: {turn: 2 min")
+        version = loaded(session, tmp_path, "two-models", ("b: tiny", "b: quartz-thinks"), turns)
+        way = enrolled(session, version)
+        record = matches.start(session, way, go_to(way, "match 3"))
+        move_back(session, record.id, timedelta(seconds=75))
+    ticket = tickets.issue(settings_of(parlor), record.id, 0)
+    page = visitors(viewport=PHONE).open(f"{parlor.url}/play/{record.id}?ticket={ticket}")
+    expect(page.locator("#turn")).not_to_have_class(re.compile("turn-soon"))  # though half of it is over
+    expect(page.locator("#turn")).to_have_class("turn turn-soon", timeout=60_000)
+    expect(page.locator("#turn-now")).to_have_text("Your time is running out. Your turn.")
+    expect(page.locator("#turn-time")).to_have_text(re.compile(r"^(30|2\d) seconds left\.$"))
+    assert faults(page) == []
+
+
 def test_after_a_missed_turn_a_study_asks_and_a_press_goes_on(
     parlor: Stack, visitors: Callable[..., Visitor], tmp_path: Path
 ) -> None:

@@ -196,6 +196,14 @@ FAULTS = {
         ("38: quiz.questions[1].right.self: expected text (in quotes where it looks like a number, a date,"
         " yes or no) or a number, got [6]"),
     ),
+    "a warning after the end of a turn": (
+        "limits: {turn: 2 min", "idle: {warn: 2 min}\n  limits: {turn: 2 min",
+        "20: same_for_all: expected an idle.warn that is shorter than limits.turn, got keys with values",
+    ),
+    "pairs of people": (
+        "instructions: instructions.md", "instructions: instructions.md\npairing: {idle: {warn: 60 s, end: 120 s}}",
+        "33: pairing: expected a study without pairs of people, who cannot play with each other yet, got pairing",
+    ),
     "an ending that there is not": (
         "quiz_failed: {base: 1.00}", "quiz_faild: {base: 1.00}",
         ("63: endings.quiz_faild: expected 'completed', 'declined', 'ineligible', 'quiz_failed', 'no_partner',"
