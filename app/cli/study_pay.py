@@ -51,7 +51,9 @@ Done = Mapping[str, Any]
 @click.argument("action", metavar="[draft|file|uploaded|confirmed|discard|adjust|reverse|keep|leave-out]", default="")
 @click.argument("what", metavar="[BATCH|PARTICIPANT]", default="")
 @click.option("--amount", metavar="AMOUNT", help="Of an adjustment: 1.50, or -0.25 to take away what is not paid yet.")
-@click.option("--reason", metavar="TEXT", help="Why it is adjusted, reversed or decided.")
+@click.option(
+    "--reason", metavar="TEXT", help="Why it is adjusted, reversed or decided, or drafted before all reports are read."
+)
 @click.option("--adjustment", metavar="N", help="The number of the adjustment that is reversed.")
 @click.option("--over-cap", metavar="TEXT", help="Why an adjustment goes over the spend cap; without it, it may not.")
 @click.option("--out", metavar="FILE", type=Path, help="Where the file of a batch is written.")
@@ -64,7 +66,7 @@ def pay(
     """Show what is owed in a wave and its batches; or make, write, or move on a batch; or adjust a payment.
 
     Whoever the recruiter returned, rejected or has paid already, or who is in no table of it, is in no batch before
-    `keep`.
+    `keep`. While reports of the wave are unread, a draft takes a --reason.
 
     \b
     flask study pay STUDY:WAVE                         what the next batch pays, and all batches
@@ -90,12 +92,10 @@ def pay(
         if action in _DECISIONS:
             return _decide(session, wave, what, action, reason or "")
         if action == "draft":
-            return _draft(session, wave)
+            return _draft(session, wave, reason or "")
         return _of_batch(session, wave, action, what, out) if action else _shown(session, wave)
 
     told = transact(db.engine)(act)  # people who end at the same moment may be faster; then it is done again
-    for line in told.get("unread", ()):
-        click.echo(f"Not read yet, and perhaps about others whom this batch pays: {line}", err=True)
     if as_json:
         print_json(told["json"])
     else:
@@ -107,7 +107,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "adjust": ("what", "amount", "reason"), "reverse": ("what", "adjustment", "reason"),
     "keep": ("what", "reason"), "leave-out": ("what", "reason"),
 }  # fmt: skip
-_MAY: Mapping[str, tuple[str, ...]] = {"adjust": ("over_cap",), "reverse": ("over_cap",)}
+_MAY: Mapping[str, tuple[str, ...]] = {"draft": ("reason",), "adjust": ("over_cap",), "reverse": ("over_cap",)}
 _CALLED = {
     "what": "batch or participant", "amount": "--amount", "reason": "--reason", "out": "--out",
     "adjustment": "--adjustment", "over_cap": "--over-cap",
@@ -196,15 +196,14 @@ def _table(session: Session, wave: Wave) -> Iterator[str]:
         yield f"The recruiter's last table was taken {age} ({at:%Y-%m-%d %H:%M} UTC); who is in none is left out."
 
 
-def _draft(session: Session, wave: Wave) -> Done:
-    numbers = {batch.number for batch in batches.draft(session, wave, _BY)}
+def _draft(session: Session, wave: Wave, reason: str) -> Done:
+    numbers = {batch.number for batch in batches.draft(session, wave, _BY, unread=reason)}
     found = [each for each in batches.batches_of(session, wave) if each.batch.number in numbers]
     left_out = held_back(session, wave, due(session, wave)).values()
     lines = [*map(_line, found), *_table(session, wave), *map(_doubt, left_out)]
     return {
         "json": [_described(each) for each in found],
         "text": "\n".join(lines),
-        "unread": [report_line(each) for each in inbox(session, wave.id, state=NEW, most=None)],
     }
 
 

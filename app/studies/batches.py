@@ -24,8 +24,9 @@ from app.studies.due import due as due
 from app.studies.due import payment_rows
 from app.studies.pay_doubts import PayDoubt, held_back, held_in
 from app.studies.payable import checked_id, ids_of
-from app.studies.payments import recruiter_of, settle_all
+from app.studies.payments import read_reason, recruiter_of, settle_all
 from app.studies.progress import lock_wave
+from app.studies.reports import unread_in
 from app.studies.visits import last_table
 
 DRAFTED, UPLOADED, CONFIRMED = "drafted", "uploaded", "confirmed"
@@ -33,6 +34,7 @@ _BEFORE: Mapping[str, str] = {UPLOADED: DRAFTED, CONFIRMED: UPLOADED}
 PROLIFIC, PLAIN = "prolific", "csv"
 _PEOPLE: Mapping[str, int] = {PROLIFIC: 200}  # that a recruiter takes in one file
 _EVENT = "payment batch"
+_SET_ASIDE = "unread reports"
 _NAMED = 5  # people in doubt that a refusal names
 _PLAIN_HEADER = ("participant", "external_id", "amount", "currency")
 
@@ -52,14 +54,16 @@ class BatchFile(NamedTuple):
     content: bytes
 
 
-def draft(session: Session, wave: Wave, by: str | None = None) -> list[PaymentBatch]:
+def draft(session: Session, wave: Wave, by: str | None = None, *, unread: str = "") -> list[PaymentBatch]:
     """Put all that is owed and in no batch yet into new batches, as many as the recruiter's files need.
 
-    Whoever is in doubt, and whom the recruiter's file cannot pay, is left out; `held_back` says who. Raises Conflict if
-    nobody is left.
+    Whoever is in doubt, and whom the recruiter's file cannot pay, is left out; `held_back` says who. `unread`: why
+    reports of the wave that nobody has read are not waited for; the log keeps it. Raises Conflict if nobody is left,
+    and for such reports without a reason.
     """
     settle_all(session, wave)  # locks enrolments, which comes before the wave everywhere
     lock_wave(session, wave.id)  # of two drafts the second finds nothing
+    _set_aside(session, wave, unread.strip(), by)
     owed = due(session, wave)
     held = held_back(session, wave, owed)
     people = [each for each in owed if each.enrolment_id not in held]
@@ -79,6 +83,22 @@ def draft(session: Session, wave: Wave, by: str | None = None) -> list[PaymentBa
     return [
         _drafted(session, wave, file_format, people[first : first + most], by) for first in range(0, len(people), most)
     ]
+
+
+def _set_aside(session: Session, wave: Wave, reason: str, by: str | None) -> None:
+    """Keep why the reports that nobody has read are not waited for. Raises Conflict without a reason, and Invalid."""
+    waiting = unread_in(session, wave.id)
+    if not waiting:
+        return
+    if not reason:
+        raise Conflict(
+            "reports", expected=Phrase("a wave whose reports are read"),
+            got=Phrase("%(count)s that nobody has read", count=len(waiting)),
+            remedy=Phrase("read them, as they may concern others too, or say why they are not waited for"),
+        )  # fmt: skip
+    body = {"reports": list(waiting), "reason": read_reason("set_aside", reason), "by": by}
+    session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=_SET_ASIDE, body=body, at=datetime.now(UTC)))
+    session.flush()
 
 
 def _remedy(session: Session, wave: Wave) -> Phrase:

@@ -4,7 +4,7 @@ A report is an event in the log of its wave; a mark that somebody has read or ha
 A report that comes after the wave was frozen is kept beside what was frozen: it is shown. Marks are in no export.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,6 +66,24 @@ def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
         mark = StudyEvent(wave_id=event.wave_id, enrolment_id=None, kind=MARKS[state], body=body, at=datetime.now(UTC))
         session.add(mark)
         session.flush()
+
+
+def mark_all_read(session: Session, report_id: int, by: str) -> None:
+    """Say that all new reports of whoever sent this one, in its wave, were read. Raises NotFound."""
+    event = session.get(StudyEvent, report_id)
+    if event is None or event.kind not in REPORTS:
+        raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
+    for each in unread_in(session, event.wave_id, event.enrolment_id):
+        mark_report(session, each, READ, by)
+
+
+def unread_in(session: Session, wave_id: int | None, enrolment_id: int | None = None) -> Sequence[int]:
+    """The reports of a wave, or of one person in it, that nobody has read."""
+    sent = select(StudyEvent.id).where(StudyEvent.wave_id == wave_id, StudyEvent.kind.in_(REPORTS))
+    if enrolment_id is not None:
+        sent = sent.where(StudyEvent.enrolment_id == enrolment_id)
+    known = marks(session, wave_id)
+    return [each for each in session.scalars(sent.order_by(StudyEvent.id)) if known.get(each, (NEW, ""))[0] == NEW]
 
 
 def state_of(session: Session, report: StudyEvent) -> str:

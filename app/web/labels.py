@@ -60,6 +60,7 @@ LABELS: Mapping[str, str] = {
     "price_training": N_("Price of trained tokens"), "prompt_style": N_("Prompt style"),
     "reason": N_("Ended as"), "recruiter": N_("Recruiter"), "recruiter_id": N_("Id or parameter"),
     "retries": N_("Retries"), "role": N_("Role"), "seed": N_("Seed"),
+    "set_aside": N_("Why the reports are not waited for"),
     "signed": N_("Signed links"),
     "sft": N_("Fields of the first training"),
     "sft_data": N_("Supervised rows"), "share": N_("Share of the model that learns"),

@@ -11,6 +11,7 @@ from app.models import Enrolment, Participant, Study, StudyEvent, Wave
 from app.studies.reports import MARKS, NEW, REPORTS
 
 MOST = 500  # reports that a page lists
+OF_EACH = 3  # of one person, so that nobody fills it alone
 _STATES = {kind: state for state, kind in MARKS.items()}
 
 
@@ -18,6 +19,7 @@ class InboxReport(NamedTuple):
     """A report of a person. `state` is new, read or handled, `by` who said so.
 
     `number` counts the person's reports up to this one, in all waves and studies, and `elsewhere` those in other waves.
+    `further` are those of the person that stand behind this one and are left out.
     """
 
     event: StudyEvent
@@ -29,6 +31,7 @@ class InboxReport(NamedTuple):
     by: str
     number: int
     elsewhere: int
+    further: int
 
     @property
     def reason(self) -> str:
@@ -48,23 +51,38 @@ class InboxReport(NamedTuple):
 
 
 def inbox(
-    session: Session, wave_id: int | None = None, *, state: str | None = None, most: int | None = MOST
+    session: Session,
+    wave_id: int | None = None,
+    *,
+    state: str | None = None,
+    each: int | None = None,
+    most: int | None = MOST,
 ) -> Sequence[InboxReport]:
     """The reports of a wave, or of all waves of people, new ones first and the latest before others.
 
-    `state` chooses; of these the first `most`, or all.
+    `state` chooses; of these the last `each` of a person that are new, and as many that are not; of these the first
+    `most`. None: all.
     """
     chosen, mark = _chosen(wave_id, state)
-    wanted: tuple[Any, ...] = (StudyEvent, Wave, Study.name, Participant.code, Enrolment.ending, _person(), mark)
-    rows = chosen.with_only_columns(*wanted).order_by(case((_is_new(mark), 0), else_=1), StudyEvent.id.desc())
+    is_new = case((_is_new(mark), 0), else_=1)
+    alike = {"partition_by": (_person(), is_new)}
+    place, count = func.row_number().over(**alike, order_by=StudyEvent.id.desc()), func.count().over(**alike)
+    placed = chosen.with_only_columns(StudyEvent.id, place.label("place"), count.label("of")).subquery()
+    columns = (StudyEvent, Wave, Study.name, Participant.code, Enrolment.ending, _person(), mark)
+    wanted: tuple[Any, ...] = (*columns, placed.c.place, placed.c.of)
+    rows = chosen.join(placed, placed.c.id == StudyEvent.id).with_only_columns(*wanted)
+    if each is not None:
+        rows = rows.where(placed.c.place <= each)
+    rows = rows.order_by(is_new, StudyEvent.id.desc())
     before = _by_person(session)
     found = []
-    for event, wave, study, code, ending, person, marked in session.execute(rows.limit(most)):
+    for event, wave, study, code, ending, person, marked, at, of in session.execute(rows.limit(most)):
         own = before[person]
         how, by = (NEW, "") if marked is None else (_STATES[marked.kind], marked.body["by"])
         number = sum(number <= event.id for number, _ in own)
         elsewhere = sum(other != wave.id for _, other in own)
-        found.append(InboxReport(event, wave, study, code, ending, how, by, number, elsewhere))
+        further = of - at if at == each else 0
+        found.append(InboxReport(event, wave, study, code, ending, how, by, number, elsewhere, further))
     return found
 
 

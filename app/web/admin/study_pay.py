@@ -27,7 +27,7 @@ from app.web.admin.study_people import adjust, keep, leave_out, refused_field, r
 from app.web.form_writes import write_once
 from app.web.forms import form_language
 
-_FIELDS = ("batch", "person", "amount", "reason", "over_cap", "adjustment")
+_FIELDS = ("batch", "person", "amount", "reason", "over_cap", "adjustment", "set_aside")
 _ONCE = ("adjust", "reverse")  # what does harm when it is done twice
 _Action = Callable[[Session, Wave, Mapping[str, str], str], None]
 _MOST_BATCHES = 10**6
@@ -57,8 +57,8 @@ def act_on_pay(wave_id: int) -> ResponseReturnValue:
     return redirect(url_for("admin.wave_pay", wave_id=wave_id), 303)
 
 
-def _draft(session: Session, wave: Wave, _form: Mapping[str, str], by: str) -> None:
-    batches.draft(session, wave, by)
+def _draft(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
+    batches.draft(session, wave, by, unread=form["set_aside"])
 
 
 def _mark(status: str) -> _Action:
@@ -121,7 +121,7 @@ def _page(wave_id: int, refused: AppError | None = None) -> str:
             due_sum=sum((each.amount for each in due), Decimal(0)),
             batches=listed[::-1],
             sums=batch_sums(listed),
-            unread=inbox.inbox(session, wave_id, state=NEW),
+            unread=inbox.inbox(session, wave_id, state=NEW, each=inbox.OF_EACH),
             unread_count=inbox.unread(session, wave_id),
             doubts=[each for each in doubts if each.kind != UNKNOWN] + unknown[:_SHOWN],
             unknown_people=len(unknown),

@@ -7,13 +7,14 @@ from flask_login import current_user
 from app.errors import AppError, Invalid, NotFound
 from app.extensions import reading
 from app.studies.monitor import inbox
-from app.studies.reports import HANDLED, NEW, READ, mark_report
+from app.studies.reports import HANDLED, NEW, READ, mark_all_read, mark_report
 from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 
 _LARGEST = 2**31 - 1
 _STATES = (NEW, READ, HANDLED)
+_ALL_READ = "all read"  # what a button says
 _UNREAD = "parlor.unread_reports"  # what a request keeps
 
 
@@ -25,12 +26,17 @@ def study_reports() -> ResponseReturnValue:
 
 @blueprint.post("/studies/reports")
 def mark_study_report() -> ResponseReturnValue:
-    """Mark a report as read, as handled or as new again, as the pressed button says."""
+    """Mark a report as read, as handled or as new again, or all new ones of its person as read, as the pressed button
+    says.
+    """
     by = current_user.name
     try:
         number = whole_number(request.form.get("report", ""), "report", 1, _LARGEST)
         state = request.form.get("action", "")
-        write(lambda session: mark_report(session, number, state, by))
+        if state == _ALL_READ:
+            write(lambda session: mark_all_read(session, number, by))
+        else:
+            write(lambda session: mark_report(session, number, state, by))
     except (Invalid, NotFound) as error:
         return _page(error)
     given = _given()
@@ -58,7 +64,7 @@ def _page(refused: AppError | None = None) -> ResponseReturnValue:
     with reading() as session:
         page = render_template(
             "admin/study-reports.html",
-            reports=(reports := inbox.inbox(session, wave_id, state=given.get("state"))),
+            reports=(reports := inbox.inbox(session, wave_id, state=given.get("state"), each=inbox.OF_EACH)),
             more=inbox.how_many(session, wave_id, state=given.get("state")) - len(reports),
             waves=inbox.waves_with_reports(session, wave_id),
             states=_STATES,
