@@ -26,8 +26,8 @@ _BY = "command line"
 def give_time(reference: str, factor: str, person: str, external_id: str | None, as_json: bool) -> None:
     """Give one person FACTOR times as long (1.5, 2) for matches that begin from now on, and for being away.
 
-    PARTICIPANT is the code of somebody who is there. For somebody who is not, a personal link is printed, which gives
-    them the time when they come by it; it is for the person with --id alone, where the recruiter has ids.
+    PARTICIPANT is the code of a participant of the wave. For somebody who has not come yet, a personal link is printed,
+    which gives them the time when they come by it; it is for the person with --id alone, where the recruiter has ids.
     """
     exact = extra_time.read_factor(factor)
     if person and external_id is not None:
@@ -56,7 +56,7 @@ def _link(session: Session, reference: str, external_id: str | None, factor: Dec
     if file.provider.is_gone:
         raise Conflict("wave", expected="one whose recruiter sends people", got=Verbatim(file.provider.name))
     if file.provider.is_signed:
-        expected = "the code of somebody who is there, as people come in by links that the recruiter signs alone"
+        expected = "a participant's code, as only links that the recruiter has signed let people into this wave"
         raise Invalid("--id", expected=expected, got=Verbatim(str(external_id)))
     if file.provider.has_ids != (external_id is not None):
         expected = "the recruiter's id of the person" if file.provider.has_ids else "none, as people have no ids"

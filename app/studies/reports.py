@@ -1,7 +1,7 @@
 """What people report to the experimenter, and what was done about it. Nothing here commits.
 
 A report is an event in the log of its wave; a mark that somebody has read or handled it is one as well, of no person.
-A report that comes after the wave was frozen is kept beside what was frozen: it is shown. Marks are in no export.
+A report that comes after the wave was frozen is shown; it is in the export of what came since. Marks are in no export.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,7 @@ from app.errors import Invalid, NotFound, Phrase, either
 from app.models import StudyEvent
 from app.studies.progress import Way, lock_wave, note
 
-REPORT, LATE_REPORT = "report", "late report"
-REPORTS = (REPORT, LATE_REPORT)
+REPORT = "report"
 WORDS = ("text",)  # what the log of a wave has of a person's own words
 # What went wrong, as the page of a report asks.
 REASONS = ("broken", "stuck", "upsetting", "unclear", "too long", "other")
@@ -40,12 +39,12 @@ def keep_report(session: Session, way: Way, reason: str, text: str, match_id: st
     body: dict[str, Any] = {"reported": reason, "text": text, "step": way.step.key}
     if match_id is not None:
         body["match"] = match_id
-    last = select(StudyEvent.body).where(StudyEvent.enrolment_id == way.enrolment.id, StudyEvent.kind.in_(REPORTS))
+    last = select(StudyEvent.body).where(StudyEvent.enrolment_id == way.enrolment.id, StudyEvent.kind == REPORT)
     if _same(session.scalar(last.order_by(StudyEvent.id.desc()).limit(1)), body):
         return
-    wave_id = way.enrolment.wave_id
-    frozen = wave_id is not None and lock_wave(session, wave_id).frozen_at is not None
-    note(session, way, LATE_REPORT if frozen else REPORT, body)
+    if way.enrolment.wave_id is not None:
+        lock_wave(session, way.enrolment.wave_id)  # of a freeze at the same moment it comes before, or after
+    note(session, way, REPORT, body)
 
 
 def _same(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
@@ -58,7 +57,7 @@ def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
     if state not in MARKS:
         raise Invalid("action", expected=either(MARKS), got=state)
     event = session.get(StudyEvent, report_id)
-    if event is None or event.kind not in REPORTS:
+    if event is None or event.kind != REPORT:
         raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
     if state_of(session, event) != state:
         body = {"report": report_id, "by": by}
@@ -71,7 +70,7 @@ def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
 def mark_all_read(session: Session, report_id: int, by: str) -> None:
     """Say that all new reports of whoever sent this one, in its wave, were read. Raises NotFound."""
     event = session.get(StudyEvent, report_id)
-    if event is None or event.kind not in REPORTS:
+    if event is None or event.kind != REPORT:
         raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
     for each in unread_in(session, event.wave_id, event.enrolment_id):
         mark_report(session, each, READ, by)
@@ -79,7 +78,7 @@ def mark_all_read(session: Session, report_id: int, by: str) -> None:
 
 def unread_in(session: Session, wave_id: int | None, enrolment_id: int | None = None) -> Sequence[int]:
     """The reports of a wave, or of one person in it, that nobody has read."""
-    sent = select(StudyEvent.id).where(StudyEvent.wave_id == wave_id, StudyEvent.kind.in_(REPORTS))
+    sent = select(StudyEvent.id).where(StudyEvent.wave_id == wave_id, StudyEvent.kind == REPORT)
     if enrolment_id is not None:
         sent = sent.where(StudyEvent.enrolment_id == enrolment_id)
     known = marks(session, wave_id)

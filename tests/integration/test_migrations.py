@@ -116,6 +116,29 @@ def test_a_seat_still_goes_with_its_match_afterwards(bare_app: Flask) -> None:
             assert session.scalar(text("SELECT count(*) FROM seat")) == 0
 
 
+def test_reports_that_came_after_a_freeze_are_reports(bare_app: Flask) -> None:
+    rows = (
+        "INSERT INTO study (id, name, created_at) VALUES (1, 'two-models', '2026-01-01 00:00:00.000000')",
+        """INSERT INTO study_version (id, study_id, number, design, sha256, created_at)
+            VALUES (1, 1, 1, '{}', 'a', '2026-01-01 00:00:00.000000')""",
+        """INSERT INTO wave (id, study_id, study_version_id, name, settings, status, created_at)
+            VALUES (1, 1, 1, 'main', '{}', 'closed', '2026-01-01 00:00:00.000000')""",
+    )
+    insert = """INSERT INTO study_event (wave_id, kind, body, at)
+        VALUES (1, :kind, '{}', '2026-01-01 00:00:00.000000')"""
+    with bare_app.app_context():
+        upgrade(revision="0031")
+        with writing() as session:
+            for row in rows:
+                session.execute(text(row))
+            for kind in ("report", "late report", "report read"):
+                session.execute(text(insert), {"kind": kind})
+        upgrade()
+        with reading() as session:
+            kinds = session.scalars(text("SELECT kind FROM study_event ORDER BY id")).all()
+    assert kinds == ["report", "report", "report read"]
+
+
 def test_models_are_offered_to_people_as_before_but_for_those_never_seen_to_answer(bare_app: Flask) -> None:
     insert = """INSERT INTO language_model (name, label, kind, games, options, enabled, test_result, created_at)
         VALUES (:name, :name, :kind, '["taboo"]', :options, :enabled, :result, '2026-01-01 00:00:00.000000')"""

@@ -339,4 +339,4 @@ def test_the_form_opens_a_signed_wave_and_its_page_says_that_it_is_one(app: Flas
 def test_there_is_no_link_with_extra_time_where_links_have_to_be_signed(app: Flask, wave: None) -> None:
     done = flask(app, "study", "extra-time", "two-models:main", "1.5", "--id", prolific_id("ann"))
     assert done.exit_code == 2
-    assert "the code of somebody who is there" in done.stderr
+    assert "expected a participant's code, as only links that the recruiter has signed" in done.stderr

@@ -90,6 +90,7 @@ def test_a_report_after_the_freeze_is_kept_beside_what_was_frozen(
         (report,) = inbox(session, wave_id)
         assert (report.code, report.event.body["text"]) == ("P1", "I was not paid.")
     assert export(engine, tmp_path).content == before
+    assert "report" in [each["kind"] for each in export(engine, tmp_path, since_freeze=True).lines("log")]
 
 
 def test_what_somebody_reports_after_a_deletion_is_in_no_archive(

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, String, case, cast, func, or_, sel
 from sqlalchemy.orm import Session, aliased
 
 from app.models import Enrolment, Participant, Study, StudyEvent, Wave
-from app.studies.reports import MARKS, NEW, REPORTS
+from app.studies.reports import MARKS, NEW, REPORT
 
 MOST = 500  # reports that a page lists
 OF_EACH = 3  # of one person, so that nobody fills it alone
@@ -115,7 +115,7 @@ def _chosen(wave_id: int | None, state: str | None) -> tuple[Select[Any], type[S
         .join(Study, Study.id == Wave.study_id)
         .outerjoin(last, last.c.report == StudyEvent.id)
         .outerjoin(mark, mark.id == last.c.id)
-        .where(StudyEvent.kind.in_(REPORTS))
+        .where(StudyEvent.kind == REPORT)
     )
     rows = rows.where(Wave.rehearsal.is_(False) if wave_id is None else Wave.id == wave_id)
     if state is not None:
@@ -136,7 +136,7 @@ def waves_with_reports(session: Session, chosen: int | None = None) -> Sequence[
         select(Wave, Study.name, func.count(StudyEvent.id))
         .join(Study, Study.id == Wave.study_id)
         .join(StudyEvent, StudyEvent.wave_id == Wave.id)
-        .where(StudyEvent.kind.in_(REPORTS), or_(Wave.rehearsal.is_(False), Wave.id == chosen))
+        .where(StudyEvent.kind == REPORT, or_(Wave.rehearsal.is_(False), Wave.id == chosen))
         .group_by(Wave.id, Study.name)
         .order_by(Wave.id.desc())
     )
@@ -154,7 +154,7 @@ def _by_person(session: Session) -> Mapping[str, list[tuple[int, int]]]:
         select(_person(), StudyEvent.id, StudyEvent.wave_id)
         .join(Enrolment, Enrolment.participant_id == Participant.id)
         .join(StudyEvent, StudyEvent.enrolment_id == Enrolment.id)
-        .where(StudyEvent.kind.in_(REPORTS))
+        .where(StudyEvent.kind == REPORT)
     )
     found = defaultdict[str, list[tuple[int, int]]](list)
     for person, number, wave_id in session.execute(rows):
