@@ -1,5 +1,6 @@
 """Places, cap and closing time of an open wave, and the address that a link of one's own leads back to."""
 
+import html
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from app.extensions import reading, writing
 from app.models import StudyEvent
 from app.studies.answers import finish
 from app.studies.assignment import replay
+from app.studies.entry import preview_token
 from app.studies.progress import find_way_by_token
 from app.studies.wave_terms import change_terms, close_at_its_time, due_to_close
 from app.studies.waves import close, find_wave, settings_of
@@ -148,6 +150,22 @@ def test_without_an_id_the_address_is_the_same_for_all(app: Flask) -> None:
         finish(session, find_way_by_token(session, ann.address.rpartition("/")[2], lock=True), "completed")
     ann.look()
     assert 'href="https://uni.parlor.test/thanks"' in ann.page.text
+
+
+def test_the_last_page_of_a_preview_leads_back_with_an_id_that_is_made_up_and_says_so(app: Flask) -> None:
+    with writing() as session:
+        wave = new_wave(session, provider={"link": {"id_parameter": "survey_code", "return_to": ADDRESS}}, codes={})
+        token, name = preview_token(app.config["SETTINGS"].secret_key, wave.study_version_id), wave.name
+    client = app.test_client()
+    walker = client.post(f"/s/preview/{token}").location or ""
+    with writing() as session:
+        finish(session, find_way_by_token(session, walker.rpartition("/")[2], lock=True), "completed")
+    page = client.get(walker)
+    made_up = ADDRESS.replace("{id}", "PREVIEW-0000")
+    assert f'href="{html.escape(made_up)}"' in page.text
+    shown = text_of(page)
+    assert f"In the wave {name} this button leads to {made_up}." in shown
+    assert "This is a preview: the id in it is made up." in shown
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ from app.web.study.page_texts import (
 from app.web.study.results import played_games, points_text, shows_bonus
 from app.web.study.stages import games_of_block, stages
 
+_MADE_UP_ID = "PREVIEW-0000"
 PROLIFIC_RETURN = "https://app.prolific.com/submissions/complete?cc="
 CONNECT_RETURN = "https://connect.cloudresearch.com/participant/project/{project}/complete"
 
@@ -274,6 +275,7 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
         "recruiter": "" if file is None else file.provider.name,
         "may_come_again": _may_come_again(session, way),
         "return_to": _return_address(file, code, ending) or _own_return(session, way, file, ending),
+        "tried_return": _tried_return(session, way, ending),
         "payments": [row for row in payments.payments_of(session, way.enrolment.id) if row.amount or row.key == "base"],
         "games": [game for game in games if game.number is not None],
         "shows_points": way.design.same_for_all.feedback != "none" and ending == COMPLETED,
@@ -293,6 +295,17 @@ def _own_return(session: Session, way: Way, file: WaveFile | None, ending: str) 
         RecruitmentIdentity.participant_id == way.enrolment.participant_id, RecruitmentIdentity.recruiter == LINK
     )
     return return_address(file, session.scalar(identity.order_by(RecruitmentIdentity.id.desc()).limit(1)))
+
+
+def _tried_return(session: Session, way: Way, ending: str) -> tuple[str, str] | None:
+    """In a preview: the latest wave of its version that leads back, and where to, with an id that is made up."""
+    if way.enrolment.wave_id is not None or way.design.ending(ending, PROLIFIC).base != FULL_BASE:  # type: ignore[arg-type]
+        return None
+    of_version = select(Wave).where(Wave.study_version_id == way.version.id, Wave.rehearsal.is_(False))
+    for wave in session.scalars(of_version.order_by(Wave.id.desc())):
+        if (address := return_address(settings_of(wave), _MADE_UP_ID)) is not None:
+            return wave.name, address
+    return None
 
 
 def _may_come_again(session: Session, way: Way) -> bool:
