@@ -54,21 +54,29 @@ _AT_THE_END = re.compile(r"(?:_(?:match|block)_\d+)?$")
 
 
 def with_short_names(columns: Sequence[Column]) -> list[Column]:
-    """The columns under names that statistics programs take: at most 32 characters, letters, digits and underscores, no
-    digit first, each once whatever its case. What fits keeps its name; what does not is told in the meaning.
+    """The columns under the names that `short_names` gives them; what it changes is told in the meaning."""
+    names = short_names([column.name for column in columns])
+    return [
+        column if column.name == name else replace(column, name=name, meaning=f"[{column.name}] {column.meaning}")
+        for column, name in zip(columns, names, strict=True)
+    ]
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Names that statistics programs take: at most 32 characters, letters, digits and underscores, no digit first, each
+    once whatever its case. What fits stays as it is.
     """
     seen: dict[str, int] = {}
-    for place, column in enumerate(columns):
-        if _fits(column.name):
-            seen.setdefault(column.name.casefold(), place)
-    found: list[Column] = []
-    for place, column in enumerate(columns):
-        if seen.get(column.name.casefold()) == place and _fits(column.name):
-            found.append(column)
+    for place, name in enumerate(names):
+        if _fits(name):
+            seen.setdefault(name.casefold(), place)
+    found: list[str] = []
+    for place, name in enumerate(names):
+        if seen.get(name.casefold()) == place and _fits(name):
+            found.append(name)
             continue
-        name = next(each for each in _short_names(column.name) if each.casefold() not in seen)
-        seen[name.casefold()] = place
-        found.append(replace(column, name=name, meaning=f"[{column.name}] {column.meaning}"))
+        found.append(next(each for each in _shorter(name) if each.casefold() not in seen))
+        seen[found[-1].casefold()] = place
     return found
 
 
@@ -76,7 +84,7 @@ def _fits(name: str) -> bool:
     return len(name) <= LONGEST_NAME and name.isidentifier() and name.casefold() not in _RESERVED
 
 
-def _short_names(name: str) -> Iterator[str]:
+def _shorter(name: str) -> Iterator[str]:
     """Shorter and shorter names with a number; which match or block it is about stays readable at their end."""
     plain = re.sub(r"\W+", "_", name).strip("_") or "column"
     if not plain.isidentifier() or plain.casefold() in _RESERVED:
@@ -105,7 +113,7 @@ class CountedRows:
 def to_csv(
     columns: Sequence[Column], found: Iterable[Any], *, guard: bool = False, bom: bool = False
 ) -> Iterator[bytes]:
-    """CSV in UTF-8, header first, in pieces of some hundred rows.
+    """CSV in UTF-8, header first, in pieces of some hundred rows. Names of columns are those of `short_names`.
 
     `guard` puts an apostrophe before text that a spreadsheet would take for a formula, or change by taking it for a
     number or a date; `bom` marks UTF-8 for Excel.
@@ -117,7 +125,7 @@ def to_csv(
         text: str = writer.writerow(cells)
         return text[:-2] + "\n"
 
-    piece = [(BOM if bom else "") + line([column.name for column in columns])]
+    piece = [(BOM if bom else "") + line(short_names([column.name for column in columns]))]
     for row in found:
         piece.append(line([_cell(column, row, guard) for column in columns]))
         if len(piece) >= ROWS_AT_ONCE:

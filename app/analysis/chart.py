@@ -10,6 +10,7 @@ from typing import Any
 from app.analysis.bootstrap import Figure
 from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import LIGHT, Palette, config, palette
+from app.csv_tables import short_names
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -45,7 +46,7 @@ class Chart:
         names = list(dict.fromkeys(name for row in self.data for name in row))
         text = io.StringIO()
         writer = csv.DictWriter(text, names, lineterminator="\n")
-        writer.writeheader()
+        writer.writerow(dict(zip(names, short_names(names), strict=True)))
         writer.writerows(self.data)
         return text.getvalue()
 

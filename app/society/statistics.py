@@ -9,7 +9,7 @@ import numpy as np
 
 from app.analysis.bootstrap import Figure, mean_figure
 from app.csv_tables import Column
-from app.society.comparisons import REASONS, ROW_TYPES, RowTally, SocietyData
+from app.society.comparisons import MIXED_OUT, NOT_BETTER, REASONS, ROW_TYPES, RowTally, SocietyData
 from app.society.interaction import Interaction, Observation
 
 FEW_RATINGS = "fewer than 10 ratings"
@@ -145,12 +145,18 @@ def _figure_columns(aspect: str, when: str, meaning: str, values: str) -> list[C
 
 
 def _reason_column(reason: str) -> Column:
-    name = f"dropped_{reason.replace(' ', '_')}"
     return Column(
-        name, "integer", f"Responses that are in no row: {reason}.", "from 0", lambda row: row.tally.dropped[reason]
+        f"dropped_{_REASON_NAMES[reason]}",
+        "integer",
+        f"Responses that are in no row: {reason}.",
+        "from 0",
+        lambda row: row.tally.dropped[reason],
     )
 
 
+_REASON_NAMES = {each: each.replace(" ", "_") for each in REASONS} | {
+    NOT_BETTER: "not_better_than_draft", MIXED_OUT: "by_the_mixing_ratio",
+}  # fmt: skip
 ITERATION_COLUMNS = _iteration_columns()
 DATA_COLUMNS = (
     Column("type", "text", "The type of rows.", " | ".join(ROW_TYPES), lambda row: row.row_type),

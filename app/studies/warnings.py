@@ -9,6 +9,7 @@ from app.errors import shown
 from app.studies import placeholders
 from app.studies.arms import arms, attention_checks, blocks_a_person, conditions, matches_a_person
 from app.studies.checks import MODEL, OBJECTIVE
+from app.studies.column_names import UTILITY, renamed_answers, renamed_outcomes
 from app.studies.cost import earned_at_most, points_of, stakes_of
 from app.studies.design import EACH_BLOCK, HIDDEN, StudyDesign
 from app.studies.endings import (
@@ -27,6 +28,7 @@ from app.studies.endings import (
 from app.validation import KeyPath
 
 GOAL = "{goal}"
+_NAMED = 3  # columns that a warning names
 _FEW_MINUTES = 5
 # Whoever ends so has read, answered or played before. Nobody ends by a partner or at the door once they have.
 _AFTER_WORK: tuple[EndingName, ...] = (QUIZ_FAILED, WITHDRAWN, INACTIVE, TECHNICAL, REMOVED, COMPLETED)
@@ -58,6 +60,19 @@ def warnings(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Warned]:
     yield from _survey(design)
     yield from _stakes(design)
     yield from _endings(design)
+    yield from _columns(design)
+
+
+def _columns(design: StudyDesign) -> Iterator[Warned]:
+    """Columns that exports call otherwise, because statistics programs do not take their names."""
+    figures = tuple(dict.fromkeys((UTILITY, design.analysis.outcome)))
+    renamed = {("conditions",): renamed_outcomes(design, figures), ("survey",): renamed_answers(design)}
+    for path, names in renamed.items():
+        if names:
+            told = ", ".join(f"{old} ({new})" for old, new in list(names.items())[:_NAMED])
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield Warned(path, "statistics programs take 32 letters, digits and underscores, so exports shorten the"
+                         f" names of columns: {told}{more}")  # fmt: skip
 
 
 def _endings(design: StudyDesign) -> Iterator[Warned]:

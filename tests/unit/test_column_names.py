@@ -1,12 +1,21 @@
 """Names of columns that Stata, R and pandas take, and cells that come back as they were."""
 
 import csv
+import importlib
 import io
+import pkgutil
 import random
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from app.csv_tables import LONGEST_NAME, Column, to_csv, with_short_names
+import app
+from app.analysis.chart import Chart, Description
+from app.analysis.tables import analysis_columns, campaign_columns
+from app.benchmarks.table import comparison_columns
+from app.csv_tables import LONGEST_NAME, Column, short_names, to_csv, with_short_names
+from app.games import GAMES
+from app.matches.export import TABLES
 
 
 def named(*names: str) -> list[str]:
@@ -45,6 +54,41 @@ def test_any_names_differ_within_32_characters() -> None:
         found = named(*names)
         assert len({each.casefold() for each in found}) == len(names)
         assert all(each.isidentifier() and len(each) <= LONGEST_NAME for each in found)
+
+
+def written_tables() -> Iterator[tuple[str, Sequence[Column]]]:
+    """The columns of every table that is written as CSV and does not depend on a study."""
+    for module in pkgutil.walk_packages(app.__path__, "app."):
+        if module.name.startswith("app.inference"):  # which loads torch
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, list | tuple) and value and all(isinstance(each, Column) for each in value):
+                yield f"{module.name}.{name}", value
+    for table in TABLES.values():
+        yield table.name, table.columns
+    yield "benchmarks", comparison_columns()
+    for game in GAMES:
+        yield f"analysis of {game}", analysis_columns([game])
+        yield f"campaign of {game}", campaign_columns([game])
+
+
+def test_no_table_has_a_name_that_would_have_to_be_changed() -> None:
+    tables = dict(written_tables())
+    assert len(tables) > 15
+    changed = {
+        name: [old for old, new in zip(written, short_names(written), strict=True) if old != new]
+        for name, columns in tables.items()
+        if (written := [each.name for each in columns])
+    }
+    assert {name: found for name, found in changed.items() if found} == {}
+
+
+def test_a_table_and_a_chart_are_written_under_names_that_differ_within_32_characters() -> None:
+    long = "dropped_left_out_by_the_mixing_ratio"
+    columns = [Column(f"{long}_{end}", "integer", "Said.", "from 0", lambda row: row) for end in "ab"]
+    assert b"".join(to_csv(columns, [7])) == b"dropped_left_out_by_the_mixing_r,dropped_left_out_by_the_mixing_2\n7,7\n"
+    drawn = Chart("one", "One", Description("A sentence.", (), ()), lambda _: {}, [{f"{long}_a": 1, f"{long}_b": 2}])
+    assert drawn.csv() == "dropped_left_out_by_the_mixing_r,dropped_left_out_by_the_mixing_2\n1,2\n"
 
 
 CELLS = [

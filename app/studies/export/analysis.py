@@ -4,7 +4,6 @@ No row is ever left out: `excluded_by` says which rules a person meets, and `dat
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from statistics import fmean
@@ -20,14 +19,15 @@ from app.games.metrics import ABORTED
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, StudyVersion, Wave
 from app.registry import PERSON
 from app.studies.arms import conditions
+from app.studies.column_names import UTILITY, outcome_name, questions_of
 from app.studies.design import StudyDesign
 from app.studies.export.columns import DATA, PARTICIPANT, WAVE, WITHDRAWN, data_of, of_people, streamed
 from app.studies.export.scope import ExportScope
-from app.studies.export.surveys import LOST, NOT_ASKED, PersonAnswers, answered, questions_of, quiz_attempts
+from app.studies.export.surveys import LOST, NOT_ASKED, PersonAnswers, answered, quiz_attempts
 from app.studies.expressions import read_comparison
 from app.studies.steps import SURVEY, steps
 
-UTILITY, ATTENTION = "utility", "attention"
+ATTENTION = "attention"
 
 
 class PlayedRow(NamedTuple):
@@ -123,7 +123,7 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
                " | ".join(_rules(scope)) or "empty, as there are none", attrgetter("excluded_by")),
         *(Column(name, kind, meaning, f"{values}; {_UNKNOWN}", _measured(name))
           for name, kind, meaning, values in _MEASURES),
-        *(Column(_outcome_name(figure, condition), "number",
+        *(Column(outcome_name(figure, condition), "number",
                  f"The mean {figure} of the person's matches under {_in_words(condition)}.",
                  "empty without such a match, and for who withdrew all data", _outcome(_outcome_key(figure, condition)))
           for figure, condition in _outcome_columns(scope)),
@@ -149,11 +149,6 @@ def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, Mapping[str, str
 def _outcome_key(figure: str, condition: Mapping[str, str]) -> str:
     """What tells an outcome from all others: labels may differ where the names of their columns do not."""
     return "\n".join([figure, *condition.values()])
-
-
-def _outcome_name(figure: str, condition: Mapping[str, str]) -> str:
-    """`utility_a_self`: the figure and the labels of the condition."""
-    return "_".join([figure, *(re.sub(r"\W+", "_", label) for label in condition.values())])
 
 
 def _in_words(condition: Mapping[str, str]) -> str:

@@ -10,7 +10,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from app.csv_tables import Column
-from app.studies.design import Questions, StudyDesign, SurveyQuestion
+from app.studies.column_names import answer_name, asked, questions_of, rows_of
+from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.export.columns import DATA, PARTICIPANT, WAVE
 from app.studies.export.columns import WITHDRAWN as DELETED
 from app.studies.export.scope import ExportScope
@@ -64,7 +65,7 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
     for at, step in enumerate(steps(person.design)):
         if step.kind == SURVEY and step.part is not None:
             for question in questions_of(person.design, step.part):
-                for row in _rows(question):
+                for row in rows_of(question):
                     found, missing = _answer(person, at, step, question, row)
                     if public and missing is None and question.kind in _IN_OWN_WORDS:
                         found, missing = None, WITHHELD
@@ -74,16 +75,6 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
             values = person.answers.get(step.key, {}).get("values", {})
             for name, value in sorted(values.items()):
                 yield AnsweredQuestion(step, name, "choice", None, value, None)
-
-
-def questions_of(design: StudyDesign, part: str) -> Questions:
-    """The questions of a part of the survey, by its key in the design."""
-    found: Questions = getattr(design.survey, part.replace(" ", "_"))
-    return found
-
-
-def _rows(question: SurveyQuestion) -> Sequence[str | None]:
-    return [None] if question.matrix is None else list(question.matrix.rows)
 
 
 def _answer(
@@ -171,16 +162,12 @@ def answer_columns(scope: ExportScope) -> list[Column]:
     """The columns of answers.csv: a column for each time that a question is asked."""
     found: dict[AnswerKey, Column] = {}
     for design in scope.designs.values():
-        for step in steps(design):
-            if step.kind != SURVEY or step.part is None:
-                continue
-            for question in questions_of(design, step.part):
-                for row in _rows(question):
-                    key = _answer_key(step, question.id, row)
-                    line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
-                    kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"
-                    name = _column_name(step, question.id, row)
-                    found.setdefault(key, Column(name, kind, question.ask + line, _values(question), _cell(key)))
+        for step, question, row in asked(design):
+            key = _answer_key(step, question.id, row)
+            line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
+            kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"
+            name = answer_name(step, question.id, row)
+            found.setdefault(key, Column(name, kind, question.ask + line, _values(question), _cell(key)))
     return [PARTICIPANT, WAVE, DATA, *found.values()]
 
 
@@ -208,14 +195,6 @@ def _cell(key: AnswerKey) -> Any:
 def _answer_key(step: Step, question: str, row: str | None) -> AnswerKey:
     """What tells an answer from all others: a question `a_b` has a column of the same name as row `b` of `a`."""
     return question, row, step.number, step.block
-
-
-def _column_name(step: Step, question: str, row: str | None) -> str:
-    """The id, with the row of a matrix and with the match or block after which it was asked."""
-    name = question if row is None else f"{question}_{row}"
-    if step.number is not None:
-        return f"{name}_match_{step.number + 1}"
-    return name if step.block is None else f"{name}_block_{step.block + 1}"
 
 
 def _values(question: SurveyQuestion) -> str:

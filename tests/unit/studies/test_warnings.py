@@ -55,3 +55,16 @@ def test_a_base_of_nothing_is_told_once(tmp_path: Path) -> None:
     assert warned(tmp_path, ENDINGS, "base: 5.00", "base: 0.00") == {
         "pay.base": "it is 0, so that nobody is paid for their time"
     }
+
+
+def test_columns_that_exports_would_call_otherwise_are_told(tmp_path: Path) -> None:
+    found = warned(
+        tmp_path, ENDINGS, "{a: scripted, b: tiny}",
+        "{model trained on human dialogues: scripted, model trained on its own rounds: tiny}",
+    )  # fmt: skip
+    assert set(found) == {"conditions"}
+    assert "utility_model_trained_on_human_dialogues_self (utility_model_trained_on_human_d)" in found["conditions"]
+    assert "utility_model_trained_on_its_own_rounds_self (utility_model_trained_on_its_own)" in found["conditions"]
+    assert found["conditions"].endswith(" and 1 more")
+    told = warned(tmp_path / "other", ENDINGS, "id: trust", "id: how_much_did_you_trust_your_partner")
+    assert "how_much_did_you_trust_your_partner_match_1 (how_much_did_you_trust_y_match_1)" in told["survey"]

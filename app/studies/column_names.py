@@ -1,0 +1,61 @@
+"""The names of the columns that a design makes in exports: one for each outcome and for each time a question is asked.
+
+Names that statistics programs would not take are exported under others (`app/csv_tables.py`). Pure.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from app.csv_tables import short_names
+from app.studies.arms import conditions
+from app.studies.design import Questions, StudyDesign, SurveyQuestion
+from app.studies.steps import SURVEY, Step, steps
+
+UTILITY = "utility"  # the figure of which there are always outcomes
+
+
+def outcome_name(figure: str, condition: Mapping[str, str]) -> str:
+    """`utility_a_self`: the figure and the labels of the condition."""
+    return "_".join([figure, *(re.sub(r"\W+", "_", label) for label in condition.values())])
+
+
+def answer_name(step: Step, question: str, row: str | None) -> str:
+    """The id, with the row of a matrix and with the match or block after which it was asked."""
+    name = question if row is None else f"{question}_{row}"
+    if step.number is not None:
+        return f"{name}_match_{step.number + 1}"
+    return name if step.block is None else f"{name}_block_{step.block + 1}"
+
+
+def questions_of(design: StudyDesign, part: str) -> Questions:
+    """The questions of a part of the survey, by its key in the design."""
+    found: Questions = getattr(design.survey, part.replace(" ", "_"))
+    return found
+
+
+def rows_of(question: SurveyQuestion) -> Sequence[str | None]:
+    """What each has a column of its own of a question: the rows of a matrix."""
+    return [None] if question.matrix is None else list(question.matrix.rows)
+
+
+def asked(design: StudyDesign) -> Iterator[tuple[Step, SurveyQuestion, str | None]]:
+    """Each time that a question is asked, or a row of it."""
+    for step in steps(design):
+        if step.kind == SURVEY and step.part is not None:
+            for question in questions_of(design, step.part):
+                for row in rows_of(question):
+                    yield step, question, row
+
+
+def renamed_outcomes(design: StudyDesign, figures: Sequence[str]) -> Mapping[str, str]:
+    """The names of outcomes that exports give others, with these."""
+    return _renamed([outcome_name(figure, each) for figure in figures for each in conditions(design)])
+
+
+def renamed_answers(design: StudyDesign) -> Mapping[str, str]:
+    """The names of answers that exports give others, with these."""
+    return _renamed([answer_name(step, question.id, row) for step, question, row in asked(design)])
+
+
+def _renamed(names: Sequence[str]) -> Mapping[str, str]:
+    return {old: new for old, new in zip(names, short_names(names), strict=True) if old != new}
