@@ -59,6 +59,17 @@ def test_no_translation_can_break_out_of_where_it_stands(language: str) -> None:
     assert brought == []
 
 
+def test_german_pages_of_players_and_participants_say_du() -> None:
+    formal = re.compile(r"(?<=[a-zäöüß,] )(Sie|Ihnen|Ihr|Ihre[mnrs]?)\b")
+    for_them = [
+        message
+        for message in messages("de")
+        if any(place.startswith("templates/") and "/admin/" not in place for place, _ in message.locations)
+    ]
+    assert len(for_them) > 500
+    assert [text for message in for_them for text in texts(message.string) if formal.search(text)] == []
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_numbers_have_as_many_forms_as_the_language(language: str) -> None:
     catalog = read_catalog(language)
