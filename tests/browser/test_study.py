@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.extensions import writing
+from app.studies.waves import find_wave, pause
 from tests.browser.axe import faults_in_each_look, inspector
 from tests.browser.steps import faults
 from tests.browser.study_walk import heading, main_button, open_study, walk
 from tests.browser.visitor import Visitor
 from tests.stack import LONG_LEASES, Stack, running_parlor
+from tests.tables import database
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
@@ -123,3 +126,20 @@ def test_what_was_typed_survives_a_refusal_a_lost_connection_and_a_restart(
     page.get_by_role("link", name="Leave the study").click()
     assert heading(page) == "Stop, or take something back"
     assert faults(page) == []
+
+
+def test_who_agrees_while_the_wave_is_paused_is_shown_why_nothing_happens(
+    studies: Stack, visitors: Callable[..., Visitor]
+) -> None:
+    visitor = visitors(**PHONE)
+    visitor.forgive("status of 409")
+    page = visitor.open(open_study(studies, "paused"))
+    main_button(page).click()
+    page.locator("[name=part]").check()
+    with database(studies) as engine, writing(engine) as session:
+        pause(session, find_wave(session, "two-models:paused"))
+    main_button(page).click()
+    told = page.get_by_role("alert").filter(has_text="This study is paused.")
+    expect(told).to_be_focused()
+    expect(told).to_be_in_viewport()
+    expect(page.locator("[name=part]")).to_be_checked()
