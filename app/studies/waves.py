@@ -6,6 +6,7 @@ is paid. A frozen wave never changes.
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_CEILING, Decimal
 
 from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
@@ -40,11 +41,9 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, tria
         _check_known(session, reference)
     one = most_with_fee(design, file)
     if file.most_spent < one:
-        raise Invalid(
-            "most_spent",
-            expected=Phrase("at least %(amount)s, what one person may cost", amount=one.normalize()),
-            got=Verbatim(str(file.most_spent)),
-        )
+        amount = one.quantize(Decimal("0.01"), ROUND_CEILING)
+        expected = Phrase("at least %(amount)s, what one person may cost", amount=amount)
+        raise Invalid("most_spent", expected=expected, got=Verbatim(str(file.most_spent)))
     if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
         raise Invalid("closes", expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
     check_untrained(session, version, design)

@@ -265,6 +265,10 @@ def test_who_took_part_before_is_not_asked_again(app: Flask) -> None:
         ({"not_if_took_part_in": ["pilot"]}, "not_if_took_part_in: expected studies and waves that are there"),
         ({"not_if_took_part_in": ["two-models:pilot"]}, "not_if_took_part_in: expected studies and waves"),
         ({"most_spent": 1}, r"most_spent: expected at least [\d.]+, what one person may cost, got 1.00"),
+        (
+            {"most_spent": 9, "provider": {"prolific": {"study_id": "66f0c1"}}},
+            "most_spent: expected at least 10.00, what one person may cost, got 9.00",
+        ),
         ({"wave": "first"}, "wave: expected a name that no wave of the study has, got 'first'"),
     ],
 )
