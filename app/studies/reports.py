@@ -52,6 +52,12 @@ def _same(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
     return last is not None and all(last.get(name) == body[name] for name in ("reported", "text"))
 
 
+def has_reported(session: Session, way: Way) -> bool:
+    """Whether somebody has reported anything on this way."""
+    sent = select(StudyEvent.id).where(StudyEvent.enrolment_id == way.enrolment.id, StudyEvent.kind == REPORT)
+    return session.scalar(sent.limit(1)) is not None
+
+
 def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
     """Say that a report was read or handled, or is new again. Raises NotFound and Invalid."""
     if state not in MARKS:

@@ -70,6 +70,8 @@ def test_every_page_leads_to_withdrawal_and_to_report_and_leave(app: Flask, open
         # No game that counts has begun.
         meant = {DEBRIEF: "completed", CONSENT: "declined"}
         assert ending() == meant.get(step.kind, "withdrawn"), step.key
+        if step.kind != DEBRIEF:  # the debrief comes before the last page
+            assert "The researchers have your report." in somebody.look(), step.key
 
 
 def test_a_game_and_its_result_lead_to_them_as_well(

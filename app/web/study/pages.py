@@ -30,6 +30,7 @@ from app.studies.endings import (
 )
 from app.studies.lapses import Lapse
 from app.studies.progress import Way
+from app.studies.reports import has_reported
 from app.studies.steps import (
     CONSENT,
     DEBRIEF,
@@ -71,8 +72,12 @@ def page(session: Session, way: Way) -> dict[str, Any]:
 
 
 def common(session: Session, way: Way) -> dict[str, Any]:
-    """What every page of the way shows: where the person is, whom to ask, the ways out."""
-    enrolment, shown = way.enrolment, stages(way)
+    """What every page of the way shows: where the person is, whom to ask, the ways out.
+
+    Who ended early is at no step any more, and has not done those that were ahead.
+    """
+    enrolment = way.enrolment
+    shown = stages(way) if enrolment.ending in (None, COMPLETED) else []
     return {
         "design": way.design,
         "currency": way.design.pay.currency,
@@ -86,6 +91,7 @@ def common(session: Session, way: Way) -> dict[str, Any]:
         "if_silent": way.design.ending(INACTIVE, PROLIFIC),
         "minute_rate": rate_a_minute(way.design),
         "can_leave": can_leave(way),
+        "agreed": way.step.kind != CONSENT and (enrolment.ending is None or enrolment.agreed_at is not None),
         "preview": enrolment.wave_id is None,
         "person": session.get_one(Participant, enrolment.participant_id).code,
     }
@@ -283,6 +289,7 @@ def _done(session: Session, way: Way) -> dict[str, Any]:
         "delete_until": deadline_words(way.design.privacy.delete_my_data_until),
         "kept": way.design.ending(ending, PROLIFIC).keeps_data,  # type: ignore[arg-type]  # a column's text
         "erased": participant.erased_at is not None,
+        "has_reported": has_reported(session, way),
     }
 
 
