@@ -23,6 +23,7 @@ from app.studies.monitor.inbox import inbox
 from app.studies.pay_doubts import (
     IN_PART,
     NO_SUBMISSION,
+    OTHER_PERSON,
     OVERPAID,
     PAID_TWICE,
     UNDER_WAY,
@@ -123,6 +124,7 @@ _DOUBTS: Mapping[str, str] = {
     RETURNED: "the recruiter calls the submission returned",
     REJECTED: "the recruiter calls the submission rejected",
     UNKNOWN: "no table of the recruiter names this person",
+    OTHER_PERSON: "the recruiter's table says that their visit is another person's",
     NO_ID: "the recruiter's id was removed, so that no file can pay them",
     BAD_ID: "the recruiter's file takes no such id",
     TOO_MUCH: "the recruiter's file pays nobody so much at once",

@@ -152,6 +152,8 @@ def submissions(reference: str, path: Path, as_json: bool) -> None:
         return
     said = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(found.statuses.items()))
     click.echo(f"{reference}: {said or 'none'}; {found.changed} changed, {found.unknown} not of this wave.")
+    if found.other_people:
+        click.echo(f"By the table the visits of these are other people's: {', '.join(found.other_people)}.")
     if found.other_codes:
         click.echo(f"Handed in with the code of another ending: {', '.join(found.other_codes)}.")
     for each in under_way:

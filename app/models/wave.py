@@ -45,6 +45,9 @@ class Submission(Model):
     changed_at: Mapped[datetime] = mapped_column(UtcDateTime)
     listed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when a table of the recruiter's named it last
     handed_in: Mapped[str | None] = mapped_column(String(20))  # with which code: of an ending, `no code`, `other code`
+    other_person: Mapped[bool] = mapped_column(
+        default=False, server_default=false()
+    )  # the table says that it is another's
 
 
 class StudyEvent(Model):

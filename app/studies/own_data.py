@@ -95,7 +95,8 @@ def _way(session: Session, row: Enrolment) -> JSON:
         "visits": [
             {"recruiter": each.recruiter, "id": each.external_id, "status": each.status,
              "began": _moment(each.created_at), "changed": _moment(each.changed_at),
-             "handed_in": each.handed_in, "listed": _moment(each.listed_at)}
+             "handed_in": each.handed_in, "listed": _moment(each.listed_at),
+             "is_another_persons": each.other_person}
             for each in session.scalars(
                 select(Submission).where(Submission.enrolment_id == row.id).order_by(Submission.id)
             )

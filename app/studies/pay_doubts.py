@@ -1,8 +1,9 @@
 """What somebody should look at before a wave is paid, and what keeps a person out of batches until it is decided.
 
 Approving a submission pays the full base. Parlor learns of it from the recruiter's table alone, so it can only say
-where what it holds does not fit together. Whom the recruiter returned or rejected, whom none of its tables names, and
-whose base it has paid already, no batch pays before somebody decides so, with a reason. Nothing here commits.
+where what it holds does not fit together. Whom the recruiter returned or rejected, whom none of its tables names, whose
+visit is another person's there, and whose base it has paid already, no batch pays before somebody decides so, with a
+reason. Nothing here commits.
 """
 
 from collections import defaultdict
@@ -27,9 +28,9 @@ from app.studies.store import design_of
 from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere
 
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
-UNKNOWN, UNDER_WAY, OVERPAID = "unknown", "under way", "overpaid"
+UNKNOWN, OTHER_PERSON, UNDER_WAY, OVERPAID = "unknown", "another person", "under way", "overpaid"
 _PAID_FOR = (APPROVED, PARTIAL, SCREENED_OUT)  # what a recruiter has paid something for
-_HOLDING = (RETURNED, REJECTED, UNKNOWN, PAID_TWICE, WOULD_PAY_TWICE)  # what somebody can decide
+_HOLDING = (RETURNED, REJECTED, UNKNOWN, OTHER_PERSON, PAID_TWICE, WOULD_PAY_TWICE)  # what somebody can decide
 
 
 class PayDoubt(NamedTuple):
@@ -37,7 +38,8 @@ class PayDoubt(NamedTuple):
 
     `kind`: the recruiter has no submission of the person that it could approve; it approved one whose base is in a
     batch, or would be in the next; it paid another amount than the base that approving one pays; it returned or
-    rejected the submission, or none of its tables names the person, to whom a file would pay something; its file
+    rejected the submission, says that it is another person's, or none of its tables names the person, to whom a file
+    would pay something; its file
     cannot pay the person; it takes for submitted or approved who is under way here; or more was paid than is owed.
     `kept`: it was decided that the person is paid all the same. `holds`: it keeps the person out of batches.
     """
@@ -140,6 +142,8 @@ def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Ite
     """Of whom a file would pay, those whom it cannot, and those whom the recruiter does not want paid or not know."""
     barred = unpayable(session, wave, people)
     visits, unlisted = _visits(session, wave), _unlisted(session, wave)
+    of_others = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.other_person)
+    others = set(session.scalars(of_others))
     approves = recruiter_of(wave) in APPROVING
     for each in people:
         kind = barred.get(each.enrolment_id)
@@ -153,6 +157,8 @@ def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Ite
             yield PayDoubt(each.enrolment_id, each.code, last, each.amount)
         elif last is None or each.enrolment_id in unlisted:
             yield PayDoubt(each.enrolment_id, each.code, UNKNOWN, each.amount)
+        elif each.enrolment_id in others:
+            yield PayDoubt(each.enrolment_id, each.code, OTHER_PERSON, each.amount)
 
 
 def _unlisted(session: Session, wave: Wave) -> set[int]:

@@ -71,13 +71,15 @@ class VisitStatus(NamedTuple):
 class TakenStatuses(NamedTuple):
     """What came of a table: how many visits stand how, how many changed, and how many are none of the wave's.
 
-    `other_codes`: the participants who handed in another code of the wave than that of their ending.
+    `other_codes`: the participants who handed in another code of the wave than that of their ending. `other_people`:
+    those who came by a visit that is another person's by the table.
     """
 
     statuses: Mapping[str, int]
     changed: int
     unknown: int
     other_codes: Sequence[str] = ()
+    other_people: Sequence[str] = ()
 
 
 def read_statuses(path: Path) -> Sequence[VisitStatus]:
@@ -116,7 +118,9 @@ def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus], *
     known = [visit for visit in visits if visit.external_id in rows]
     _keep_listed(session, wave, visits, rows, whole=whole)
     statuses = Counter(visit.status for visit in known)
-    return TakenStatuses(statuses, changed, len(visits) - len(known), _other_codes(session, wave))
+    return TakenStatuses(
+        statuses, changed, len(visits) - len(known), _other_codes(session, wave), _other_people(session, wave)
+    )
 
 
 def set_status(session: Session, submission: Submission, status: str) -> bool:
@@ -170,14 +174,40 @@ def _keep_listed(
     """Keep which visits a table names, and with which code; and that there was a table of all."""
     now = datetime.now(UTC)
     endings = {plain_code(code): ending for ending, code in wave.settings.get("codes", {}).items()}
+    people = _people(session, wave)
     for visit in visits:
         row = rows.get(visit.external_id)
         if row is not None:
             row.listed_at, row.handed_in = now, _handed_in(visit.code, endings)
+            if visit.person:
+                came = people.get(row.enrolment_id, visit.person)  # who came, unless the id was removed
+                row.other_person = one_case(row.recruiter, came) != one_case(row.recruiter, visit.person)
     if whole:
         body = {"visits": len(visits)}
         session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=TABLE, body=body, at=now))
     session.flush()
+
+
+def _people(session: Session, wave: Wave) -> Mapping[int, str]:
+    """The ids by which the recruiter's link named people, by enrolment."""
+    rows = (
+        select(Enrolment.id, RecruitmentIdentity.external_id)
+        .join(RecruitmentIdentity, RecruitmentIdentity.participant_id == Enrolment.participant_id)
+        .where(Enrolment.wave_id == wave.id, RecruitmentIdentity.recruiter == next(iter(wave.settings["provider"])))
+    )
+    found: dict[int, str] = dict(session.execute(rows).all())
+    return found
+
+
+def _other_people(session: Session, wave: Wave) -> Sequence[str]:
+    """Who came by a visit that is another person's by the recruiter's table."""
+    rows = (
+        select(Participant.code)
+        .join(Enrolment, Enrolment.participant_id == Participant.id)
+        .join(Submission, Submission.enrolment_id == Enrolment.id)
+        .where(Submission.wave_id == wave.id, Submission.other_person)
+    )
+    return session.scalars(rows.order_by(Enrolment.id).distinct()).all()
 
 
 def _handed_in(code: str, endings: Mapping[str, str]) -> str | None:

@@ -121,7 +121,7 @@ IN_FILE: dict[str, dict[str, str]] = {
         "recruiter": "ways.0.visits.0.recruiter", "external_id": "ways.0.visits.0.id",
         "status": "ways.0.visits.0.status", "created_at": "ways.0.visits.0.began",
         "changed_at": "ways.0.visits.0.changed", "listed_at": "ways.0.visits.0.listed",
-        "handed_in": "ways.0.visits.0.handed_in",
+        "handed_in": "ways.0.visits.0.handed_in", "other_person": "ways.0.visits.0.is_another_persons",
     },
 }  # fmt: skip
 LEFT_OUT = {

@@ -1,5 +1,6 @@
 """What is to be looked at before a wave is paid: paid twice, or by nobody, on both databases."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,35 @@ def test_the_recruiters_table_names_a_submission_that_the_link_did_not(engine: E
         visits = [VisitStatus("late", "approved", "noneid"), VisitStatus("another", "approved", "fineid")]
         assert take_statuses(session, wave, visits).unknown == 1
     assert doubts(engine) == {}
+
+
+def test_a_visit_that_is_another_persons_by_the_table_is_told_and_paid_when_somebody_decides_so(
+    app: Flask, engine: Engine, people: None
+) -> None:
+    def take(person: str) -> Sequence[str]:
+        with writing(engine) as session:
+            wave = find_wave(session, "two-models:main")
+            return take_statuses(session, wave, [VisitStatus("visitleft", "active", person)]).other_people
+
+    assert take("leftid") == take("LEFTID") == take("") == []
+    assert doubts(engine) == {"NONE": "no submission"}
+    assert take("fineid") == take("") == ["LEFT"]  # a table without people says nothing else
+    assert doubts(engine) == {"NONE": "no submission", "LEFT": "another person"}
+    told = flask(app, "study", "pay", "two-models:main").stdout
+    assert "Look at LEFT: the recruiter's table says that their visit is another person's" in told
+    with writing(engine) as session:
+        wave = find_wave(session, "two-models:main")
+        batches.draft(session, wave)
+        number = wave.id
+    assert "LEFT" in doubts(engine)
+    page = text_of(signed_in(app).get(f"/admin/studies/waves/{number}/pay"))
+    assert "LEFT The recruiter’s table says that this person’s visit is another person’s." in page
+    with writing(engine) as session:
+        wave = find_wave(session, "two-models:main")
+        decide(session, payments.find_way_by_code(session, wave, "LEFT"), keep=True, reason="Both wrote to us")
+        batches.draft(session, wave)
+    assert take("leftid") == []
+    assert "LEFT" not in doubts(engine)
 
 
 def test_a_base_that_was_paid_by_file_and_is_approved_later_is_told(engine: Engine, people: None) -> None:

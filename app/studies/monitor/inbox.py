@@ -65,9 +65,10 @@ def inbox(
     """
     chosen, mark = _chosen(wave_id, state)
     is_new = case((_is_new(mark), 0), else_=1)
-    alike = {"partition_by": (_person(), is_new)}
-    place, count = func.row_number().over(**alike, order_by=StudyEvent.id.desc()), func.count().over(**alike)
-    placed = chosen.with_only_columns(StudyEvent.id, place.label("place"), count.label("of")).subquery()
+    alike = (_person(), is_new)
+    place = func.row_number().over(partition_by=alike, order_by=StudyEvent.id.desc()).label("place")
+    count = func.count().over(partition_by=alike).label("of")
+    placed = chosen.with_only_columns(StudyEvent.id, place, count).subquery()
     columns = (StudyEvent, Wave, Study.name, Participant.code, Enrolment.ending, _person(), mark)
     wanted: tuple[Any, ...] = (*columns, placed.c.place, placed.c.of)
     rows = chosen.join(placed, placed.c.id == StudyEvent.id).with_only_columns(*wanted)

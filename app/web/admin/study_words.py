@@ -39,6 +39,7 @@ SUBMISSION_STATES: Mapping[str, str] = {
     "partial": N_("approved in part"),
 }  # fmt: skip
 PAY_DOUBTS: Mapping[str, str] = {
+    "another person": N_("The recruiter’s table says that this person’s visit is another person’s."),
     "no submission": N_("The recruiter has named no submission of this person, so that approving may pay nothing."),
     "paid twice": N_("The recruiter has paid this submission, and the base is in a batch as well."),
     "would pay twice": N_("The recruiter has paid this submission, and the next batch would pay the base as well."),
