@@ -34,6 +34,7 @@ def offer(page: Page, book: int, hat: int, ball: int) -> None:
 
 def guess(page: Page, word: str) -> None:
     """Use the one guess and confirm it."""
+    wait_for_script(page)
     page.locator("#guess").fill(word)
     page.locator("#guess-form [type=submit]").click()
     page.locator("#guess-dialog [value=yes]").click()
@@ -59,7 +60,8 @@ def texts(page: Page) -> list[str]:
 
 
 def wait_for_turn(page: Page) -> None:
-    """Wait until the page says that it is this person's turn."""
+    """Wait until the page says that it is this person's turn, and hears what they do."""
+    wait_for_script(page)
     expect(page.locator("#turn-now")).to_have_text(re.compile(r"^(Your turn|Du bist dran)"))
 
 

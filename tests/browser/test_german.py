@@ -109,6 +109,7 @@ def test_the_pages_around_the_games_are_german(parlor: Stack, phone: Visitor, lo
 def test_a_negotiation_is_played_in_german(parlor: Stack, phone: Visitor, look: Look) -> None:
     page = phone.open(negotiation(parlor).url)
     expect(page).to_have_title("Du bist dran: Deal or No Deal")
+    wait_for_turn(page)
     look(page, "my turn")
     page.locator("#message").press("Enter")
     expect(page.locator("#message-error")).to_have_text("Bitte schreib erst etwas.")

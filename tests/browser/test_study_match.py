@@ -10,7 +10,7 @@ from app.models import EventRow
 from app.registry import add_scripted_model
 from app.studies import matches
 from app.web import tickets
-from tests.browser.steps import faults
+from tests.browser.steps import faults, wait_for_script
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
 from tests.study_matches import enrolled, go_to, loaded
@@ -40,6 +40,7 @@ def test_how_a_move_was_written_is_measured_and_the_partner_stays_hidden(
     ticket = tickets.issue(settings_of(parlor), record.id, 0)
     page = visitor.open(f"{parlor.url}/play/{record.id}?ticket={ticket}")
     expect(page.locator(".bar-title p")).to_contain_text(" of 4")
+    wait_for_script(page)
     box = page.locator("#message")
     box.press_sequentially("Hello there!")
     box.press("Control+A")
