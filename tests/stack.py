@@ -1,5 +1,6 @@
 """Parlor as it really runs, for tests: the supervisor in a process of its own, on a free port."""
 
+import atexit
 import contextlib
 import itertools
 import os
@@ -17,7 +18,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.fork_server import ROOT, Forked, ForkServer
+
 READY = "Ctrl-C stops everything."
 # How long a test waits before it calls something hung. No test passes or fails by how fast the machine is below that.
 PATIENCE = 150.0  # seconds; pytest ends a test after 600
@@ -87,14 +89,21 @@ def readable_by_others(home: Path) -> list[Path]:
     return found
 
 
+supervisors = ForkServer("tests.supervisors")  # of this process; the first makes it load
+atexit.register(supervisors.close)
+
 TURNS_ALONE = {"WORKER_QUEUES": "turns"}  # for what plays no rounds and trains nothing: a worker takes 1.4 s to load
 
 
 class Stack:
     """A supervisor and its children. `env` is laid over the environment, which names no services."""
 
-    def __init__(self, home: Path, env: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
-        """`python`: of the environment that it runs in."""
+    def __init__(
+        self, home: Path, env: Mapping[str, str] | None = None, *, python: str = sys.executable, anew: bool = False
+    ) -> None:
+        """`python`: of the environment that it runs in. `anew`: as `make run` starts it; else it is forked from a
+        process that has loaded it.
+        """
         port = str(free_port())
         own = {"PARLOR_HOME": str(home), "PORT": port, "READING_WORDS_PER_MINUTE": "0", "SMALL_MODELS": "false"}
         own["WORK_NICENESS"] = "0"  # beside other tests a training that gives way would hardly go on
@@ -105,6 +114,10 @@ class Stack:
         self._output_path = home / "supervisor.out"
         with self._output_path.open("ab") as output:
             self._from = output.tell()
+            self.process: subprocess.Popen[bytes] | Forked
+            if python == sys.executable and not anew:
+                self.process = supervisors.fork((), self.env, (output.fileno(),))
+                return
             self.process = subprocess.Popen(
                 [python, "-m", "workers.supervisor"],
                 cwd=ROOT,
@@ -189,11 +202,11 @@ class Stack:
 
 
 @contextlib.contextmanager
-def running_parlor(**env: str) -> Iterator[Stack]:
+def running_parlor(*, anew: bool = False, **env: str) -> Iterator[Stack]:
     """A Parlor in a folder of its own, until the end of the block. `env` is laid over the environment."""
     home = new_home()
     try:
-        parlor = Stack(home, env)
+        parlor = Stack(home, env, anew=anew)
         try:
             parlor.wait_until_ready()
             yield parlor

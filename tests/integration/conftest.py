@@ -25,10 +25,11 @@ from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.web import form_writes
 from tests.enrolments import KnownWave, load_example, open_wave
+from tests.fork_server import ForkServer
 from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, TURNS_ALONE, Stack, new_home, running_parlor
 from tests.stub_openai import KEY, StubServer
-from tests.trainings import ForkingSubprocess, TrainingServer
+from tests.trainings import ForkingSubprocess
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -151,14 +152,14 @@ def flask(shell: Shell, app: Flask) -> Callable[..., Finished]:
 
 
 @pytest.fixture(scope="session")
-def _training_server() -> Iterator[TrainingServer]:
-    server = TrainingServer()
+def _training_server() -> Iterator[ForkServer]:
+    server = ForkServer("tests.trainings")
     yield server
     server.close()
 
 
 @pytest.fixture(autouse=True)
-def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: TrainingServer) -> None:
+def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: ForkServer) -> None:
     """Trainings and benchmarks that a test runs need not load torch each; those of whole Parlors and of commands do."""
     monkeypatch.setattr(process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM, tasks.PROGRAM))
 

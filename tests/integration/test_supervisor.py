@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from app.cli import checks
 from app.cli.checks import OK
 from app.errors import Conflict
-from tests.stack import PATIENCE, ROOT, TURNS_ALONE, Stack, alive, running_parlor, wait_until
+from tests.stack import PATIENCE, ROOT, TURNS_ALONE, Stack, alive, running_parlor, supervisors, wait_until
 from tests.tables import database, settings_of
 from workers import managed_process as children
 from workers.managed_process import ManagedProcess, Program, end_leftover
@@ -29,20 +30,29 @@ LIVE_PLAY = ("broker", "web", "turns", "upkeep")  # with TURNS_ALONE
 def refused(home: Path, port: int, **env: str) -> str:
     """What a supervisor prints that must refuse to start, with exit code 2 and in one line."""
     own = {"PARLOR_HOME": str(home), "PORT": str(port)}
-    command = [sys.executable, "-m", "workers.supervisor"]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **own, **env}, capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert done.returncode == 2, done
-    assert done.stderr == ""
-    assert done.stdout.count("\n") == 1, done.stdout
-    return done.stdout
+    with tempfile.TemporaryFile() as output:
+        process = supervisors.fork((), {**os.environ, **own, **env}, (output.fileno(),))
+        assert process.wait(PATIENCE) == 2
+        output.seek(0)
+        said = output.read().decode()
+    assert said.count("\n") == 1, said
+    return said
+
+
+def wait_for_each(home: Path, children: tuple[str, ...]) -> None:
+    """Wait for all processes: the worker that trains starts behind the greeting, once its packages are found."""
+
+    def running() -> set[str]:
+        return {path.stem for path in (home / "run").glob("*.pid") if path.read_text()}
+
+    wait_until(lambda: running() == set(children), "a process of each kind")
 
 
 @pytest.fixture(scope="module")
 def parlor() -> Iterator[Stack]:
     """One Parlor for all tests that leave it running."""
-    with running_parlor() as running:
+    with running_parlor(anew=True) as running:
+        wait_for_each(running.home, CHILDREN)
         yield running
 
 
@@ -69,8 +79,7 @@ def test_a_request_to_stop_ends_everything_that_was_started(
     stack: Callable[..., Stack], home: Path, number: signal.Signals, env: dict[str, str], children: tuple[str, ...]
 ) -> None:
     parlor = stack(env)
-    # The worker that trains starts behind the greeting, once it is known that what trains is installed.
-    wait_until(lambda: {path.stem for path in (home / "run").glob("*.pid")} == set(children), "a process of each kind")
+    wait_for_each(home, children)
     family = parlor.family()
     assert len(family) > len(children)
     assert parlor.stop(number) == 0
@@ -96,11 +105,13 @@ def test_each_process_is_named_by_the_command_that_starts_it_by_hand(parlor: Sta
     celery = "celery --quiet -A workers.celery_app worker"
     commands = {queue: f"{celery} -n {queue}@%h -Q {queue} " for queue in ("turns", "batch", "train")}
     commands["upkeep"] = "workers.upkeep"
-    titles = {name: Path(f"/proc/{parlor.pid(name)}/cmdline").read_text() for name in commands}
-    assert [
-        titles[name] for name in titles if not titles[name].startswith(f"{sys.executable} -m {commands[name]}")
-    ] == []
-    assert "gunicorn" in Path(f"/proc/{parlor.pid('web')}/cmdline").read_text()
+
+    def title(name: str) -> str:
+        return Path(f"/proc/{parlor.pid(name)}/cmdline").read_text()
+
+    for name, command in commands.items():  # a fork first has the title of what it was forked from
+        wait_until(lambda n=name, c=command: title(n).startswith(f"{sys.executable} -m {c}"), f"{name}'s title")
+    assert "gunicorn" in title("web")
 
 
 def test_workers_and_upkeep_share_memory_and_hold_no_file_of_another_process(parlor: Stack) -> None:

@@ -39,7 +39,7 @@ def command(home: Path, env: Mapping[str, str], *words: str) -> "subprocess.Comp
 def live_one_life(home: Path, env: Mapping[str, str]) -> None:
     """Start Parlor, play a move, list the match, make a backup, stop, and restore it elsewhere."""
     home.mkdir(parents=True)
-    parlor = Stack(home, {**TURNS_ALONE, **env})
+    parlor = Stack(home, {**TURNS_ALONE, **env}, anew=True)
     try:
         parlor.wait_until_ready()
         assert "Parlor" in parlor.get("/")

@@ -1,0 +1,170 @@
+"""Processes for tests that are forked from one that has loaded what they need, which takes seconds of processor time.
+
+Each is a process of its own as ever. What loads and forks is a module that is run as `python -m MODULE FD` and calls
+`serve`; requests come over that socket, with the files that the process is to have.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from workers.parent_death import end_with
+
+ROOT = Path(__file__).resolve().parent.parent
+LARGEST = 1 << 17  # bytes of a request, which is one packet
+_MOST_FILES = 3
+Main = Callable[[list[str]], int | None]  # what a process runs; it returns the exit code
+
+
+class ForkServer:
+    """Forks processes, and loads what they need with the first. Close it in the end."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fork(self, arguments: Sequence[str], env: Mapping[str, str], files: Sequence[int], umask: int = -1) -> "Forked":
+        """Start a process with these arguments and these variables alone. `files`: its output, and others to have."""
+        status, end = os.pipe()
+        request = {"arguments": [*arguments], "env": {**env}, "umask": umask}
+        try:
+            with self._lock:
+                connection = self._socket or self._open()
+                socket.send_fds(connection, [json.dumps(request).encode()], (end, *files))
+                return Forked(int(connection.recv(LARGEST)), status)
+        finally:
+            os.close(end)
+
+    def _open(self) -> socket.socket:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", self._module, str(theirs.fileno())]
+        self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=(theirs.fileno(),), start_new_session=True)
+        theirs.close()
+        return self._socket
+
+    def close(self) -> None:
+        """Let the server end. What it has forked is to have ended, or is told to."""
+        if self._socket and self._process:
+            self._socket.close()
+            self._process.wait()
+
+
+class Forked:
+    """A process that was forked, as far as `subprocess.Popen` is asked for by those who start one."""
+
+    def __init__(self, pid: int, status: int) -> None:
+        """`status`: the end of a pipe that the exit code comes from."""
+        self.pid = pid
+        self.returncode: int | None = None
+        self._status = status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises subprocess.TimeoutExpired when it still runs after so many seconds."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            self.returncode = int(os.read(self._status, 16))
+            os.close(self._status)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Its exit code, or nothing while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def terminate(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+
+# ---- The process that is forked ---------------------------------------------
+
+
+def serve(connection: socket.socket, main: Main) -> None:
+    """For each request have a fork call `main` with the arguments, until the far end is closed."""
+    while True:
+        packet, files, *_ = socket.recv_fds(connection, LARGEST, _MOST_FILES)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not packet:
+            return
+        if os.fork() == 0:
+            try:
+                _keep(connection, main, json.loads(packet), *files)
+            finally:
+                os._exit(1)
+        for file in files:
+            os.close(file)
+
+
+def _keep(
+    connection: socket.socket,
+    main: Main,
+    request: Mapping[str, Any],
+    end: int,
+    *files: int,
+) -> None:
+    """Start a process, tell its number once it leads a session, and write its exit code when it is over.
+
+    It is told to end with this process, which goes with the server.
+    """
+    end_with(os.getppid())()
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.close(end)
+        connection.close()
+        _run(main, keeper, files[0], **request)
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and os.getsid(pid) != pid:
+        time.sleep(0.001)
+    connection.send(str(pid).encode())
+    connection.close()
+    for file in files:  # a lock, say, which the process alone holds
+        os.close(file)
+    os.write(end, str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+    os._exit(0)
+
+
+def _run(
+    main: Main,
+    keeper: int,
+    output: int,
+    arguments: list[str],
+    env: Mapping[str, str],
+    umask: int,
+) -> NoReturn:
+    code = 1
+    try:
+        os.setsid()
+        end_with(keeper)()
+        if umask >= 0:
+            os.umask(umask)
+        for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
+            os.dup2(file, number)
+        os.close(output)
+        os.environ.clear()
+        os.environ.update(env)
+        code = main(arguments) or 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
