@@ -5,14 +5,11 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import pytest
 from flask import Flask
-from jinja2.bccache import Bucket, BytecodeCache
 from sqlalchemy import Engine, inspect
-from werkzeug.routing import Rule
 
 from app.benchmarks import tasks
 from app.extensions import db, writing
@@ -24,6 +21,7 @@ from app.matches.turns import WorkerContext
 from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.web import form_writes
+from tests import compiled
 from tests.enrolments import KnownWave, load_example, open_wave
 from tests.fork_server import ForkServer
 from tests.shell import Finished, Shell
@@ -61,38 +59,7 @@ def _bring_up(app: Flask) -> None:
         ensure_baselines(session, small_models=app.config["SETTINGS"].SMALL_MODELS)
 
 
-class _Compiled(BytecodeCache):
-    """The templates that an app of this process has compiled: each test has an app of its own, and to compile them
-    again would take more than half of the time of the tests of pages.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], CodeType] = {}  # by template and what was in its file
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._known.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        if bucket.code is not None:
-            self._known[bucket.key, bucket.checksum] = bucket.code
-
-
-_compiled = _Compiled()
-_builders: dict[object, Any] = {}
-_compile_builder = Rule._compile_builder
-
-
-def _compiled_builder(rule: Rule, append_unknown: bool = True) -> Any:
-    """What builds the URLs of a rule, compiled once for all apps of this process, as their templates are: Werkzeug
-    takes two thirds of the time of `create_app` for it.
-    """
-    key = rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown
-    if key not in _builders:
-        _builders[key] = _compile_builder(rule, append_unknown)
-    return _builders[key]
-
-
-Rule._compile_builder = _compiled_builder  # type: ignore[method-assign]
+compiled.share()
 
 
 @pytest.fixture
@@ -107,7 +74,6 @@ def make_app(
         own = {"PARLOR_HOME": home, "DATABASE_URL": database_url, "READING_WORDS_PER_MINUTE": 0}
         settings = {**own, "GUEST_CONFIG": True, **overrides}
         app = create_app(settings)
-        app.jinja_env.bytecode_cache = _compiled
         app.config["WTF_CSRF_ENABLED"] = False  # tests/integration/test_pages.py turns it on where it matters
         if not apps:
             if not database_url:
