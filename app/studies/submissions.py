@@ -201,13 +201,9 @@ def _people(session: Session, wave: Wave) -> Mapping[int, str]:
 
 def _other_people(session: Session, wave: Wave) -> Sequence[str]:
     """Who came by a visit that is another person's by the recruiter's table."""
-    rows = (
-        select(Participant.code)
-        .join(Enrolment, Enrolment.participant_id == Participant.id)
-        .join(Submission, Submission.enrolment_id == Enrolment.id)
-        .where(Submission.wave_id == wave.id, Submission.other_person)
-    )
-    return session.scalars(rows.order_by(Enrolment.id).distinct()).all()
+    of_others = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.other_person)
+    rows = select(Participant.code).join(Enrolment, Enrolment.participant_id == Participant.id)
+    return session.scalars(rows.where(Enrolment.id.in_(of_others)).order_by(Enrolment.id)).all()
 
 
 def _handed_in(code: str, endings: Mapping[str, str]) -> str | None:
