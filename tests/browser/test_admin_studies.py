@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from playwright.sync_api import Dialog, Page, expect
+from playwright.sync_api import Dialog, Locator, Page, expect
 from sqlalchemy import Engine
 
 from app.extensions import writing
@@ -121,3 +121,42 @@ def test_a_study_is_written_in_the_editor_and_nothing_typed_is_lost(parlor: Stac
     admin.get_by_role("button", name="Save as version 1").click()
     expect(admin.get_by_role("heading", level=1)).to_have_text("Written here")
     assert questions == ["beforeunload"]
+
+
+def test_money_is_seen_and_decided_on_a_phone(parlor: Stack, visitors: Callable[..., Visitor]) -> None:
+    page = visitors(viewport={"width": 390, "height": 844}).context.new_page()
+    sign_in(parlor, page)
+    try_example(parlor, page, "two-models")
+    wave = page.url
+    guest = visitors().open(page.get_by_label("Send this link").input_value())
+    guest.get_by_role("button", name="Read on, then decide").click()
+    guest.locator("[name=part]").check()
+    guest.get_by_role("button", name="Agree and go on").click()
+    guest.get_by_role("link", name="Leave the study").click()
+    guest.get_by_role("button", name="Stop now").click()
+    expect(guest.locator("h1")).to_have_text("You have left the study.")
+    code = re.search(r"p[0-9a-f]{10}", guest.locator("main").inner_text())
+    assert code is not None
+    page.goto(f"{wave}/pay")
+    page.get_by_label("Person").fill(code[0])
+    page.get_by_label("Add or take, USD").fill("1.50")
+    page.get_by_label("Reason").first.fill("The page hung")
+    page.get_by_role("button", name="Adjust").click()
+    owed = page.get_by_role("table", name=re.compile("^Who the next batch pays"))
+    in_sight(page, owed.get_by_role("cell").filter(has_text=re.compile(r"^1\.5\d$")).last)
+    in_sight(page, page.locator("summary").filter(has_text="Reverse"))
+    page.goto(wave)
+    spent = page.get_by_role("table", name=re.compile("^Spent against the cap"))
+    for figure in spent.get_by_role("cell").all():
+        in_sight(page, figure)
+
+
+def in_sight(page: Page, found: Locator) -> None:
+    """Assert that something is wholly between the edges of the page, without scrolling a table sideways."""
+    expect(found).to_be_visible()
+    page.wait_for_load_state()  # the stylesheets
+    box = found.bounding_box()
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width, found.inner_text()

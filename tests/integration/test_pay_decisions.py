@@ -68,10 +68,11 @@ def test_who_is_returned_rejected_or_unknown_is_left_out_until_it_is_decided(
         "Look at GONE: no table of the recruiter names this person" in flask(app, "study", "pay", WAVE, "draft").stdout
     )
     assert lines(engine, 1) == ["fineid,1.00"]
-    kept = flask(app, "study", "pay", WAVE, "keep", "BACK", "--reason", "Returned it by mistake")
-    assert kept.stdout == "BACK is paid all the same (returned).\n"
     client = signed_in(app)
     here = f"/admin/studies/waves/{wave}/pay"
+    assert "Nobody else is owed anything that is in no batch." in text_of(client.get(here))
+    kept = flask(app, "study", "pay", WAVE, "keep", "BACK", "--reason", "Returned it by mistake")
+    assert kept.stdout == "BACK is paid all the same (returned).\n"
     page = client.get(here)
     assert "The recruiter calls this submission rejected." in text_of(page)
     form = {**form_of(page.text, "keep"), "person": "GONE", "reason": "Came by a link of ours"}
