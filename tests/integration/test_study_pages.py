@@ -536,6 +536,7 @@ def test_who_leaves_in_a_match_passes_the_debrief(
     ann.client.post(f"{ann.address}/leave", data={"act": "stop"})
     ann.look()
     assert ann.step == "debrief"
+    assert "In game 1 " in text_of(ann.page)
     ann.send(data="yes", training="no")
     assert ann.heading == "You have left the study."
     with reading() as session:
