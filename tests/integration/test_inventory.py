@@ -1,0 +1,22 @@
+"""All that version 0.2 could be asked for can be asked for still, or CHANGELOG.md says under which name."""
+
+import json
+from pathlib import Path
+
+from app.config import ROOT
+from tests.inventory import inventory
+
+BEFORE = Path(__file__).parent.parent / "golden" / "inventory.json"
+
+
+def test_no_command_option_or_field_of_a_form_is_gone_without_a_word() -> None:
+    before, now = json.loads(BEFORE.read_text(encoding="utf-8")), inventory()
+    said = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    gone = [
+        f"{what}: {name}, {each}"
+        for what in before
+        for name, parts in before[what].items()
+        for each in parts
+        if each not in now[what].get(name, ()) and f"`{each}`" not in said
+    ]
+    assert gone == []
