@@ -7,7 +7,7 @@ from flask import Flask
 from flask_talisman import Talisman
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import cli, logs, schema
+from app import logs, schema
 from app.config import ROOT, Settings, load_settings
 from app.inference import scheduler
 from app.web import admin, api, auth, errors, facts, language, moves, play, sockets, study, watch
@@ -39,7 +39,6 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
     app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
     app.request_class = UploadRequest
-    cli.register(app)  # before the extensions, which add commands of their own
     schema.bind(app, settings)
     app.config.update(_flask_config(settings))
     _extensions(app, settings)

@@ -1,18 +1,18 @@
 """Names of queues and tasks, and the messages that wake workers up.
 
-Work is a row in the database; a message carries only its id. Upkeep sends again what was lost.
+Work is a row in the database; a message carries only its id. Upkeep sends again what was lost. Celery and Redis's
+client, which take as long to load as the rest of a command, are loaded by the first message.
 """
 
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import redis
 import structlog
-from celery import Celery
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
+
+if TYPE_CHECKING:
+    from celery import Celery
 
 TURNS = "turns"
 PLAY_TURN = "parlor.turns.play"
@@ -37,8 +37,10 @@ log = structlog.get_logger()
 
 
 @lru_cache(maxsize=4)
-def producer(broker_url: str) -> Celery:
+def producer(broker_url: str) -> "Celery":
     """A Celery app that only sends. It gives up at once when the broker is away, because upkeep tries again."""
+    from celery import Celery
+
     celery = Celery("parlor", broker=broker_url, set_as_current=False)
     celery.conf.update(
         broker_connection_timeout=2,
@@ -72,6 +74,9 @@ def sign_of_worker(queue: str) -> str:
 def _send(broker_url: str, task: str, *args: str | int, queue: str = TURNS) -> None:
     if not broker_url:  # workers look into the database by themselves
         return
+    from kombu.exceptions import OperationalError
+    from redis.exceptions import RedisError
+
     try:
         producer(broker_url).send_task(task, args=args, queue=queue, retry=False)
     except (OperationalError, RedisError, OSError) as error:  # RedisError: it answers, and takes nothing
@@ -82,7 +87,10 @@ def make_publisher(redis_url: str) -> Callable[[str, bool], None]:
     """How a process tells the web processes, after the commit, that a match has moved: `tell(match, typing)`."""
     if not redis_url:  # the web processes look into the database by themselves
         return lambda _match_id, _typing: None
-    channel = redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=2)
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    channel = Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=2)
 
     def tell(match_id: str, typing: bool) -> None:
         try:

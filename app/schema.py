@@ -1,13 +1,9 @@
 """Bringing a database to what this code expects: its tables, and the models that every installation has."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from flask import Flask
-from flask_migrate import Migrate
 from sqlalchemy import inspect
 
 from app import models  # noqa: F401  (migrations need every table known)
@@ -15,10 +11,11 @@ from app.config import ROOT, Settings
 from app.errors import Invalid, Verbatim
 from app.extensions import ENGINE_OPTIONS, db, writing
 from app.files import private_file
-from app.registry import ensure_baselines
+
+if TYPE_CHECKING:  # Alembic takes as long to load as all the rest of a command, and few commands need it
+    from alembic.script import ScriptDirectory
 
 MIGRATIONS = ROOT / "migrations"
-migrate = Migrate(render_as_batch=True, compare_type=True)
 
 
 def bare_app(settings: Settings) -> Flask:
@@ -44,7 +41,6 @@ def bind(app: Flask, settings: Settings) -> None:
     engine = {**ENGINE_OPTIONS, "pool_pre_ping": not settings.database_url.startswith("sqlite")}
     app.config.update(SQLALCHEMY_DATABASE_URI=settings.database_url, SQLALCHEMY_ENGINE_OPTIONS=engine)
     db.init_app(app)
-    migrate.init_app(app, db, directory=str(MIGRATIONS))
 
 
 def _keep_private(database: Path) -> None:
@@ -57,7 +53,7 @@ def _keep_private(database: Path) -> None:
 
 def newest_revision() -> str:
     """The version of the tables that this code expects."""
-    head = _migrations().get_current_head()
+    head = migrations().get_current_head()
     if head is None:
         raise RuntimeError("expected migrations, got none")
     return head
@@ -65,16 +61,33 @@ def newest_revision() -> str:
 
 def known_revisions() -> frozenset[str]:
     """All versions of the tables that this code can bring up to date."""
-    return frozenset(each.revision for each in _migrations().walk_revisions())
+    return frozenset(each.revision for each in migrations().walk_revisions())
 
 
-def _migrations() -> ScriptDirectory:
+def migrations() -> "ScriptDirectory":
+    """The steps from one version of the tables to the next."""
+    from alembic.script import ScriptDirectory
+
     return ScriptDirectory(str(MIGRATIONS))
+
+
+def allow_migrations(app: Flask) -> None:
+    """Have an app know how its tables are changed, as the environment of the migrations asks it."""
+    from flask_migrate import Migrate
+
+    Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True, compare_type=True)
 
 
 def upgrade(app: Flask) -> None:
     """Create or migrate the database. Safe to repeat. Raises Invalid for the database of a newer version."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.migration import MigrationContext
+
+    from app.registry import ensure_baselines
+
     settings: Settings = app.config["SETTINGS"]
+    allow_migrations(app)
     # Not as `flask db` does it, which ends the process without a reason, and takes a % in a path for one of its own.
     config = Config(str(MIGRATIONS / "alembic.ini"))
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))

@@ -4,7 +4,7 @@ from alembic import context
 from flask import current_app
 
 from app.extensions import db
-from app.models.types import Amount, UtcDateTime
+from app.models.types import Amount, JsonColumn, UtcDateTime
 
 
 def run() -> None:
@@ -21,11 +21,16 @@ def run() -> None:
         connection.invalidate()  # its foreign keys are off
 
 
+WRITTEN = {
+    UtcDateTime: "sa.DateTime()",
+    Amount: "sa.String(length=24)",
+    JsonColumn: "sa.JSON().with_variant(sa.dialects.postgresql.JSONB(), 'postgresql')",
+}
+
+
 def rendered(kind, value, _context):
     """What `flask db migrate` writes of a type of the app's own: a migration imports nothing of the app."""
-    if kind == "type" and isinstance(value, UtcDateTime):
-        return "sa.DateTime()"
-    return "sa.String(length=24)" if kind == "type" and isinstance(value, Amount) else False
+    return WRITTEN.get(type(value), False) if kind == "type" else False
 
 
 def number(migration, _revision, directives):

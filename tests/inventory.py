@@ -13,12 +13,13 @@ import re
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
 import click
 
+from app.cli.commands import LIST, load, load_below
 from app.extensions import db
 from app.factory import create_app
 from app.games import GAMES
@@ -73,27 +74,12 @@ class _Forms(HTMLParser):
 
 def commands() -> dict[str, list[str]]:
     """Every command of `flask` that is Parlor's, with its arguments and options."""
-    app = create_app()
     found = dict[str, list[str]]()
-    with app.app_context():
-        group = app.cli
-        context = click.Context(group)
-        for path, command in _leaves(group, context, ()):
-            names = [name for each in command.params for name in _names(each)]
-            found[" ".join(path)] = sorted(names)
+    for name, said in json.loads(LIST.read_text(encoding="utf-8")).items():
+        for below in said.get("commands", [""]) if name != "db" else ():  # Flask-Migrate's
+            command = load_below(name, below) if below else load(name)
+            found[f"{name} {below}".strip()] = sorted(each for option in command.params for each in _names(option))
     return found
-
-
-def _leaves(
-    command: click.Command, context: click.Context, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    if not isinstance(command, click.Group):
-        yield path, command
-        return
-    for name in command.list_commands(context):
-        below = command.get_command(context, name)
-        if below is not None and (path or name != "db"):  # Flask-Migrate's
-            yield from _leaves(below, context, (*path, name))
 
 
 def _names(parameter: click.Parameter) -> list[str]:

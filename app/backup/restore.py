@@ -31,7 +31,7 @@ from app.files import private_folder
 from app.finetuning.files import CHECKPOINTS
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundRow, TrainingJob, User
-from app.schema import bare_app, known_revisions
+from app.schema import allow_migrations, bare_app, known_revisions
 
 SCHEMA = "parlor_restore"  # in which PostgreSQL holds what is not yet exchanged
 # What a database, or the migration of an older one, raises for rows that no Parlor wrote.
@@ -147,6 +147,7 @@ def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveRea
     try:
         exchange.prepare()
         staging = bare_app(settings.model_copy(update={"DATABASE_URL": exchange.url}))
+        allow_migrations(staging)
         with staging.app_context():
             upgrade(revision=reader.manifest.revision)
             own = open_engine(exchange.url)

@@ -33,7 +33,7 @@ from sqlalchemy.types import TypeEngine
 
 from app.errors import Invalid
 from app.extensions import READ_ONLY
-from app.models.types import Json
+from app.models.types import Json, JsonColumn
 
 VERSION_TABLE = "alembic_version"
 _TRANSIENT = ("lease",)  # who runs what just now
@@ -129,7 +129,7 @@ def _reader(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
         return date.fromisoformat
     if isinstance(kind, LargeBinary):
         return partial(base64.b64decode, validate=True)
-    if isinstance(kind, JSON):
+    if isinstance(kind, JSON | JsonColumn):
         return lambda value: value
     for column, plain in _PLAIN:
         if isinstance(kind, column):

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app import write_priority
@@ -99,7 +98,6 @@ from app.validation import real_number, whole_number
 @click.option("--name", metavar="NAME", help="Models are called NAME-sft, NAME-aligned. [default: base and number]")
 @queue_option
 @json_option
-@with_appcontext
 def run(name: str | None, queue: bool, as_json: bool, **given: Any) -> None:
     """Demonstrations → society → stable-alignment → society again → assessment beside the model before.
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
@@ -64,7 +63,6 @@ raters_option = click.option(
 @queue_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an aspect and rater.")
 @json_option
-@with_appcontext
 def compare(
     model: str,
     base: str,

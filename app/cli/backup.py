@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
 from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import create
@@ -20,7 +19,6 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="Take the place of a file that is there.")
 @_JSON
-@with_appcontext
 def backup(file: Path, overwrite: bool, as_json: bool) -> None:
     """Write a backup while Parlor runs: the whole database, and the files that its rows point to.
 
@@ -35,7 +33,6 @@ def backup(file: Path, overwrite: bool, as_json: bool) -> None:
 @click.option("--replace", is_flag=True, help="Take the place of what is there, of which nothing is kept.")
 @click.option("--check", is_flag=True, help="Only read the backup and compare it with its hashes.")
 @_JSON
-@with_appcontext
 def restore(file: Path, replace: bool, check: bool, as_json: bool) -> None:
     """Put a backup back, all of it or nothing. Parlor has to be stopped.
 

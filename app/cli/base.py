@@ -11,10 +11,11 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import click
 from flask import current_app
-from flask.cli import AppGroup
+from flask.cli import ScriptInfo
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from app import logs, schema
+from app.cli.groups import BaseGroup, UsageRefused, short_usage_errors
 from app.config import Settings
 from app.csv_tables import Column, to_csv
 from app.errors import AppError, Invalid, Verbatim
@@ -22,15 +23,6 @@ from app.files import write_all
 from app.typed_numbers import is_plain_whole
 
 T = TypeVar("T")
-
-
-class UsageRefused(click.ClickException):
-    """One line on stderr and exit code 2."""
-
-    exit_code = 2
-
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
 
 
 class CommandFailed(UsageRefused):
@@ -111,19 +103,22 @@ def is_name(argument: str) -> bool:
 
 
 class Command(click.Command):
-    """A command whose refusals, usage errors included, are one line."""
+    """A command whose refusals, usage errors included, are one line; it runs in the context of an app."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with _short_usage_errors(info_name, parent):
+        with short_usage_errors(info_name, parent):
             return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, self._spread(args))
 
     def invoke(self, ctx: click.Context) -> Any:
+        script = ctx.find_object(ScriptInfo)
         with one_line_errors(), logs.quiet():
+            if script is not None and not current_app:
+                ctx.with_resource(script.load_app().app_context())
             return super().invoke(ctx)
 
     def _spread(self, args: Sequence[str]) -> list[str]:
@@ -141,31 +136,10 @@ class Command(click.Command):
         return spread
 
 
-class Group(AppGroup):
+class Group(BaseGroup):
     """A group of such commands."""
 
     command_class = Command
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        with _short_usage_errors(info_name, parent):
-            return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _short_usage_errors(ctx.info_name, ctx.parent):
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _short_usage_errors(name: str | None, parent: click.Context | None) -> Iterator[None]:
-    try:
-        yield
-    except click.exceptions.NoArgsIsHelpError:
-        raise
-    except click.UsageError as error:
-        path = f"{parent.command_path} {name}" if parent else name
-        raise UsageRefused(f"{error.format_message().rstrip('.')}; `{path} --help` shows how it is used") from None
 
 
 def unwritable(out: object, error: OSError) -> Invalid:

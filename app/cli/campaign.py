@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app import write_priority
@@ -50,7 +49,6 @@ from app.rounds.runner import freeze_garbage_collector
 @click.option("--name", metavar="NAME", help="Models are called NAME-1, NAME-2. [default: base, objective and number]")
 @click.option("--queue", is_flag=True, help="Hand the campaign to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@with_appcontext
 def run(name: str | None, queue: bool, as_json: bool, **given: Any) -> None:
     """Play, keep the better transcripts, train on them, register the model, evaluate it; and again with that model.
 

@@ -13,8 +13,6 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from flask import current_app
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
@@ -28,6 +26,7 @@ from app.extensions import open_engine, reading, writing
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Lease
 from app.queues import BATCH, ENGINES, TRAIN, TURNS, producer, sign_of_worker
+from app.schema import migrations
 
 WORK = ((TURNS, "play", "models' turns"), (BATCH, "play", "rounds"), (TRAIN, "train", "models"))
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -114,7 +113,7 @@ def database(settings: Settings, engine: Engine) -> Iterator[Finding]:
         remedy = "start it, or mend DATABASE_URL" if settings.DATABASE_URL else "make PARLOR_HOME writable"
         yield Finding("database", FAIL, f"{shown} does not answer: {reason(error, settings)}", remedy)
         return
-    wanted = set(_migrations().get_heads())
+    wanted = set(migrations().get_heads())
     if current != wanted:
         detail = f"{shown} has the tables of version {_listed(current)}, expected {_listed(wanted)}"
         yield Finding("database", FAIL, detail, "flask db upgrade")
@@ -129,10 +128,6 @@ def database(settings: Settings, engine: Engine) -> Iterator[Finding]:
         yield Finding("database", FAIL, detail, "look at its rights and its room")
         return
     yield Finding("database", OK, f"{shown} answers, is migrated and can be written to")
-
-
-def _migrations() -> ScriptDirectory:
-    return ScriptDirectory.from_config(current_app.extensions["migrate"].migrate.get_config())
 
 
 def _listed(versions: set[str]) -> str:

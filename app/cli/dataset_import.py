@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
 from app import write_priority
 from app.cli.base import Command, ensure_database, print_json, settings
@@ -26,7 +25,6 @@ _SHOWN = 20  # rows that were left out
 @click.option("--name", metavar="NAME", help="A name again is its next version. [default: the file's]")
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows out instead of refusing the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print {dataset_id, rows, refused} and more as JSON.")
-@with_appcontext
 def import_rows(file: str, row_format: str, name: str | None, skip_bad: bool, as_json: bool) -> None:
     """Make a dataset of a file of rows: JSON lines or a JSON array, also compressed by gzip.
 

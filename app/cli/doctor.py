@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import cast
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli import checks, model_checks
@@ -25,7 +24,6 @@ from app.registry import player_spec
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
-@with_appcontext
 def doctor(ctx: click.Context, call: bool, as_json: bool) -> None:
     """Check what Parlor needs, and say what to do.
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 
 import click
-from flask.cli import with_appcontext
 
 from app.cli.base import WHOLE, Command, ensure_database, print_json, progress
 from app.datasets import rounds as service
@@ -21,7 +20,6 @@ _round = click.option("--round", "round_id", type=WHOLE, required=True, metavar=
 @_round
 @click.option("--out", required=True, metavar="DIR", help="A new or an empty folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print {round_id, matches, folder} as JSON.")
-@with_appcontext
 def lm_selfplay(round_id: int, out: str, as_json: bool) -> None:
     """A round of Deal or No Deal as the published self-play writes it."""
     _write_out(round_id, NEGOTIATION.name, lambda matches: write_lm_selfplay(matches, out), {"folder": out}, as_json)
@@ -31,7 +29,6 @@ def lm_selfplay(round_id: int, out: str, as_json: bool) -> None:
 @_round
 @click.option("--out", required=True, metavar="FILE", help="Where to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print {round_id, matches, file} as JSON.")
-@with_appcontext
 def spag(round_id: int, out: str, as_json: bool) -> None:
     """A round of Adversarial Taboo as a JSON list of its games."""
     _write_out(round_id, TABOO.name, lambda matches: write_spag(matches, out), {"file": out}, as_json)

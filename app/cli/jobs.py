@@ -16,6 +16,7 @@ from app import write_priority
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
 from app.errors import Invalid, Verbatim
 from app.extensions import db, reading, writing
+from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.event_loop import running_loop
 from app.jobs.kind import LARGEST, JobKind, R
@@ -206,6 +207,11 @@ class JobCommands(Generic[R]):
         for command, method, text, options in commands:
             group.add_command(_command(group, command, method, text, (*options, json_option)))
         return group
+
+
+def commands_of(name: str) -> Group | None:
+    """The commands of a kind of jobs that has none of its own; None where there is no such kind."""
+    return next((JobCommands(kind).group() for kind in JOB_KINDS if kind.name == name), None)
 
 
 def _command(

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
 from app.cli.base import Command, ensure_database, print_json
 from app.extensions import reading
@@ -16,7 +15,6 @@ from app.registry import get_model
 @click.command(cls=Command)
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@with_appcontext
 def lineage(name: str, as_json: bool) -> None:
     """Show where a model comes from, and what came of it."""
     ensure_database()

@@ -5,12 +5,7 @@ from typing import Any
 import click
 
 from app.cli.base import Group, ensure_database, print_json, settings
-from app.cli.lineage import lineage
-from app.cli.local_model import add_local
-from app.cli.model_ask import ask
-from app.cli.model_calls import test
-from app.cli.model_changes import archive, clone, edit, remove, restore
-from app.cli.model_format import described, in_full, in_words, next_steps
+from app.cli.model_format import described, in_words, next_steps
 from app.cli.model_options import (
     further_option,
     games_option,
@@ -24,7 +19,6 @@ from app.cli.model_options import (
 from app.errors import Invalid, Verbatim
 from app.extensions import reading, writing
 from app.games import find_game
-from app.lineage import models_of
 from app.registry import (
     add_api_model,
     add_scripted_model,
@@ -39,10 +33,6 @@ _NUMBERS = ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tok
 _SWITCH = click.Choice([ON, OFF])
 
 model = Group("model", help="List, add, test and switch the models of rounds and of people.")
-model.add_command(add_local)
-model.add_command(lineage)
-for command in (test, ask, edit, clone, archive, restore, remove):
-    model.add_command(command)
 
 
 @model.command("list")
@@ -151,27 +141,6 @@ def add_scripted(
     else:
         click.echo(f"Added {stored['name']}, which participants see as “{stored['label']}”.")
         click.echo(next_steps(stored))
-
-
-@model.command()
-@click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show(name: str, as_json: bool) -> None:
-    """Show all that is known of a model."""
-    ensure_database()
-    with reading() as session:
-        row = get_model(session, name)
-        withdrawn = [each.id for each in models_of(session).get(row.id, ())]
-        found = {**described(row, settings().home), "learned_withdrawn": withdrawn}
-        lines = dict(in_full(row, found))
-    if withdrawn:
-        lines["learned from"] = f"data that people took back, of dataset {', '.join(map(str, withdrawn))}"
-    if as_json:
-        print_json(found)
-        return
-    width = max(map(len, lines))
-    for field, value in lines.items():
-        click.echo(f"{field.ljust(width)}  {value}")
 
 
 @model.command("set")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy import Engine
 
 from app.cli.base import (
@@ -70,7 +69,6 @@ class TerminalSession:
 @material_options(", of which one is drawn")
 @click.option("--seed", metavar="N", help="Play the match that this number gives. [default: drawn]")
 @click.option("--json", "as_json", is_flag=True, help="Print the end as JSON; the conversation goes to stderr.")
-@with_appcontext
 def play(
     game: str,
     against: str,

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app import write_priority
@@ -81,7 +80,6 @@ _ONCE = "".join(f", or each {kind.piece} of --{kind.name} once" for kind, _ in _
 @click.option("--name", default="", metavar="NAME", help="What lists call the round. [default: its models]")
 @click.option("--queue", is_flag=True, help="Hand the round to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@with_appcontext
 def run(game: str, models: Sequence[str], queue: bool, cross_play: bool, as_json: bool, **given: Any) -> None:
     """Play a round, and show how far it is.
 

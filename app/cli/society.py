@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app.cli.assessment import compare
@@ -62,7 +61,6 @@ from app.society.questions import read_questions
 @click.option("--estimate", "only_estimate", is_flag=True, help="Say what it will take, and run nothing.")
 @queue_option
 @json_option
-@with_appcontext
 def run(only_estimate: bool, queue: bool, as_json: bool, **given: Any) -> None:
     """Run a society: every agent drafts, is criticised and revises, once an iteration.
 

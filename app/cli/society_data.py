@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from flask.cli import with_appcontext
 
 from app.analysis.bootstrap import Figure
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, settings
@@ -44,7 +43,6 @@ _HEADS = [f"{aspect}, {when}" for aspect in ASPECTS for when in ("drafts", "revi
 )
 @click.option("--seed", default="0", show_default=True, metavar="S", help="Which rows the mixing ratio leaves out.")
 @json_option
-@with_appcontext
 def data(number: int, name: str | None, mixing: str, seed: str, as_json: bool) -> None:
     """Make datasets to train on: rated answers and criticism, and better answers that are learnt as they are."""
     if name is not None:
@@ -81,7 +79,6 @@ def data(number: int, name: str | None, mixing: str, seed: str, as_json: bool) -
 @_number
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @json_option
-@with_appcontext
 def figures(number: int, as_csv: bool, as_json: bool) -> None:
     """Show mean ratings before and after revising, with 95 % intervals, by iteration and of all."""
     check_one_format(as_json, as_csv)
@@ -101,7 +98,6 @@ def figures(number: int, as_csv: bool, as_json: bool) -> None:
 @_number
 @click.option("--out", required=True, type=Path, metavar="FOLDER", help="A folder that is not there yet.")
 @json_option
-@with_appcontext
 def export(number: int, out: Path, as_json: bool) -> None:
     """Write a society's memories, log and rated responses, in the form of the published programs."""
     ensure_database()
@@ -122,7 +118,6 @@ def export(number: int, out: Path, as_json: bool) -> None:
     "--name", default="", metavar="NAME", help="What lists call the society. [default: its own or the folder's]"
 )
 @json_option
-@with_appcontext
 def import_folder(folder: Path, model: str, name: str, as_json: bool) -> None:
     """Take in a society that was run elsewhere: a folder with external_memory, as `export` or the programs write it."""
     check_name("--model", model)

@@ -7,9 +7,9 @@ import asyncio
 import uuid
 
 import click
-from flask.cli import with_appcontext
 
-from app.cli.base import Command, Interrupted, UsageRefused, WholeRange, ensure_database, print_json, settings
+from app.cli.base import Command, Interrupted, WholeRange, ensure_database, print_json, settings
+from app.cli.groups import UsageRefused
 from app.cli.jobs import stop_on_signals
 from app.extensions import db, reading, writing
 from app.jobs import states
@@ -27,7 +27,6 @@ from app.studies.bots.server import check_server
 @click.option("--at-once", type=WholeRange(1), default=AT_ONCE, show_default=True, help="How many are under way.")
 @click.option("--live", is_flag=True, help="Against the models of the study, at its own pace.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@with_appcontext
 def bots(reference: str, count: int, seed: int, at_once: int, live: bool, as_json: bool) -> None:
     """Send bots through a copy of a study on the Parlor that runs here, and report what they met.
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import click
-from flask.cli import with_appcontext
 
 from app.cli.base import Command, ensure_database, print_json, unwritable
 from app.errors import Invalid, Verbatim
@@ -21,7 +20,6 @@ from app.studies.export.scope import find_scope
 @click.option("--guard", is_flag=True, help="Keep spreadsheets from running text and rounding seeds.")
 @click.option("--since-freeze", is_flag=True, help="Write what came after the waves were frozen: pay, consent, log.")
 @click.option("--json", "as_json", is_flag=True, help="Print the files of the archive as one JSON object.")
-@with_appcontext
 def export_data(
     reference: str,
     out: Path,

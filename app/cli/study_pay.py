@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_json
@@ -59,7 +58,6 @@ Done = Mapping[str, Any]
 @click.option("--over-cap", metavar="TEXT", help="Why an adjustment goes over the spend cap; without it, it may not.")
 @click.option("--out", metavar="FILE", type=Path, help="Where the file of a batch is written.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@with_appcontext
 def pay(
     reference: str, action: str, what: str, amount: str | None, reason: str | None, adjustment: str | None,
     over_cap: str | None, out: Path | None, as_json: bool,

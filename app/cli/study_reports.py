@@ -1,7 +1,6 @@
 """`flask study reports`: what people reported, and how it stands. `app/cli/study.py` puts it into its group."""
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_json
@@ -19,7 +18,6 @@ _BY = "command line"
 @click.option("--read", "read", type=int, metavar="REPORT", help="Mark a report as read.")
 @click.option("--handled", "handled", type=int, metavar="REPORT", help="Mark a report as handled.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-@with_appcontext
 def reports(reference: str, only_new: bool, read: int | None, handled: int | None, as_json: bool) -> None:
     """List what people reported, in a wave or in all, new reports first; or mark one.
 

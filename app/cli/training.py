@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app import training_part, write_priority
@@ -62,7 +61,6 @@ from training.methods import all_methods
 )
 @click.option("--queue", is_flag=True, help="Hand the job to the workers and return at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@with_appcontext
 def train(method: str, preset: str | None, config: tuple[str, ...], queue: bool, as_json: bool, **given: Any) -> None:
     """Train a model on a dataset, and register it.
 

@@ -12,6 +12,7 @@ from flask import Flask
 from sqlalchemy import Engine, inspect
 
 from app.benchmarks import tasks
+from app.cli.commands import Commands
 from app.extensions import db, writing
 from app.factory import create_app
 from app.finetuning.backends import local
@@ -74,6 +75,7 @@ def make_app(
         own = {"PARLOR_HOME": home, "DATABASE_URL": database_url, "READING_WORDS_PER_MINUTE": 0}
         settings = {**own, "GUEST_CONFIG": True, **overrides}
         app = create_app(settings)
+        app.cli = Commands(app.name)
         app.config["WTF_CSRF_ENABLED"] = False  # tests/integration/test_pages.py turns it on where it matters
         if not apps:
             if not database_url:

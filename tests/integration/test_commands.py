@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import _COMMANDS
+from app.cli.commands import FILES
 from app.config import ROOT
 from app.job_kinds import JOB_KINDS
 from tests.shell import Shell
@@ -24,7 +24,7 @@ PRODUCT = [
 ]
 OPTION = re.compile(r"--[a-z][\w-]*")
 A_KIND = re.compile(r"KIND|tally|%\(kind\)s|\{self\.kind\.name\}")  # stands for every kind of jobs
-NAMES = [*dict.fromkeys((*_COMMANDS, *(kind.name for kind in JOB_KINDS))), "db"]  # and that of Flask-Migrate
+NAMES = [*dict.fromkeys((*(name for name in FILES if " " not in name), *(kind.name for kind in JOB_KINDS)))]
 Words = tuple[str, ...]
 
 

@@ -18,6 +18,7 @@ from app.factory import create_app
 from app.models import LanguageModel
 from app.models.types import UtcDateTime
 from app.registry import player_spec, read_options
+from app.schema import allow_migrations
 
 MATCH = """INSERT INTO "match" (id, game, source, status, seed, config, ply, model_to_move, violations, started_at,
     moved_at, lease_count) VALUES ('kept', 'taboo', 'live', 'over', 1, '{}', 0, false, 0, '2026-01-01 00:00:00.000000',
@@ -29,7 +30,9 @@ SEAT = "INSERT INTO seat (match_id, seat, role, kind) VALUES ('kept', 0, 'attack
 def bare_app(request: pytest.FixtureRequest, home: object) -> Flask:
     """An app whose database has no tables yet."""
     url = request.getfixturevalue("service_database") if request.param == "postgresql" else ""
-    return create_app({"PARLOR_HOME": home, "DATABASE_URL": url})
+    app = create_app({"PARLOR_HOME": home, "DATABASE_URL": url})
+    allow_migrations(app)
+    return app
 
 
 def test_matches_outlive_every_change_of_their_table_and_its_undoing(bare_app: Flask) -> None:

@@ -1,0 +1,126 @@
+"""Which commands `flask` has, and where they are.
+
+Flask finds them by the entry points in pyproject.toml, each of which names something of this module. What it lists of
+them stands in `commands.json`, which `python -m scripts.command_list` writes: a command is loaded when it is run, and
+no page is loaded for it.
+"""
+
+import json
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import click
+from flask import Flask
+from flask.cli import AppGroup, ScriptInfo
+
+from app.cli.groups import BaseGroup, LazyCommand
+
+# Every command with the file that it is in, and its name there; of a group those too that are in a file of their own.
+# A kind of jobs without a file has the commands of all kinds.
+FILES = {
+    "play": "play:play",
+    "round": "round:rounds",
+    "analyze": "analyze:analyze",
+    "dataset": "dataset:dataset",
+    "training": "training:training",
+    "train": "training:train",  # `flask training run`
+    "job": "training:training",
+    "campaign": "campaign:campaign",
+    "benchmark": "benchmark:benchmark",
+    "society": "society:society",
+    "assessment": "assessment:assessment",
+    "alignment": "alignment:alignment",
+    "rehearsal": "rehearsal:rehearsal",
+    "match": "match:match",
+    "model": "model:model",
+    "model add-local": "local_model:add_local",
+    "model show": "model_show:show",
+    "model lineage": "lineage:lineage",
+    "model test": "model_calls:test",
+    "model ask": "model_ask:ask",
+    "model edit": "model_changes:edit",
+    "model clone": "model_changes:clone",
+    "model archive": "model_changes:archive",
+    "model restore": "model_changes:restore",
+    "model remove": "model_changes:remove",
+    "export": "export:export",
+    "import": "imports:imports",
+    "backup": "backup:backup",
+    "restore": "backup:restore",
+    "judge": "judge:judge",
+    "study": "study:study",
+    "user": "user:user",
+    "doctor": "doctor:doctor",
+    "db": "migrations:migrations",
+}
+LIST = Path(__file__).with_name("commands.json")
+_OF_PAGES = ("run", "shell", "routes")  # Flask's own commands, which need all of the web app
+
+
+def load(name: str) -> click.Command:
+    """A command or group by its name, with all that it needs."""
+    file, _, attribute = FILES[name].partition(":")
+    found: click.Command = getattr(import_module(f"app.cli.{file}"), attribute)
+    return found
+
+
+def listed(name: str) -> click.Command:
+    """A command or group that is listed by what it does, and loaded when it is run."""
+    said = _listed()[name]
+    if "commands" not in said:
+        return LazyCommand(name, said["help"], lambda: load(name))
+    group = BaseGroup(name, help=said["help"])
+    for each, line in said["commands"].items():
+        group.add_command(LazyCommand(each, line, partial(load_below, name, each)))
+    return group
+
+
+def load_below(group: str, name: str) -> click.Command:
+    """A command of a group."""
+    if f"{group} {name}" in FILES:
+        return load(f"{group} {name}")
+    return cast(click.Group, load(group)).commands[name]
+
+
+class Commands(AppGroup):
+    """All commands; those of a kind of jobs that is not in the list are made from the kind."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *_listed()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _listed():
+            return listed(cmd_name)
+        return super().get_command(ctx, cmd_name) or import_module("app.cli.jobs").commands_of(cmd_name)
+
+
+@cache
+def _listed() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
+    return found
+
+
+def _app() -> Flask:
+    """The app in whose context a command runs: settings and a database, which is all that commands need."""
+    context = click.get_current_context()
+    if context.info_name in _OF_PAGES:
+        return import_module("app.factory").create_app()  # type: ignore[no-any-return]
+    if context.parent is None:  # Flask asks for the names of commands, nothing more
+        app = Flask("parlor")
+        app.cli = Commands(app.name)
+        return app
+    return import_module("app.cli.context").command_app()  # type: ignore[no-any-return]
+
+
+def __getattr__(name: str) -> click.Command:
+    """What an entry point names: a command, for which Flask then builds no web app."""
+    if name not in _listed():
+        raise AttributeError(name)
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        script = context.ensure_object(ScriptInfo)
+        if script.create_app is None and script.app_import_path is None:
+            script.create_app = _app
+    return listed(name)

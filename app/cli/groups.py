@@ -1,0 +1,60 @@
+"""Commands that are listed without being loaded, and usage errors in one line.
+
+Nothing here loads the database or a page: `flask --help` and `flask round --help` print what stands in a list.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from flask.cli import AppGroup
+
+
+class UsageRefused(click.ClickException):
+    """One line on stderr and exit code 2."""
+
+    exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class LazyCommand(click.Command):
+    """A command that is listed by its name and what it does, and loaded when it is run."""
+
+    def __init__(self, name: str, text: str, load: Callable[[], click.Command]) -> None:
+        super().__init__(name, help=text)
+        self._load = load
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of the command itself, by which click goes on."""
+        return self._load().make_context(info_name, args, parent, **extra)
+
+
+class BaseGroup(AppGroup):
+    """A group of commands whose usage errors are one line."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with short_usage_errors(info_name, parent):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with short_usage_errors(ctx.info_name, ctx.parent):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def short_usage_errors(name: str | None, parent: click.Context | None) -> Iterator[None]:
+    """Make one line of what click says of arguments that a command does not take."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        path = f"{parent.command_path} {name}" if parent else name
+        raise UsageRefused(f"{error.format_message().rstrip('.')}; `{path} --help` shows how it is used") from None

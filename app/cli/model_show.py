@@ -1,0 +1,30 @@
+"""`flask model show`: one model, and whether people took back what it learnt from."""
+
+import click
+
+from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.model_format import described, in_full
+from app.extensions import reading
+from app.lineage import models_of
+from app.registry import get_model
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(name: str, as_json: bool) -> None:
+    """Show all that is known of a model."""
+    ensure_database()
+    with reading() as session:
+        row = get_model(session, name)
+        withdrawn = [each.id for each in models_of(session).get(row.id, ())]
+        found = {**described(row, settings().home), "learned_withdrawn": withdrawn}
+        lines = dict(in_full(row, found))
+    if withdrawn:
+        lines["learned from"] = f"data that people took back, of dataset {', '.join(map(str, withdrawn))}"
+    if as_json:
+        print_json(found)
+        return
+    width = max(map(len, lines))
+    for field, value in lines.items():
+        click.echo(f"{field.ljust(width)}  {value}")
