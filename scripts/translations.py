@@ -8,17 +8,19 @@ Naming a language that has no catalog begins one.
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from babel import Locale, UnknownLocaleError
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from app.benchmarks.spec import BenchmarkSpec
 from app.campaigns.presets import PRESETS
 from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
 from app.games import GAMES
+from app.jobs.spec import JobSpec, fields_of
 from app.society.config import SocietyConfig
 from training.methods import all_methods
 
@@ -33,6 +35,7 @@ KEYWORDS = {
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 
+SPECS = (BenchmarkSpec,)  # of the kinds of jobs that are described by one
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}
 
@@ -45,19 +48,23 @@ def extracted() -> Catalog:
             ROOT / folder, [(pattern, method)], {pattern: options}, KEYWORDS, ("Translators:",), strip_comment_tags=True
         ):
             found.add(text, None, [(f"{folder}/{path}", 0)], auto_comments=comments, context=context)
-    for text in training_texts():
-        found.add(text, None, [("training/methods", 0)])
-    for backend in all_backends().values():
-        for text in (backend.title, backend.summary):
-            found.add(text, None, [("app/finetuning/backends", 0)])
-    for text in game_texts():
-        found.add(text, None, [("app/games", 0)])
-    for text in society_texts():
-        found.add(text, None, [("app/society/config", 0)])
-    for preset in PRESETS.values():
-        for text in (preset.title, preset.summary):
-            found.add(text, None, [("app/campaigns", 0)])
+    for place, texts in described():
+        for text in texts:
+            found.add(text, None, [(place, 0)])
     return found
+
+
+def described() -> Iterator[tuple[str, Iterable[str]]]:
+    """What is described once, for pages and commands alike: where, and the texts."""
+    yield "training/methods", training_texts()
+    for backend in all_backends().values():
+        yield "app/finetuning/backends", (backend.title, backend.summary)
+    yield "app/games", game_texts()
+    yield "app/society/config", society_texts()
+    for spec in SPECS:
+        yield spec.__module__.replace(".", "/"), spec_texts(spec)
+    for preset in PRESETS.values():
+        yield "app/campaigns", (preset.title, preset.summary)
 
 
 def game_texts() -> Iterator[str]:
@@ -81,6 +88,12 @@ def training_texts() -> Iterator[str]:
         yield from (method.title, method.summary, *(field["title"] for field in method.fields.values()))
         for field in [each for backend in all_backends().values() for each in backend.fields(method.name).values()]:
             yield from (field[name] for name in ("title", "description", "unset") if name in field)
+
+
+def spec_texts(spec: type[JobSpec]) -> Iterator[str]:
+    """What forms show of the fields of a job."""
+    for field in fields_of(spec).values():
+        yield from (text for text in (field["title"], field["description"], field["unset"]) if text)
 
 
 def society_texts() -> Iterator[str]:

@@ -10,7 +10,8 @@ from sqlalchemy import Engine, select
 
 from app.benchmarks import tasks
 from app.benchmarks.job import BENCHMARK
-from app.benchmarks.lifecycle import BenchmarkSpec, create
+from app.benchmarks.lifecycle import create
+from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.tasks import ShippedTask
 from app.extensions import reading, writing
 from app.models import BenchmarkJob, BenchmarkResult
@@ -21,7 +22,7 @@ SHIPPED = tasks.SHIPPED["everyday-reasoning"].file
 def make_benchmark(engine: Engine, model: str, tasks: str = "everyday-reasoning", **spec: Any) -> int:
     """A benchmark that waits; gives its number."""
     with writing(engine) as session:
-        return create(session, BenchmarkSpec(model, tasks, **spec), queued=False).id
+        return create(session, BenchmarkSpec.read({"model": model, "tasks": tasks, **spec}), queued=False).id
 
 
 def score(

@@ -1,7 +1,6 @@
 """A benchmark's life: created, followed by a worker, ended. Nothing here commits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.benchmarks import tasks
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.listing import BenchmarkSettings, comparable_results, settings_of
+from app.benchmarks.spec import BenchmarkSpec
 from app.errors import Invalid, NotFound, Phrase
 from app.games.base import JSON
 from app.jobs import states
@@ -20,25 +20,6 @@ from app.jobs.kind import finish as finish_job
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, LanguageModel, ModelRequest
 from app.players.local.options import read_options, resolve
 from app.registry import check_not_archived, get_model
-from app.validation import whole_number
-
-USUAL_BATCH = 8
-_MOST = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkSpec:
-    """A benchmark as somebody wishes for it: a model, and names of tasks and presets with commas between.
-
-    `item_limit` items of each task are taken, None for all; `shots` solved examples stand before each, None for as many
-    as the task says; `batch` sequences are computed together. Numbers may have come as text.
-    """
-
-    model: str
-    tasks: str
-    item_limit: int | str | None = None
-    shots: int | str | None = None
-    batch: int | str = USUAL_BATCH
 
 
 def create(
@@ -71,7 +52,7 @@ def create_missing(
     does.
     """
     wanted = {*tasks.read_tasks(spec.tasks)}
-    settings = BenchmarkSettings(_number(spec.item_limit, "item_limit", 1), _number(spec.shots, "shots", 0))
+    settings = BenchmarkSettings(spec.item_limit, spec.shots)
     found = {number: {*results} for number, results in comparable_results(session, models, settings).items()}
     numbers = [each.id for each in models]
     opened = select(BenchmarkJob).where(BenchmarkJob.model_id.in_(numbers), BenchmarkJob.status.in_(states.OPEN))
@@ -79,7 +60,7 @@ def create_missing(
         if settings_of(job) == settings:
             found.setdefault(job.model_id, set()).update(job.tasks)
     created = [
-        new_job(session, replace(spec, model=model.name), queued=True, home=home, requester=requester)
+        new_job(session, spec.model_copy(update={"model": model.name}), queued=True, home=home, requester=requester)
         for model in models
         if wanted - found.get(model.id, set()) and _can_be_scored(model, home)
     ]
@@ -122,9 +103,9 @@ def new_job(
         requester=requester,
         model_id=row.id,
         tasks=named,
-        item_limit=_number(spec.item_limit, "item_limit", 1),
-        shots=_number(spec.shots, "shots", 0),
-        batch=whole_number(spec.batch, "batch", 1, 1024),
+        item_limit=spec.item_limit,
+        shots=spec.shots,
+        batch=spec.batch,
         lease_count=0,
     )
     if job.shots is not None and not tasks.of_the_harness(named):
@@ -137,6 +118,17 @@ def new_job(
     if row.kind == "local" and home is not None:
         checkpoint_of(home, row)
     return job
+
+
+def spec_of(session: Session, row: BenchmarkJob) -> BenchmarkSpec:
+    """What a benchmark was asked for."""
+    return BenchmarkSpec(
+        model=session.get_one(LanguageModel, row.model_id).name,
+        tasks=", ".join(row.tasks),
+        item_limit=row.item_limit,
+        shots=row.shots,
+        batch=row.batch,
+    )
 
 
 def folder_of(home: Path, row: LanguageModel) -> Path:
@@ -155,10 +147,6 @@ def checkpoint_of(home: Path, row: LanguageModel) -> Path:
             remedy=Phrase("put it back"),
         )
     return folder
-
-
-def _number(value: int | str | None, field: str, least: int) -> int | None:
-    return None if value is None or value == "" else whole_number(value, field, least, _MOST)
 
 
 # ---- While a worker has it --------------------------------------------------------

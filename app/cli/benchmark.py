@@ -4,44 +4,34 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from sqlalchemy.orm import Session
 
 from app.benchmarks import listing, tasks
 from app.benchmarks.job import BENCHMARK
-from app.benchmarks.lifecycle import USUAL_BATCH, BenchmarkSpec, create, new_job
+from app.benchmarks.lifecycle import create, new_job
 from app.benchmarks.listing import BenchmarkComparison, TokenUsage, compare, mean_of, results_of
 from app.benchmarks.scores import MeasuredScore, is_share
+from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.table import comparison_columns, comparison_rows
 from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, settings
 from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.spec_options import spec_options
 from app.extensions import reading, writing
 from app.models import BenchmarkJob, BenchmarkResult
 from app.registry import get_model
 
 
 @click.command(cls=Command)
-@click.argument("model", metavar="MODEL")
-@click.option(
-    "--tasks",
-    required=True,
-    metavar="NAMES",
-    help="With commas between: `flask benchmark tasks` shows what ships; all else is of lm-evaluation-harness.",
-)
-@click.option("--limit", "item_limit", metavar="N", help="Only so many items of each task. [default: all]")
-@click.option("--shots", metavar="N", help="Solved examples before each item. [default: as many as the task says]")
-@click.option("--batch", default=str(USUAL_BATCH), show_default=True, metavar="N", help="Sequences at once.")
+@spec_options(BenchmarkSpec)
 @queue_option
 @json_option
-@with_appcontext
-def run(queue: bool, as_json: bool, **given: Any) -> None:
+def run(spec: BenchmarkSpec, queue: bool, as_json: bool) -> None:
     """Score a model on tasks.
 
     Exit code 0: all tasks are scored; 1: it stopped, and a line says why; 130: interrupted, and a line says how to
     resume.
     """
     ensure_database()
-    spec = BenchmarkSpec(**given)
     with reading() as session:
         wanted = new_job(session, spec, queued=queue, home=settings().home).tasks
         kind = get_model(session, spec.model).kind
@@ -82,7 +72,6 @@ def list_tasks(names: Sequence[str], as_json: bool) -> None:
 @click.argument("models", metavar="MODEL…", nargs=-1, required=True)
 @click.option("--csv", "as_csv", is_flag=True, help="Print every result as CSV.")
 @json_option
-@with_appcontext
 def compare_models(models: Sequence[str], as_csv: bool, as_json: bool) -> None:
     """Show models side by side: their tasks, and the geometric mean over those that all of them have."""
     check_one_format(as_json, as_csv)

@@ -90,7 +90,7 @@ def parse_yaml(text: str, source: str) -> Document:
     finally:
         loader.dispose()
     if not isinstance(value, dict):
-        got = Verbatim("an empty file") if value is None else shown(value)
+        got = Verbatim("an empty file" if value is None else shown(value))
         raise Invalid(None, expected="keys with their values (key: value)", got=got, subject=source)
     return Document(source, value, lines)
 

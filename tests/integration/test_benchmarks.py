@@ -20,8 +20,9 @@ from sqlalchemy import Engine, func, select
 
 from app.benchmarks import runner, tasks
 from app.benchmarks.job import BENCHMARK
-from app.benchmarks.lifecycle import BenchmarkSpec, create, create_missing
+from app.benchmarks.lifecycle import create, create_missing
 from app.benchmarks.listing import compare, usage_of
+from app.benchmarks.spec import BenchmarkSpec
 from app.cli.benchmark import list_tasks
 from app.config import Settings
 from app.errors import AppError
@@ -312,7 +313,7 @@ def test_bad_input_is_refused_on_the_form_and_leaves_nothing_behind(
     form = {"model": model, "tasks": "everyday-reasoning", "item_limit": "", "shots": "", "batch": "8", **spec}
     home = client.application.config["SETTINGS"].home
     with writing(engine) as session, pytest.raises(AppError) as refused:
-        create(session, BenchmarkSpec(**form), queued=True, home=home)
+        create(session, BenchmarkSpec.read(form), queued=True, home=home)
     assert line in refused.value.message
     answer = client.post("/admin/benchmarks/new", data=form)
     assert answer.status_code == refused.value.status
@@ -396,9 +397,9 @@ def test_what_cannot_be_compared_any_more_is_scored_again_and_what_cannot_be_sco
     with writing(engine) as session:
         get_model(session, "archived").archived_at = datetime.now(UTC)
         models = [get_model(session, name) for name in names]
-        created = create_missing(session, models, BenchmarkSpec("", "a,b"), home=home)
+        created = create_missing(session, models, BenchmarkSpec(model="each", tasks="a,b"), home=home)
         assert [session.get_one(LanguageModel, each.model_id).name for each in created] == ["old", "failed"]
-        assert create_missing(session, models, BenchmarkSpec("", "b"), home=home) == []
+        assert create_missing(session, models, BenchmarkSpec(model="each", tasks="b"), home=home) == []
 
 
 # ---- Pages --------------------------------------------------------------------------

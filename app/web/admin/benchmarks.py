@@ -4,23 +4,26 @@ from collections.abc import Mapping
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import lazy_gettext
+from flask_babel import gettext, lazy_gettext
 from sqlalchemy.orm import Session
 
 from app.benchmarks import lifecycle, listing, tasks
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.scores import is_share
+from app.benchmarks.spec import BenchmarkSpec
 from app.errors import AppError
 from app.extensions import reading
+from app.jobs.kind import LARGEST
 from app.registry import list_models
+from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages, requester
+from app.web.admin.spec_form import filled_in, form_fields, typed
 from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 
 blueprint.add_app_template_global(is_share)
-_FIELDS = ("model", "tasks", "item_limit", "shots", "batch")
 
 
 @blueprint.get("/benchmarks")
@@ -42,22 +45,24 @@ def benchmark_page(benchmark_id: int) -> str:
 
 @blueprint.get("/benchmarks/new")
 def new_benchmark() -> str:
-    """The form, for the model that the address names."""
-    chosen = request.args.get("model", "")
+    """The form, for the model that the address names, or like a benchmark that was."""
+    chosen, number = request.args.get("model", ""), request.args.get("like", "")
     with reading() as session:
         models = _models(session)
+        if number:
+            row = BENCHMARK.get(session, whole_number(number, "like", 1, LARGEST))
+            return _form(models, filled_in(BenchmarkSpec, lifecycle.spec_of(session, row).to_json()), like=row.id)
         kind = models.get(chosen) or next(iter(models.values()), "local")
         usual = next(each.name for each in tasks.SHIPPED.values() if each.answers == (kind == "api"))
-        form = {**dict.fromkeys(_FIELDS, ""), "model": chosen, "tasks": usual, "batch": str(lifecycle.USUAL_BATCH)}
-        return _form(models, form)
+        return _form(models, filled_in(BenchmarkSpec, {"model": chosen, "tasks": usual}))
 
 
 @blueprint.post("/benchmarks/new")
 def start_benchmark() -> ResponseReturnValue:
     """Write the benchmark down, call a worker, and show it; or say why it cannot be."""
-    form = {name: request.form.get(name, "").strip() for name in _FIELDS}
-    spec, home, by = lifecycle.BenchmarkSpec(**form), settings().home, requester()
+    form, home, by = typed(BenchmarkSpec), settings().home, requester()
     try:
+        spec = BenchmarkSpec.read(form)
         number = write_once(lambda session: lifecycle.create(session, spec, queued=True, home=home, requester=by).id)
     except AppError as error:
         with reading() as session:
@@ -78,11 +83,15 @@ def _models(session: Session) -> dict[str, str]:
     return {each.name: each.kind for each in list_models(session, archived=False) if each.kind != "scripted"}
 
 
-def _form(models: Mapping[str, str], form: Mapping[str, str], error: AppError | None = None) -> str:
+def _form(
+    models: Mapping[str, str], form: Mapping[str, str], error: AppError | None = None, *, like: int | None = None
+) -> str:
+    named = [(name, name) for name in models] or [("", gettext("There is none yet"))]
     return render_template(
         "admin/benchmark-new.html",
         form=form,
-        models=models,
+        like=like,
+        fields=form_fields(BenchmarkSpec, {"model": named}),
         presets=tasks.PRESETS,
         shipped=tasks.SHIPPED.values(),
         refused=None if error is None else RefusedField(error.field or "tasks", error),

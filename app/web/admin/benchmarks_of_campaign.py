@@ -11,6 +11,7 @@ from app.analysis.themes import LIGHT
 from app.benchmarks import lifecycle
 from app.benchmarks.chart import BenchmarkPoint, benchmark_figure
 from app.benchmarks.listing import BenchmarkComparison, compare
+from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.tasks import PRESETS, SHIPPED
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import results
@@ -20,6 +21,7 @@ from app.models import Campaign, LanguageModel
 from app.web.admin.benchmarks import enqueue
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of, requester
+from app.web.admin.spec_form import typed
 from app.web.chart_language import page_language
 from app.web.form_writes import write_once
 from app.web.seats import settings
@@ -70,14 +72,15 @@ def campaign_benchmarks(campaign_id: int) -> ResponseReturnValue:
 @blueprint.post("/campaigns/<int:campaign_id>/benchmarks")
 def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
     """Score every model of a campaign that was not scored so yet."""
-    form = {name: request.form.get(name, "").strip() for name in ("tasks", "item_limit")}
-    spec, home, by = lifecycle.BenchmarkSpec(model="", **form), settings().home, requester()
+    form = {**typed(BenchmarkSpec), "model": "each of them"}
+    home, by = settings().home, requester()
 
     def create(session: Session) -> list[int]:
         models = [*_models(session, CAMPAIGN.get(session, campaign_id).id).values()]
         return [each.id for each in lifecycle.create_missing(session, models, spec, home=home, requester=by)]
 
     try:
+        spec = BenchmarkSpec.read(form)
         created = write_once(create)
     except AppError as error:
         return pages_of(CAMPAIGN).render(campaign_id, error), error.status

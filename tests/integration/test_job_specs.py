@@ -1,0 +1,111 @@
+"""A field that is added to the spec of a kind is in its command, form, "like", validation and schema, and nowhere else
+has it to be added."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import click
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+from sqlalchemy import Engine
+
+from app.benchmarks.spec import BenchmarkSpec
+from app.cli.base import Command
+from app.cli.spec_options import spec_options
+from app.errors import Invalid
+from app.jobs.spec import JobSpec, asked
+from app.web.admin.spec_form import filled_in, form_fields
+from tests.benchmarks import make_benchmark
+from tests.campaigns import add_local
+from tests.experimenter import signed_in
+
+
+class Longer(BenchmarkSpec):
+    """A benchmark with one field more."""
+
+    patience: int = asked("Patience", "Minutes that an item may take.", 5, metavar="MINUTES", ge=1, le=60)
+
+
+class Second(JobSpec):
+    """The second version of a spec, whose field was called otherwise in the first."""
+
+    version: ClassVar[int] = 2
+
+    count: int = asked("Count", "How many.", 3, ge=1)
+
+    @classmethod
+    def of_version(cls, before: int, fields: dict[str, object]) -> dict[str, object]:
+        return {"count" if name == "number" else name: value for name, value in fields.items()}
+
+
+def asked_by_command(spec: type[JobSpec], *words: str) -> JobSpec | str:
+    """What a command makes of its arguments, or its refusal."""
+    found: list[JobSpec] = []
+
+    @click.command(cls=Command)
+    @spec_options(spec)
+    def run(spec: JobSpec) -> None:
+        found.append(spec)
+
+    result = CliRunner().invoke(run, words)
+    return found[0] if found else result.output.strip()
+
+
+def test_a_field_is_added_in_one_place(make_app: Callable[..., Flask]) -> None:
+    got = asked_by_command(Longer, "tiny", "--tasks", "a,b", "--patience", "7")
+    assert got == Longer(model="tiny", tasks="a,b", patience=7)
+    refused = asked_by_command(Longer, "tiny", "--tasks", "a,b", "--patience", "70")
+    assert refused == "Error: patience: expected a whole number from 1 to 60, got '70'"
+    with make_app().test_request_context():
+        [field] = [each for each in form_fields(Longer, {}) if each.name == "patience"]
+        assert (field.title, field.help, field.inputmode) == ("Patience", "Minutes that an item may take.", "numeric")
+    assert filled_in(Longer, got.to_json() if isinstance(got, Longer) else {})["patience"] == "7"
+    assert Longer.model_json_schema()["properties"]["patience"]["maximum"] == 60
+    assert Longer.of_json(json.loads(json.dumps(Longer(model="a", tasks="b", patience=9).to_json()))).patience == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("tasks: a\nmodel: tiny\nitem_limit: 0\n", "job.yaml:3: item_limit: expected a whole number from 1 to"),
+        ("tasks: a\nmodel: tiny\ntask: b\n", "job.yaml:3: task: expected one of the fields model, tasks, item_limit"),
+        ("tasks: a\nmodel: tiny\nbatch: [1]\n", "job.yaml:3: batch: expected a whole number from 1 to 1024, got [1]"),
+        ("tasks: 3\nmodel: tiny\n", "job.yaml:1: tasks: expected text, got 3"),
+        ("tasks: a\ntasks: b\n", "job.yaml:2: tasks: expected each key once, got it in line 1, too"),
+        ("model: tiny\n", "tasks: expected a value, got none"),
+        ("version: 9\nmodel: tiny\ntasks: a\n", "job.yaml:1: version: expected at most 1, got 9"),
+        ("- a\n", "job.yaml: expected keys with their values (key: value), got ['a']"),
+    ],
+)
+def test_a_file_is_refused_in_one_line_with_the_place(text: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
+    got = asked_by_command(BenchmarkSpec, "--spec", str(tmp_path / "job.yaml"))
+    assert isinstance(got, str)
+    assert line in got
+    assert "\n" not in got
+
+
+def test_what_stands_beside_a_file_is_laid_over_it(tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text(json.dumps(BenchmarkSpec(model="tiny", tasks="a", batch=4).to_json()))
+    got = asked_by_command(BenchmarkSpec, "--spec", str(tmp_path / "job.json"), "--batch", "2")
+    assert got == BenchmarkSpec(model="tiny", tasks="a", batch=2)
+
+
+def test_a_spec_of_an_earlier_version_is_read_and_one_of_a_later_version_refused() -> None:
+    assert Second.of_json({"version": 1, "number": 4}) == Second(count=4)
+    assert Second.of_json({"number": 4}) == Second(count=4)  # a file of before versions
+    with pytest.raises(Invalid, match="version: expected at most 2, got 3"):
+        Second.of_json({"version": 3, "count": 4})
+
+
+def test_a_benchmark_like_an_earlier_one_is_filled_in(app: Flask, engine: Engine) -> None:
+    add_local(engine, "local")
+    number = make_benchmark(engine, "local", "everyday-reasoning", item_limit=12, batch=3)
+    page = signed_in(app).get(f"/admin/benchmarks/new?like={number}").text
+    assert f'Filled in as it was for <a href="/admin/benchmarks/{number}">' in page
+    assert 'name="item_limit" type="text" value="12"' in page
+    assert 'name="batch" type="text" value="3"' in page
+    assert '<option value="local" selected>' in page
