@@ -20,6 +20,7 @@ from app.studies.amounts import APPROVING
 from app.studies.due import due
 from app.studies.monitor.inbox import inbox
 from app.studies.pay_doubts import (
+    ASKED_TO_RETURN,
     IN_PART,
     NO_SUBMISSION,
     OTHER_PERSON,
@@ -120,6 +121,7 @@ _DOUBTS: Mapping[str, str] = {
     WOULD_PAY_TWICE: "the recruiter has paid the submission, and the next batch would pay the base as well",
     IN_PART: "the recruiter has paid another amount than the base",
     RETURNED: "the recruiter calls the submission returned",
+    ASKED_TO_RETURN: "the recruiter calls the submission returned, as the last page asks where an ending has no code",
     REJECTED: "the recruiter calls the submission rejected",
     UNKNOWN: "no table of the recruiter names this person",
     OTHER_PERSON: "the recruiter's table says that their visit is another person's",

@@ -29,8 +29,10 @@ from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_O
 
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
 UNKNOWN, OTHER_PERSON, UNDER_WAY, OVERPAID = "unknown", "another person", "under way", "overpaid"
+ASKED_TO_RETURN = "asked to return"
 _PAID_FOR = (APPROVED, PARTIAL, SCREENED_OUT)  # what a recruiter has paid something for
-_HOLDING = (RETURNED, REJECTED, UNKNOWN, OTHER_PERSON, PAID_TWICE, WOULD_PAY_TWICE)  # what somebody can decide
+# What somebody can decide.
+_HOLDING = (RETURNED, ASKED_TO_RETURN, REJECTED, UNKNOWN, OTHER_PERSON, PAID_TWICE, WOULD_PAY_TWICE)
 
 
 class PayDoubt(NamedTuple):
@@ -154,11 +156,17 @@ def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Ite
         statuses = visits.get(each.enrolment_id, [])
         last = statuses[-1] if statuses else None
         if last in (RETURNED, REJECTED):
-            yield PayDoubt(each.enrolment_id, each.code, last, each.amount)
+            kind = ASKED_TO_RETURN if last == RETURNED and _asks_to_return(wave, each.ending) else last
+            yield PayDoubt(each.enrolment_id, each.code, kind, each.amount)
         elif last is None or each.enrolment_id in unlisted:
             yield PayDoubt(each.enrolment_id, each.code, UNKNOWN, each.amount)
         elif each.enrolment_id in others:
             yield PayDoubt(each.enrolment_id, each.code, OTHER_PERSON, each.amount)
+
+
+def _asks_to_return(wave: Wave, ending: str) -> bool:
+    """Whether the last page asks to return the submission, as there is no code to hand in."""
+    return recruiter_of(wave) == "prolific" and ending not in wave.settings.get("codes", {})
 
 
 def _unlisted(session: Session, wave: Wave) -> set[int]:

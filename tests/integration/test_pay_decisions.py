@@ -31,7 +31,7 @@ def wave(app: Flask, engine: Engine, tmp_path: Path) -> int:
         version = load_example(session, tmp_path)
         found = open_wave(session, version)
         found.settings = {**found.settings, "of": "two-models", "provider": {"prolific": {"study_id": "66f0c1"}},
-                          "codes": {"completed": "C7RX94LM", "withdrawn": "CW9D47ZB"}}  # fmt: skip
+                          "codes": {"completed": "C7RX94LM", "quiz_failed": "CQ2M81TT"}}  # fmt: skip
         for code, ending in endings.items():
             payments.settle(session, finish(session, enrol(session, found, code, version), ending))
         gone = finish(session, enrol(session, found, "GONE", version), "quiz_failed")
@@ -51,6 +51,24 @@ def lines(engine: Engine, number: int) -> list[str]:
     with writing(engine) as session:
         batch = batches.find_batch(session, find_wave(session, WAVE), number)
         return batches.batch_file(session, batch).content.decode().splitlines()
+
+
+def test_who_returned_what_the_last_page_asked_to_return_is_called_so(app: Flask, engine: Engine, wave: int) -> None:
+    taken(engine, FINE="submitted", BACK="returned", NOT="submitted")
+    with writing(engine) as session:
+        row = session.get_one(Wave, wave)
+        row.settings = {**row.settings, "codes": {"completed": "C7RX94LM"}}
+    told = flask(app, "study", "pay", WAVE).stdout
+    assert (
+        "Look at BACK: the recruiter calls the submission returned, as the last page asks where an ending has no code,"
+        " 1.00; left out until it is decided (keep)." in told
+    )
+    page = text_of(signed_in(app).get(f"/admin/studies/waves/{wave}/pay"))
+    assert "The last page asks for that, as the ending has no code." in page
+    assert (
+        flask(app, "study", "pay", WAVE, "keep", "BACK", "--reason", "Asked to").stdout
+        == "BACK is paid all the same (asked to return).\n"
+    )
 
 
 def test_who_is_returned_rejected_or_unknown_is_left_out_until_it_is_decided(

@@ -186,7 +186,7 @@ def test_a_batch_pays_bonuses_and_what_approval_cannot_pay(engine: Engine, known
         (listed,) = batches.batches_of(session, wave)
         assert (listed.people, listed.amount, batch.status) == (2, bonus + 1, "drafted")
         assert [each.code for each in batches.due(session, wave)] == ["P5"]
-        with pytest.raises(Conflict, match=r"in no doubt, got doubt about P5 \(returned\)"):
+        with pytest.raises(Conflict, match=r"in no doubt, got doubt about P5 \(asked to return\)"):
             batches.draft(session, wave)
         decide(session, returned, keep=True, reason="returned it by mistake")
         (later,) = batches.draft(session, wave)

@@ -45,6 +45,9 @@ PAY_DOUBTS: Mapping[str, str] = {
     "would pay twice": N_("The recruiter has paid this submission, and the next batch would pay the base as well."),
     "paid in part": N_("The recruiter has paid another amount than the base."),
     "returned": N_("The recruiter calls this submission returned."),
+    "asked to return": N_(
+        "The recruiter calls this submission returned. The last page asks for that, as the ending has no code."
+    ),
     "rejected": N_("The recruiter calls this submission rejected."),
     "unknown": N_("No table of the recruiter names this person."),
     "no id": N_("The recruiter’s id was removed, so that no file can pay this person."),
