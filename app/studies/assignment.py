@@ -33,7 +33,7 @@ from app.studies.assignment_list import (
 )
 from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC
-from app.studies.entry import FREED, takes_place
+from app.studies.places import FREED, takes_place
 from app.studies.progress import Way, lock_wave, note
 from app.studies.stimuli import PlanPlace, distinct, plan_of
 from app.studies.store import design_of

@@ -8,25 +8,19 @@ Nothing here commits.
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, NamedTuple
 
-from itsdangerous import BadSignature, URLSafeSerializer
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, NotAllowed, NotFound, Phrase, TooMany
+from app.errors import NotAllowed, Phrase
 from app.models import (
-    Arm,
     Enrolment,
-    MatchRow,
     Participant,
     Payment,
-    PaymentBatch,
     RecruitmentIdentity,
-    SeatRow,
     Study,
     StudyEvent,
     StudyVersion,
@@ -40,14 +34,13 @@ from app.studies.design import StudyDesign
 from app.studies.endings import (
     CLOSED,
     DECLINED,
-    EARNED,
     FULL,
     INACTIVE,
     INELIGIBLE,
-    PROLIFIC,
     WITHDRAWN,
     EndingName,
 )
+from app.studies.places import committed, places_taken
 from app.studies.progress import Way, begin_anew, end, find_way, lock_wave, note
 from app.studies.store import design_of
 from app.studies.waves import CLOSED as CLOSED_WAVE
@@ -57,8 +50,7 @@ ACTIVE = "active"  # a visit that the recruiter has not said more of
 CASELESS = ("prolific",)  # recruiters whose ids mean the same in any case: Prolific's are hexadecimal numbers
 _NOT_LET_IN = Phrase("This link does not let you in here.")
 PAUSED_NOW = Phrase("This study is paused. Please come back later.")
-ENTRY, FREED, PAUSED_BY_START = "entry", "place freed", "paused after the first"
-PREVIEW = "preview"
+ENTRY, PAUSED_BY_START = "entry", "paused after the first"
 # Endings of people who were sent away before they took part.
 _SENT_AWAY: tuple[EndingName, ...] = (DECLINED, INELIGIBLE, FULL, CLOSED)
 # Endings before the consent after which somebody may begin all the same, as long as the wave is open.
@@ -66,8 +58,6 @@ _NOT_FOR_GOOD: tuple[EndingName, ...] = (FULL, INACTIVE, WITHDRAWN)
 _BEFORE_CONSENT: tuple[EndingName, ...] = (*_SENT_AWAY, INACTIVE, WITHDRAWN)
 _MARK = "parlor.private-link\n"
 _PERSON_KEY = b"parlor.person"
-_PREVIEW_SALT = "parlor.study-preview"
-MOST_WALKS = 10  # through a version by one preview link: each leaves rows behind
 
 
 class Visitor(NamedTuple):
@@ -89,14 +79,6 @@ class Visitor(NamedTuple):
 
 class NotTheirs(NotAllowed):
     """Somebody names the id of another person, or their own without showing that it is theirs."""
-
-
-class Preview(NamedTuple):
-    """What a preview link shows: a version, and one of its arms; None: any. `part` counts the links before it."""
-
-    version_id: int
-    arm_id: int | None
-    part: int = 0
 
 
 def person_hash(secret: str, recruiter: str, external_id: str) -> str:
@@ -206,111 +188,6 @@ def mark_of_link(token: str) -> str:
     return hashlib.sha256(f"{_MARK}{token}".encode()).hexdigest()[:24]
 
 
-def places_taken(session: Session, wave: Wave) -> int:
-    """How many places of a wave are taken: by people under way, and by those whose ending keeps it.
-
-    Where nobody is replaced, whoever was given an arm keeps the place.
-    """
-    taken = takes_place(_design(session, wave))
-    found = session.scalar(select(func.count()).select_from(Enrolment).where(Enrolment.wave_id == wave.id, taken))
-    return int(found or 0)
-
-
-def takes_place(design: StudyDesign) -> ColumnElement[bool]:
-    """Whether an enrolment takes a place of its wave, as a condition of a query."""
-    if design.plan.assign.replace == "nobody":
-        return or_(Enrolment.holds_place, Enrolment.arm_id.is_not(None))
-    return Enrolment.holds_place.is_(True)
-
-
-def committed(session: Session, wave: Wave) -> Decimal:
-    """What a wave has cost and may cost yet, with the fee: what is owed to those who ended, the most to all others."""
-    return committed_before_fee(session, wave) * (1 + settings_of(wave).fee)
-
-
-def committed_before_fee(session: Session, wave: Wave) -> Decimal:
-    """The same without the fee."""
-    design = _design(session, wave)
-    most, paid = most_a_place(design), _sums(session, wave)
-    played = _players(session, wave)
-    total = Decimal(0)
-    columns = select(Enrolment.id, Enrolment.ending, Enrolment.holds_place, Enrolment.agreed_at)
-    for number, ending, holds_place, agreed_at in session.execute(columns.where(Enrolment.wave_id == wave.id)):
-        if ending is None:
-            total += most if holds_place else 0
-        elif number in paid:
-            total += paid[number]
-        elif agreed_at is not None or ending in (DECLINED, INELIGIBLE):
-            total += _most_of_ending(design, ending, played=number in played)  # type: ignore[arg-type]  # the column's
-    return total
-
-
-def free_place(session: Session, way: Way) -> None:
-    """Give the place of somebody who has ended to another person, whatever the ending says."""
-    if way.enrolment.wave_id is not None and way.enrolment.holds_place:
-        lock_wave(session, way.enrolment.wave_id)
-        way.enrolment.holds_place = False
-        note(session, way, FREED, {})
-
-
-# ---- Previews ----------------------------------------------------------------------
-
-
-def preview_token(secret: str, version_id: int, arm_id: int | None = None, walks: int = 0) -> str:
-    """A signed link to walk through a version, in one of its arms, ten times at most.
-
-    `walks` is how many there have been: a link that is made when one is used up is another one, for the next ten.
-    """
-    part = walks // MOST_WALKS
-    return str(URLSafeSerializer(secret, salt=_PREVIEW_SALT).dumps([version_id, arm_id, *([part] if part else [])]))
-
-
-def read_preview(secret: str, token: str) -> Preview:
-    """What a preview link shows. Raises NotFound for a link that Parlor did not sign."""
-    try:
-        version_id, arm_id, *part = URLSafeSerializer(secret, salt=_PREVIEW_SALT).loads(token)
-    except (BadSignature, ValueError, TypeError):
-        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one")) from None
-    return Preview(version_id, arm_id, part[0] if part else 0)
-
-
-def preview_walks(session: Session, version_id: int) -> Mapping[int | None, int]:
-    """How many walks through a version there have been, by arm; under None through all of them."""
-    walks = select(Enrolment.arm_id, func.count()).where(
-        Enrolment.study_version_id == version_id, Enrolment.wave_id.is_(None)
-    )
-    found: dict[int | None, int] = dict(session.execute(walks.group_by(Enrolment.arm_id)).all())
-    return {**found, None: sum(found.values())}
-
-
-def is_used_up(session: Session, preview: Preview) -> bool:
-    """Whether a preview link has made its ten walks."""
-    walks = preview_walks(session, preview.version_id)
-    return walks.get(preview.arm_id, 0) >= (preview.part + 1) * MOST_WALKS
-
-
-def enter_preview(session: Session, preview: Preview, device: str) -> Way:
-    """A new walk through a version. It takes no place, belongs to no wave, and is in no export.
-
-    Raises Invalid, and TooMany for a link that has made its walks.
-    """
-    # Of several at once each counts those before it.
-    version = session.get(StudyVersion, preview.version_id, with_for_update={"key_share": True})
-    arm = None if preview.arm_id is None else session.get(Arm, preview.arm_id)
-    if version is None or (preview.arm_id is not None and (arm is None or arm.study_version_id != version.id)):
-        raise Invalid("link", expected=Phrase("one to a version and an arm that are there"), got=Phrase("another one"))
-    if is_used_up(session, preview):
-        raise TooMany(Phrase("This preview was walked through %(most)s times.", most=MOST_WALKS))
-    person = Participant(
-        study_id=version.study_id, code=f"{PREVIEW}-{secrets.token_hex(8)}", created_at=datetime.now(UTC)
-    )
-    session.add(person)
-    session.flush()
-    way = _new_way(session, version, person, None, device, device)
-    way.enrolment.arm_id = preview.arm_id
-    return way
-
-
 # ---- At the door -------------------------------------------------------------------
 
 
@@ -415,7 +292,7 @@ def _refusal(session: Session, wave: Wave, people: Sequence[str]) -> EndingName 
         return INELIGIBLE
     if places_taken(session, wave) >= file.places:
         return FULL
-    most = most_a_place(_design(session, wave)) * (1 + file.fee)
+    most = most_a_place(design_of(session.get_one(StudyVersion, wave.study_version_id))) * (1 + file.fee)
     return FULL if committed(session, wave) + most > file.most_spent else None
 
 
@@ -459,12 +336,13 @@ def _enrol(session: Session, wave: Wave, visitor: Visitor, people: Sequence[str]
     _keep_identity(session, wave, visitor, person.id, design_of(version), now)
     strata = {"device": visitor.device, "provider": visitor.recruiter}
     stratum = "/".join(strata[each] for each in design_of(version).plan.assign.strata)
-    return _new_way(session, version, person, wave.id, visitor.device, stratum)
+    return new_way(session, version, person, wave.id, visitor.device, stratum)
 
 
-def _new_way(
+def new_way(
     session: Session, version: StudyVersion, person: Participant, wave_id: int | None, device: str, stratum: str
 ) -> Way:
+    """The way of somebody from its beginning, by a private link of its own."""
     enrolment = Enrolment(
         participant_id=person.id,
         study_version_id=version.id,
@@ -538,46 +416,3 @@ def _pause_after_first(session: Session, wave: Wave, first: int) -> None:
         session.add(
             StudyEvent(wave_id=wave.id, enrolment_id=None, kind=PAUSED_BY_START, body=body, at=datetime.now(UTC))
         )
-
-
-# ---- Places and money --------------------------------------------------------------
-
-
-def _design(session: Session, wave: Wave) -> StudyDesign:
-    return design_of(session.get_one(StudyVersion, wave.study_version_id))
-
-
-def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
-    """What is owed, by enrolment, and what was sent beyond that: money that a recruiter paid does not come back."""
-    owed: dict[int, Decimal] = {}
-    to_send: dict[int, Decimal] = {}  # without bases, which an approval may pay
-    rows = (
-        select(Payment.enrolment_id, Payment.key, Payment.amount, PaymentBatch.status)
-        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
-        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
-        .where(Enrolment.wave_id == wave.id)
-    )
-    for number, key, amount, status in session.execute(rows):
-        owed[number] = owed.get(number, Decimal(0)) + amount
-        if status in (None, "drafted") and key != "base":
-            to_send[number] = to_send.get(number, Decimal(0)) + amount
-    return {number: amount - min(Decimal(0), to_send.get(number, Decimal(0))) for number, amount in owed.items()}
-
-
-def _players(session: Session, wave: Wave) -> set[int | None]:
-    """The enrolments in which a match that counts has begun."""
-    rows = (
-        select(SeatRow.enrolment_id)
-        .join(MatchRow, MatchRow.id == SeatRow.match_id)
-        .join(Enrolment, and_(Enrolment.id == SeatRow.enrolment_id, Enrolment.wave_id == wave.id))
-        .where(MatchRow.position.is_not(None))
-    )
-    return set(session.scalars(rows))
-
-
-def _most_of_ending(design: StudyDesign, name: EndingName, *, played: bool) -> Decimal:
-    """The most that somebody is owed who ended so, before it is settled."""
-    ending = design.ending(name, PROLIFIC)
-    base = ending.base if isinstance(ending.base, Decimal) else Decimal(0) if ending.base == "none" else design.pay.base
-    bonus = design.pay.most_a_person if played and ending.bonus == EARNED else Decimal(0)
-    return max(base, ending.least or Decimal(0)) + bonus

@@ -40,7 +40,7 @@ from app.studies.amounts import (
 )
 from app.studies.checks import OBJECTIVE
 from app.studies.endings import DECLINED, INACTIVE, INELIGIBLE, EndingName
-from app.studies.entry import committed_before_fee
+from app.studies.places import committed_before_fee
 from app.studies.progress import ENDING, Way, find_way, lock_wave, note
 from app.studies.quantities import CENT, places_of
 from app.studies.reports import REPORT

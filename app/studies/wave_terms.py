@@ -13,7 +13,7 @@ from app.errors import Conflict, Invalid, Phrase, Verbatim
 from app.models import StudyEvent, StudyVersion, Wave
 from app.studies.assignment_list import list_of
 from app.studies.design import expected_form
-from app.studies.entry import committed, places_taken
+from app.studies.places import committed, places_taken
 from app.studies.progress import lock_wave
 from app.studies.store import design_of
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file

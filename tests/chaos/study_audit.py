@@ -24,8 +24,8 @@ from app.studies.bots.notes import BotNotes
 from app.studies.bots.report import report
 from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC
-from app.studies.entry import FREED
 from app.studies.payments import BONUS
+from app.studies.places import FREED
 from app.studies.store import design_of
 from tests.stack import Stack
 

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, Invalid, NotFound
 from app.extensions import reading, writing
 from app.models import Payment, StudyEvent, Wave
-from app.studies import batches, entry, payments
+from app.studies import batches, payments, places
 from app.studies.pay_doubts import pay_doubts
 from app.studies.progress import Way
 from tests.enrolments import KnownWave, enrol, finish, load_example, open_wave, person, play
@@ -205,9 +205,9 @@ def test_money_that_was_sent_is_not_back_by_a_reversal(engine: Engine, known: Kn
         with pytest.raises(Conflict, match="take that draft back first"):
             payments.reverse(session, way, 1, "a slip")
         batches.mark(session, batch, "uploaded")
-        before = entry.committed_before_fee(session, found)
+        before = places.committed_before_fee(session, found)
         payments.reverse(session, way, 1, "a slip")
-        assert entry.committed_before_fee(session, found) == before  # the cap does not get it back either
+        assert places.committed_before_fee(session, found) == before  # the cap does not get it back either
         assert batches.due(session, found) == []
         assert [(each.kind, each.amount) for each in pay_doubts(session, found)] == [("overpaid", Decimal("3.00"))]
         payments.adjust(session, way, Decimal(5), "for the interview")

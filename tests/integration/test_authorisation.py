@@ -37,7 +37,7 @@ from app.registry import add_api_model
 from app.rounds import lifecycle, matrix
 from app.schema import upgrade
 from app.studies.bots import job as rehearsals
-from app.studies.entry import preview_token
+from app.studies.previews import preview_token
 from app.web import tickets, watch
 from app.web.extensions import socketio
 from tests.assessments import make_alignment, make_assessment

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from app.extensions import reading, writing
 from app.matches import live, outages
 from app.models import Enrolment, EventRow, Lease, MatchRow, Outage, Payment, StudyEvent, StudyVersion, Wave
-from app.studies.entry import places_taken
 from app.studies.matches import start
+from app.studies.places import places_taken
 from app.studies.progress import Way, answer
 from tests.enrolments import KnownWave, begin, enrol, load_example, open_wave, person, play
 from tests.study_matches import go_to

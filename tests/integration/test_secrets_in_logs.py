@@ -25,7 +25,7 @@ AWAY = OperationalError("SELECT 1", {}, Exception("connection refused"))
         (way, "find_way_by_token", "/s/me/{}/agreed"),
         (leaving, "find_way_by_token", "/s/me/{}/leave"),
         (coming_back, "_read", "/s/me/back/{}"),
-        (door.entry, "read_preview", "/s/preview/{}"),
+        (door.previews, "read_preview", "/s/preview/{}"),
         (auth, "FlaskForm", "/enter/{}"),
     ],
 )

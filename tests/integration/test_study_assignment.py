@@ -11,7 +11,7 @@ from sqlalchemy import Engine, select
 from app.extensions import insist, reading, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import assign, replay
-from app.studies.entry import free_place, places_taken
+from app.studies.places import free_place, places_taken
 from app.studies.progress import Way, end, find_way
 from tests.waves import assigned, changed, join, loaded_study, new_wave, store_study
 

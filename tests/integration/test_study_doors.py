@@ -16,8 +16,9 @@ from app.extensions import insist, reading, writing
 from app.models import Enrolment, Participant, RecruitmentIdentity, Submission
 from app.studies import entry
 from app.studies.answers import finish
-from app.studies.entry import committed, person_hash, places_taken
+from app.studies.entry import person_hash
 from app.studies.idle import end_silent
+from app.studies.places import committed, places_taken
 from app.studies.progress import end, find_way, find_way_by_token
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close, find_wave, pause

@@ -14,15 +14,9 @@ from app.errors import FieldError, NotAllowed
 from app.extensions import db, insist, reading, writing
 from app.models import Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.assignment import assign
-from app.studies.entry import (
-    Preview,
-    enter_preview,
-    mark_of_link,
-    person_hash,
-    places_taken,
-    preview_token,
-    read_preview,
-)
+from app.studies.entry import mark_of_link, person_hash
+from app.studies.places import places_taken
+from app.studies.previews import Preview, enter_preview, preview_token, read_preview
 from app.studies.progress import end
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.wave_file import most_with_fee
@@ -136,8 +130,8 @@ def test_a_visit_that_is_returned_gives_its_place_to_another_person(app: Flask, 
         wave = new_wave(session, places=1)
         ann = join(session, wave, "ann")
         visits = [VisitStatus("visit of ann", status), VisitStatus("visit of nobody", status)]
-        assert take_statuses(session, wave, visits) == ({status: 1}, 1, 1, [])
-        assert take_statuses(session, wave, visits) == ({status: 1}, 0, 1, [])
+        assert take_statuses(session, wave, visits) == ({status: 1}, 1, 1, [], [])
+        assert take_statuses(session, wave, visits) == ({status: 1}, 0, 1, [], [])
         assert ann.enrolment.ending == ending
         ben = join(session, wave, "ben")
         end(session, ben, "completed")

@@ -18,7 +18,7 @@ from app.matches.turns import WorkerContext
 from app.models import Consent, Enrolment, MatchRow, Participant, Payment, StudyEvent, Submission, Wave
 from app.studies.answers import finish
 from app.studies.endings import EndingName
-from app.studies.entry import preview_token
+from app.studies.previews import preview_token
 from app.studies.progress import find_way_by_token
 from app.studies.waves import close, find_wave, pause, reopen
 from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, prolific_id, text_of

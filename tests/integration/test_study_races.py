@@ -22,8 +22,9 @@ from app.studies import matches
 from app.studies.answers import take
 from app.studies.assignment import assign, replay
 from app.studies.cost import most_a_place
-from app.studies.entry import Preview, committed, enter_preview, preview_walks
 from app.studies.payments import settle
+from app.studies.places import committed
+from app.studies.previews import Preview, enter_preview, preview_walks
 from app.studies.progress import end, find_way
 from app.studies.store import design_of
 from app.studies.withdrawal import stop

@@ -14,7 +14,7 @@ from app.extensions import reading, writing
 from app.models import StudyEvent
 from app.studies.answers import finish
 from app.studies.assignment import replay
-from app.studies.entry import preview_token
+from app.studies.previews import preview_token
 from app.studies.progress import find_way_by_token
 from app.studies.wave_terms import change_terms, close_at_its_time, due_to_close
 from app.studies.waves import close, find_wave, settings_of

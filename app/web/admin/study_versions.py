@@ -23,8 +23,8 @@ from app.studies.arms import PlannedArm, arms, matches_a_person
 from app.studies.cost import PersonCost, person_costs, study_cost
 from app.studies.design import StudyDesign
 from app.studies.design_process import write_design_files
-from app.studies.entry import preview_token, preview_walks
 from app.studies.monitor.waves import models_by_label, waves_of
+from app.studies.previews import preview_token, preview_walks
 from app.studies.quantities import CENT
 from app.studies.warnings import warnings
 from app.validation import whole_number

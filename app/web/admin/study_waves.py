@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.errors import AppError, Conflict, Invalid, Phrase, either
 from app.extensions import reading
 from app.models import Wave
-from app.studies import entry, store, waves
+from app.studies import entry, places, store, waves
 from app.studies.assignment_list import import_list, list_of
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
@@ -155,7 +155,7 @@ def recruitment_link(found: FoundWave, file: WaveFile) -> str:
 
 def money_of(session: Session, wave: Wave, design: StudyDesign, file: WaveFile) -> WaveMoney:
     """The money of a wave at this moment."""
-    together = entry.committed(session, wave)
+    together = places.committed(session, wave)
     here = with_a_place(session, wave.id)
     most = most_a_place(design) * (1 + file.fee)
     reserved = most * here  # whoever only arrived has no share yet

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.errors import NotAllowed, NotFound, Phrase, TooMany
 from app.extensions import reading
 from app.models import StudyVersion, Wave
-from app.studies import entry, extra_time
+from app.studies import entry, extra_time, previews
 from app.studies.access_token import Doubt
 from app.studies.design import StudyDesign
 from app.studies.devices import DESKTOP, TABLET, device_of, is_served
@@ -80,25 +80,25 @@ def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
 @blueprint.get("/preview/<signed>")
 def preview(signed: str) -> str:
     """The door of a walk through a version, which is in no wave."""
-    return _preview(entry.read_preview(settings().secret_key, signed))
+    return _preview(previews.read_preview(settings().secret_key, signed))
 
 
 @blueprint.post("/preview/<signed>")
 def begin_preview(signed: str) -> ResponseReturnValue:
     """Begin a walk through a version."""
-    found = entry.read_preview(settings().secret_key, signed)
+    found = previews.read_preview(settings().secret_key, signed)
     device = _device()
     try:
-        token = write(lambda database: str(entry.enter_preview(database, found, device).enrolment.token))
+        token = write(lambda database: str(previews.enter_preview(database, found, device).enrolment.token))
     except TooMany as error:  # the page says so, and what to do
         return _preview(found), error.status
     return redirect(way_url(token), 303)
 
 
-def _preview(found: entry.Preview) -> str:
+def _preview(found: previews.Preview) -> str:
     with reading() as database:
         design = design_of(database.get_one(StudyVersion, found.version_id))
-        used_up = entry.is_used_up(database, found)
+        used_up = previews.is_used_up(database, found)
     use_language(design.language)
     return render_template(
         "study/door.html", design=design, preview=True, used_up=used_up, status=OPEN, served=True, known=True

@@ -1,0 +1,117 @@
+"""The places of a wave, and the money that its people have cost and may cost yet. Nothing here commits."""
+
+from decimal import Decimal
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from app.models import (
+    Enrolment,
+    MatchRow,
+    Payment,
+    PaymentBatch,
+    SeatRow,
+    StudyVersion,
+    Wave,
+)
+from app.studies.cost import most_a_place
+from app.studies.design import StudyDesign
+from app.studies.endings import (
+    DECLINED,
+    EARNED,
+    INELIGIBLE,
+    PROLIFIC,
+    EndingName,
+)
+from app.studies.progress import Way, lock_wave, note
+from app.studies.store import design_of
+from app.studies.waves import settings_of
+
+FREED = "place freed"
+
+
+def places_taken(session: Session, wave: Wave) -> int:
+    """How many places of a wave are taken: by people under way, and by those whose ending keeps it.
+
+    Where nobody is replaced, whoever was given an arm keeps the place.
+    """
+    taken = takes_place(_design(session, wave))
+    found = session.scalar(select(func.count()).select_from(Enrolment).where(Enrolment.wave_id == wave.id, taken))
+    return int(found or 0)
+
+
+def takes_place(design: StudyDesign) -> ColumnElement[bool]:
+    """Whether an enrolment takes a place of its wave, as a condition of a query."""
+    if design.plan.assign.replace == "nobody":
+        return or_(Enrolment.holds_place, Enrolment.arm_id.is_not(None))
+    return Enrolment.holds_place.is_(True)
+
+
+def committed(session: Session, wave: Wave) -> Decimal:
+    """What a wave has cost and may cost yet, with the fee: what is owed to those who ended, the most to all others."""
+    return committed_before_fee(session, wave) * (1 + settings_of(wave).fee)
+
+
+def committed_before_fee(session: Session, wave: Wave) -> Decimal:
+    """The same without the fee."""
+    design = _design(session, wave)
+    most, paid = most_a_place(design), _sums(session, wave)
+    played = _players(session, wave)
+    total = Decimal(0)
+    columns = select(Enrolment.id, Enrolment.ending, Enrolment.holds_place, Enrolment.agreed_at)
+    for number, ending, holds_place, agreed_at in session.execute(columns.where(Enrolment.wave_id == wave.id)):
+        if ending is None:
+            total += most if holds_place else 0
+        elif number in paid:
+            total += paid[number]
+        elif agreed_at is not None or ending in (DECLINED, INELIGIBLE):
+            total += _most_of_ending(design, ending, played=number in played)  # type: ignore[arg-type]  # the column's
+    return total
+
+
+def free_place(session: Session, way: Way) -> None:
+    """Give the place of somebody who has ended to another person, whatever the ending says."""
+    if way.enrolment.wave_id is not None and way.enrolment.holds_place:
+        lock_wave(session, way.enrolment.wave_id)
+        way.enrolment.holds_place = False
+        note(session, way, FREED, {})
+
+
+def _design(session: Session, wave: Wave) -> StudyDesign:
+    return design_of(session.get_one(StudyVersion, wave.study_version_id))
+
+
+def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
+    """What is owed, by enrolment, and what was sent beyond that: money that a recruiter paid does not come back."""
+    owed: dict[int, Decimal] = {}
+    to_send: dict[int, Decimal] = {}  # without bases, which an approval may pay
+    rows = (
+        select(Payment.enrolment_id, Payment.key, Payment.amount, PaymentBatch.status)
+        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
+        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+        .where(Enrolment.wave_id == wave.id)
+    )
+    for number, key, amount, status in session.execute(rows):
+        owed[number] = owed.get(number, Decimal(0)) + amount
+        if status in (None, "drafted") and key != "base":
+            to_send[number] = to_send.get(number, Decimal(0)) + amount
+    return {number: amount - min(Decimal(0), to_send.get(number, Decimal(0))) for number, amount in owed.items()}
+
+
+def _players(session: Session, wave: Wave) -> set[int | None]:
+    """The enrolments in which a match that counts has begun."""
+    rows = (
+        select(SeatRow.enrolment_id)
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .join(Enrolment, and_(Enrolment.id == SeatRow.enrolment_id, Enrolment.wave_id == wave.id))
+        .where(MatchRow.position.is_not(None))
+    )
+    return set(session.scalars(rows))
+
+
+def _most_of_ending(design: StudyDesign, name: EndingName, *, played: bool) -> Decimal:
+    """The most that somebody is owed who ended so, before it is settled."""
+    ending = design.ending(name, PROLIFIC)
+    base = ending.base if isinstance(ending.base, Decimal) else Decimal(0) if ending.base == "none" else design.pay.base
+    bonus = design.pay.most_a_person if played and ending.bonus == EARNED else Decimal(0)
+    return max(base, ending.least or Decimal(0)) + bonus
