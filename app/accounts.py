@@ -108,7 +108,7 @@ def new_link(session: Session, user: User, now: datetime, life: timedelta = LINK
 
 
 def use_link(session: Session, token: str, now: datetime) -> User:
-    """Use a link up, and say whose it was. Raises NotAllowed when it is spent, old or none."""
+    """Consume a sign-in link, and say whose it was. Raises NotAllowed when it is spent, old or none."""
     link = session.get(LoginLink, hash_token(token))
     unspent = update(LoginLink).where(
         LoginLink.token_hash == hash_token(token), LoginLink.used_at.is_(None), LoginLink.expires_at > now

@@ -143,14 +143,14 @@ def _close_waves(database: Engine) -> None:
 
 
 def _end_silent(database: Engine, tell: Callable[[str, bool], None]) -> None:
-    """End whoever went away without a word, each in a transaction of its own: nobody waits for all of them."""
+    """End the enrolments of inactive participants, each in a transaction of its own: nobody waits for all of them."""
     with reading(database) as session:
         silent = idle.silent(session)
     for number in silent:
         with writing(database) as session:
             ended = idle.end_silent(session, number)
         if ended is not None:
-            log.info("a person went away without a word", enrolment=number)
+            log.info("an inactive participant was ended", enrolment=number)
         for match_id in ended or ():
             tell(match_id, False)
 

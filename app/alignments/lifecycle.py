@@ -34,7 +34,7 @@ def create(
     queued: bool,
     requester: Requester | None = None,
 ) -> Alignment:
-    """Write down an alignment that waits to be carried on, by workers if it is `queued`.
+    """Create a waiting alignment, for workers if it is `queued`.
 
     Its models will be called NAME-sft and NAME-aligned; without a name it gets one. Raises NotFound for what does not
     exist, Conflict for a taken name or an archived model, and Invalid for all else that cannot be run.

@@ -31,7 +31,7 @@ def presets() -> dict[str, AlignmentPreset]:
 
 @dataclass(frozen=True, slots=True)
 class AlignmentSpec:
-    """An alignment as somebody wishes for it; names are of the registry.
+    """What to run: an alignment; names are of the registry.
 
     `agents` live in the societies beside the model that learns, which has `share` of the agents. `society`, `sft` and
     `training` have fields of SocietyConfig and of the two methods, numbers maybe as text; those of `training` are laid

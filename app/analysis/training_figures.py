@@ -33,7 +33,7 @@ Events = Sequence[Mapping[str, Any]]
 
 
 def method_curves(name: str, called: str, events: Events, language: Language = ENGLISH) -> Chart | None:
-    """A panel for each figure that the loss of a job's method tells beside itself; None where it tells none."""
+    """A panel for each extra training metric of a job's method; None where it has none."""
     found = {of: points for of in TITLES if (points := points_of(events, "step", of))}
     if not found:
         return None

@@ -26,7 +26,7 @@ MOST_QUESTIONS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class AssessmentSpec:
-    """An assessment as somebody wishes for it: names of the registry, and how the answers are sampled.
+    """What to run: an assessment, with names of the registry, and how the answers are sampled.
 
     `seed` may have come as text. `model` is None where it is checked before the model is there.
     """
@@ -48,7 +48,7 @@ def create(
     requester: Requester | None = None,
     goes_on: bool = False,
 ) -> Assessment:
-    """Write down an assessment that waits to be run, by workers if it is `queued`.
+    """Create a waiting assessment, for workers if it is `queued`.
 
     `found` is what `learnt.held_out` gives for the two models; it reads all that they were trained on, and so is made
     before a transaction. An assessment that belongs to something begun `goes_on` with models that were archived

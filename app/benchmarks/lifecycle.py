@@ -30,7 +30,7 @@ def create(
     home: Path | None = None,
     requester: Requester | None = None,
 ) -> BenchmarkJob:
-    """Write down a benchmark that waits to be run, by workers if it is `queued`. Raises as `new_job` does."""
+    """Create a waiting benchmark, for workers if it is `queued`. Raises as `new_job` does."""
     job = new_job(session, spec, queued=queued, home=home, requester=requester)
     session.add(job)
     session.flush()

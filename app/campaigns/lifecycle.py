@@ -33,7 +33,7 @@ def create(
     queued: bool,
     requester: Requester | None = None,
 ) -> Campaign:
-    """Write down a campaign that waits to be carried on, by workers if it is `queued`.
+    """Create a waiting campaign, for workers if it is `queued`.
 
     Its models will be called NAME-1, NAME-2 and so on; without a name it gets one. `material` is what `material.parted`
     gives and `start` what `start_data.read_start_data` does; both take up to a second, and so are made before a

@@ -95,7 +95,7 @@ def _changing(name: str, act: Callable[[Session, Wave], None], done: str, told: 
 
 pause = _changing("pause", waves.pause, "Paused", "Let nobody new in for now; who is in goes on.")
 reopen = _changing("reopen", waves.reopen, "Reopened", "Let people into a paused wave again.")
-close = _changing("close", waves.close, "Closed", "Let nobody new in any more; who is in goes on and is paid.")
+close = _changing("close", waves.close, "Closed", "Close enrolment; who is in goes on and is paid.")
 freeze = _changing("freeze", waves.freeze, "Froze", "Keep a closed wave as it is, for ever, once nobody is under way.")
 
 

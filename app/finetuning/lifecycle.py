@@ -43,7 +43,7 @@ MOST_DEATHS = 5  # a job whose worker or training died this often, with no new s
 
 @dataclass(frozen=True, slots=True)
 class TrainingSpec:
-    """A job as somebody wishes for it. `name` is the new model's.
+    """What to run: a training job. `name` is the new model's.
 
     `dataset` and `sft_data` are a dataset's number, its name or name@version; rows of the second, if it is named, are
     learnt as they are, beside those of the first.

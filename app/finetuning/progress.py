@@ -8,7 +8,7 @@ from app.games.base import JSON
 from app.jobs import states
 
 LATELY = 20  # events over which a pace is taken
-OF_LOSS = ("reward", "kl", "clip_fraction", "penalty")  # what a method's loss tells beside itself
+OF_LOSS = ("reward", "kl", "clip_fraction", "penalty")  # extra training metrics, which a method's loss computes
 _OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second", "memory_mb", *OF_LOSS)
 
 

@@ -9,7 +9,7 @@ has sections under `=== name ===` lines and `$placeholders` of `string.Template`
 by its name (`$limit`, `$counts_book`). Once a match was played with it a file never changes: the log names it.
 
 A template may have wordings, TEMPLATE-NUMBER.txt from 2 on, which state the same in other words. Nobody is prompted
-with them at play: they are for rows of datasets that are told anew.
+with them at play: they are for rows of datasets that are rephrased.
 
 What is told holds words of others: partners, people who wrote contexts, the model itself. The marks by which models
 know turns and roles are broken in all of it (`training.marks`); events keep what was written. A prompt names the

@@ -37,7 +37,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class RoundSpec:
-    """A round as somebody wishes for it. `models` are names of the registry, of seat 0 and seat 1."""
+    """What to run: a round. `models` are names of the registry, of seat 0 and seat 1."""
 
     game: str
     models: tuple[str, str]

@@ -45,7 +45,7 @@ class PriorMemories:
 
 @dataclass(frozen=True, slots=True)
 class SocietySpec:
-    """A society as somebody wishes for it: names of the registry, each agent model with its share of the agents.
+    """What to run: a society, with names of the registry, each agent model with its share of the agents.
 
     The models named in `systems` get a system message against warning and lecturing by habit, as agents. `config` has
     fields of SocietyConfig, laid over the `preset`; numbers may have come as text.

@@ -1,4 +1,4 @@
-"""People who went away without a word: upkeep ends their enrolments, so that their places go to others.
+"""Inactive participants: upkeep ends their enrolments, so that their places go to others.
 
 No recruiter says that somebody closed the tab. Nothing here commits.
 """

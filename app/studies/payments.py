@@ -244,7 +244,7 @@ def find_way_by_code(session: Session, wave: Wave, code: str) -> Way:
         .where(Enrolment.wave_id == wave.id, Participant.code == code)
     )
     if found is None:
-        raise NotFound("participant", expected=Phrase("the code of one who is in the wave"), got=code)
+        raise NotFound("participant", expected=Phrase("a participant code of this wave"), got=code)
     return find_way(session, found, lock=True)
 
 

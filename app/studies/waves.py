@@ -1,6 +1,6 @@
 """Waves in the database: opened, paused, closed and frozen. Nothing here commits.
 
-A paused wave lets nobody new in for now, a closed one nobody new any more. Whoever is in a wave goes on to the end and
+Enrolment in a paused wave is closed for now, in a closed one for good. Whoever is in a wave goes on to the end and
 is paid. A frozen wave never changes.
 """
 
@@ -88,7 +88,7 @@ def reopen(session: Session, wave: Wave, by: str | None = None) -> None:
 
 
 def close(session: Session, wave: Wave, by: str | None = None) -> None:
-    """Let nobody new in any more; who is in goes on, and is paid. Raises Conflict."""
+    """Close enrolment; who is in goes on, and is paid. Raises Conflict."""
     _change(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
     wave.closed_at = datetime.now(UTC)
     day = ids_go_on(

@@ -192,7 +192,7 @@ def change_password() -> ResponseReturnValue:
 
 
 def _spent(database: Session, link: str, life: timedelta) -> tuple[User, str]:
-    """Use a link up: whose it was, and the token of a new session."""
+    """Consume a sign-in link: whose it was, and the token of a new session."""
     now = datetime.now(UTC)
     user = accounts.use_link(database, link, now)
     token = accounts.begin_session(database, user.id, now, life)

@@ -84,7 +84,7 @@ def test_what_cannot_be_is_refused_in_one_line(flask: Flask, tmp_path: Path) -> 
         ((WAVE, "adjust", "P2", "--amount", "much", "--reason", "x"), "--amount: expected an amount"),
         ((WAVE, "adjust", "P2", "--amount", "-1.01", "--reason", "x"), "at most 1.00 taken away"),
         ((WAVE, "adjust", "P3", "--amount", "1", "--reason", "x"), "expected one who has ended"),
-        ((WAVE, "adjust", "P9", "--amount", "1", "--reason", "x"), "expected the code of one who is in the wave"),
+        ((WAVE, "adjust", "P9", "--amount", "1", "--reason", "x"), "expected a participant code of this wave"),
     ):
         assert said in refused(flask, *arguments), said
     told(flask, "draft")

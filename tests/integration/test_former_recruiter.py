@@ -79,7 +79,7 @@ def test_nobody_comes_in_by_its_link(app: Flask, archived: int) -> None:
     door = "/s/two-models/main?assignmentId=A1&hitId=3HIT&workerId=W9&turkSubmitTo=https://www.mturk.com"
     for answer in (client.get(door), client.post(door)):
         assert answer.status_code == 200
-        assert "This study takes nobody in any more." in text_of(answer)
+        assert "Enrolment in this study is closed." in text_of(answer)
         assert "mturk" not in answer.headers["Content-Security-Policy"]
 
 

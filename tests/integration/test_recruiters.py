@@ -186,5 +186,5 @@ def test_whoever_comes_to_a_closed_wave_is_sent_back_with_its_code(house: House)
     with writing() as session:
         close(session, find_wave(session, WAVE))
     ann = house.come(prolific.place("ann"))
-    assert ann.heading == "This study takes nobody in any more."
+    assert ann.heading == "Enrolment in this study is closed."
     assert "Thank you, ann: CSHUT" in house.go_back(ann, prolific, "ann")

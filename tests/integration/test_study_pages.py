@@ -218,7 +218,7 @@ def test_a_closed_wave_says_so_and_who_is_in_goes_on(app: Flask, client: FlaskCl
     ann.send(part="yes")
     with writing() as session:
         close(session, find_wave(session, "two-models:main"))
-    assert "This study takes nobody in any more." in text_of(client.get(door_of("ben")))
+    assert "Enrolment in this study is closed." in text_of(client.get(door_of("ben")))
     assert "takes nobody in" in come(app, "ben").heading
     cem.send(part="yes")  # who had only read the first page
     assert "takes nobody in" in cem.heading

@@ -151,6 +151,6 @@ def test_who_is_new_to_a_study_that_is_over_is_told_so(app: Flask, opened: None)
         freeze(session, find_wave(session, "two-models:main"))
     refused = app.test_client().post(door_of("ann"))
     shown = text_of(refused)
-    assert "This study takes nobody in any more." in shown
+    assert "Enrolment in this study is closed." in shown
     assert "not yours" not in shown
     assert 'href="/"' not in refused.text

@@ -106,7 +106,7 @@ def notes_of(session: Session, number: int) -> list[BotNotes]:
 
 
 def report_of(session: Session, row: Rehearsal) -> JSON:
-    """What has come of a rehearsal so far."""
+    """Progress of a rehearsal."""
     return report(session, row.wave_id, notes_of(session, row.id), complete=row.status == states.DONE)
 
 

@@ -51,7 +51,7 @@ def job_chart(job_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/jobs/<int:job_id>/charts/method.json")
 def job_method_chart(job_id: int) -> ResponseReturnValue:
-    """The same of what the loss of its method tells beside itself; 404 where it tells nothing."""
+    """The same of the extra training metrics of its method; 404 where there are none."""
     return _spec(job_id, method_chart_of)
 
 
@@ -95,7 +95,7 @@ def chart_of(row: TrainingJob, events: Any) -> Chart:
 
 
 def method_chart_of(row: TrainingJob, events: Any) -> Chart | None:
-    """What the loss of a job's method tells beside itself, if it does."""
+    """The extra training metrics of a job's method, if it has any."""
     return method_curves(f"method-{row.id}", called(row), events, page_language())
 
 

@@ -57,7 +57,7 @@ class DraftStudy(NamedTuple):
 
 
 class CheckedDraft(NamedTuple):
-    """What a draft comes to: what is wrong with it, or what it costs and what to think about."""
+    """Result of checking a draft: what is wrong with it, or what it costs and what to think about."""
 
     fault: DraftFault | None
     warned: Sequence[DraftFault] = ()

@@ -1,4 +1,4 @@
-"""A wave as it goes on: what has to be looked at, how far people came, arms, money, and who is in it."""
+"""A wave as it goes on: what needs review, how far people came, arms, money, and who is in it."""
 
 from collections.abc import Mapping
 from decimal import Decimal
