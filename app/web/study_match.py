@@ -13,7 +13,7 @@ from app.models import MatchRow, SeatRow, Wave
 from app.studies import lapses, matches
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.payments import owed_now
-from app.studies.progress import find_way
+from app.studies.progress import Way, find_way
 from app.studies.steps import DEBRIEF, DONE
 from app.studies.waves import settings_of
 from app.web.language import use_language
@@ -33,7 +33,7 @@ class StudyPart(NamedTuple):
     mail: str
     currency: str
     ended: bool
-    asked: bool  # whether this match ended by the person's silence, and they have not said since that they are there
+    asked: bool  # whether this match ended by the person's silence, and they have not gone on from it since
     lapses: int  # of matches that count
     pay: tuple[Decimal, Decimal] | None
     inactive: tuple[Decimal, Decimal] | None  # the same of an ending because the person was silent
@@ -60,13 +60,27 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
         mail=way.design.contact.mail,
         currency=way.design.pay.currency,
         ended=ended,
-        asked=(lapse := matches.asked(session, way)) is not None and lapse.row.id == match_id,
+        asked=_is_asked(session, way, match_id),
         lapses=lapses.count(session, row.enrolment_id),
         inactive=None if ended else owed_now(session, way, INACTIVE),
         pay=None if ended else owed_now(session, way, WITHDRAWN),
         grace=lapses.grace_of(session, way),
         warns_after=way.design.same_for_all.warns_after,
     )
+
+
+def _is_asked(session: Session, way: Way, match_id: str) -> bool:
+    """Whether the person is asked after this match if they are there, or the study has ended by their silence in it."""
+    if way.enrolment.ending != INACTIVE:
+        lapse = matches.asked(session, way)
+        return lapse is not None and lapse.row.id == match_id
+    counted = (
+        select(MatchRow)
+        .join(SeatRow, SeatRow.match_id == MatchRow.id)
+        .where(SeatRow.enrolment_id == way.enrolment.id, MatchRow.position.is_not(None))
+    )
+    last = session.scalar(counted.order_by(MatchRow.position.desc(), MatchRow.started_at.desc()).limit(1))
+    return last is not None and last.id == match_id and lapses.was_silent(session, last)
 
 
 def page_elsewhere(match_id: str) -> str | None:

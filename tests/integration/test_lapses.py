@@ -200,6 +200,26 @@ def test_the_address_of_the_missed_match_leads_to_the_question(engine: Engine, a
     assert client.get(f"/play/{record.id}/result").status_code == 200
 
 
+def test_after_the_second_missed_turn_the_match_leads_to_how_the_study_ended(
+    engine: Engine, app: Flask, ann: int
+) -> None:
+    client = app.test_client()
+    miss_turn(engine, ann)
+    say_here(client)
+    with writing(engine) as session:
+        way = find_way(session, ann)
+        record = matches.start(session, way, go_to(way, "match 4"))
+    assert client.get(WAY).location == f"/play/{record.id}"  # which seats this browser
+    with writing(engine) as session:
+        move_back(session, record.id, LONG_AGO)
+    assert live.end_overdue(engine, record.id)
+    with writing(engine) as session:
+        matches.settle(session, record.id)
+    assert ending(engine, app, ann) == "inactive"
+    for address in (f"/play/{record.id}", f"/play/{record.id}/result"):
+        assert client.get(address).location == WAY
+
+
 def test_a_version_of_before_pays_what_it_paid_when_it_was_written(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         version = session.get_one(StudyVersion, known.version)
