@@ -24,7 +24,7 @@ from tests.browser.admin_states import Furnished, empty_states, furnish, sign_in
 from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor, running_playwright
 from tests.participant import Table
-from tests.stack import LONG_LEASES, Stack, new_home
+from tests.stack import LONG_LEASES, PATIENCE, Stack, new_home
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, negotiation, taboo
 
@@ -337,6 +337,7 @@ def main() -> int:
     parser.add_argument("--only", choices=names, help="make the pictures of this scene alone")
     options = parser.parse_args()
     scenes = [scene for scene in SCENES if options.only in (None, scene.__name__)]
+    expect.set_options(timeout=1000 * PATIENCE)  # a model that fails is waited for
     with a_parlor() as (parlor, furnished), running_playwright() as chromium:
         browser = chromium(False)
         if options.readme:
