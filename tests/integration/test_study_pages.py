@@ -219,9 +219,9 @@ def test_a_closed_wave_says_so_and_who_is_in_goes_on(app: Flask, client: FlaskCl
     with writing() as session:
         close(session, find_wave(session, "two-models:main"))
     assert "Enrolment in this study is closed." in text_of(client.get(door_of("ben")))
-    assert "takes nobody in" in come(app, "ben").heading
+    assert "is closed" in come(app, "ben").heading
     cem.send(part="yes")  # who had only read the first page
-    assert "takes nobody in" in cem.heading
+    assert "is closed" in cem.heading
     ann.send()
     assert ann.step == "quiz 1"
 
