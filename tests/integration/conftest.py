@@ -1,9 +1,11 @@
 """An app on a real database: SQLite always, PostgreSQL where one is named."""
 
 import asyncio
+import json
 import shutil
+import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
 from app.registry import ensure_baselines
 from app.schema import upgrade
+from app.studies import design_command, design_process
 from app.web import form_writes
 from tests import compiled
 from tests.enrolments import KnownWave, load_example, open_wave
@@ -130,6 +133,24 @@ def _training_server() -> Iterator[ForkServer]:
 def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: ForkServer) -> None:
     """Trainings and benchmarks that a test runs need not load torch each; those of whole Parlors and of commands do."""
     monkeypatch.setattr(process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM, tasks.PROGRAM))
+
+
+class _Designs:
+    """What `app.studies.design_process` needs of `subprocess`, without a process: to load one takes half a second."""
+
+    TimeoutExpired, CalledProcessError = subprocess.TimeoutExpired, subprocess.CalledProcessError
+
+    @staticmethod
+    def run(command: Sequence[str], *, input: bytes, **_options: Any) -> "subprocess.CompletedProcess[bytes]":  # noqa: A002 - the library's name
+        action, path = command[-2:]
+        told = design_command.answer(action, Path(path), json.loads(input))
+        return subprocess.CompletedProcess(command, 0, json.dumps(told).encode())
+
+
+@pytest.fixture(autouse=True)
+def _designs_without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of studies are read here; the web process of whole Parlors starts a process for them."""
+    monkeypatch.setattr(design_process, "subprocess", _Designs)
 
 
 @pytest.fixture
