@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from app import logs
 from app.config import Settings, load_settings
 from app.extensions import open_engine, reading, writing
-from app.job_kinds import JOB_KINDS
+from app.job_kinds import kinds_with_live_jobs
 from app.jobs import leases
 from app.matches import live
 from app.matches.outages import time_away
@@ -77,8 +77,9 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
         overdue = overdue_matches(session)
         before = _open_since(session, settings)
         untouched = abandoned_matches(session, before) if settings.OPEN_MATCH_HOURS else ()
+        kinds = kinds_with_live_jobs(session)
     unattended = []
-    for kind in JOB_KINDS:
+    for kind in kinds:
         with writing(database) as session:
             kind.end_distant_leases(session, settings)
             unattended += [(kind, number, kind.queue_of(session, number)) for number in kind.take_unattended(session)]

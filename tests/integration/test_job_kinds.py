@@ -275,3 +275,14 @@ def test_lists_of_all_kinds_have_pages_and_ask_as_often_for_ten_jobs_as_for_two(
         with statements(engine) as seen:
             client.get(f"/admin/{path}")
         assert len(seen) < 20, path
+
+
+def test_upkeep_writes_for_kinds_alone_of_which_a_job_is_not_over(app: Flask, engine: Engine) -> None:
+    settings = app.config["SETTINGS"]
+    dataset = make_dataset(engine, settings)  # and a round, which is over
+    make_job(engine, dataset, "small", queued=False)
+    with statements(engine) as seen:
+        look_after(engine, settings, "me", lambda *_: None)
+    written = {kind.name for kind in JOB_KINDS if any(f"UPDATE {kind.table.__tablename__} " in each for each in seen)}
+    assert written == {"training"}
+    assert sum(all(kind.table.__tablename__ in each for kind in JOB_KINDS) for each in seen) == 1
