@@ -114,6 +114,11 @@ def test_they_are_changed_on_the_page_of_the_wave(app: Flask) -> None:
     assert "7 places" in shown
     refused = client.post(page, data={**form, "places": "many"})
     assert refused.status_code == 400
+    assert "Places: expected a whole number, got 'many'" in text_of(refused)
+    assert '<details class="panel" open>' in refused.text
+    assert 'value="many"' in refused.text, "what was typed is still there"
+    refused = client.post(page, data={**form, "most_spent": "1e3"})
+    assert "Spend cap: expected an amount of money" in text_of(refused)
     with reading() as session:
         file = settings_of(find_wave(session, WAVE))
         assert (file.places, str(file.most_spent), file.closes) == (7, "500.00", LATER)
