@@ -138,8 +138,11 @@ class Stack:
         assert READY in self.output(), f"the supervisor ended with {self.process.returncode}:\n{self.output()}"
 
     def pid(self, name: str) -> int:
-        """The process number of a child: broker, web, turns or upkeep."""
-        return int((self.home / "run" / f"{name}.pid").read_text())
+        """The process number of a child: broker, web, turns or upkeep. Its file is there a moment before the number."""
+        path = self.home / "run" / f"{name}.pid"
+        read: list[str] = []
+        wait_until(lambda: read.append(path.read_text()) or read[-1], f"the process number of {name}")
+        return int(read[-1])
 
     def send(self, name: str, number: int = signal.SIGKILL) -> int:
         """Signal a child, also one whose number a full disk has not taken; returns its process number."""
@@ -155,7 +158,7 @@ class Stack:
         def replaced() -> bool:
             try:
                 return self.pid(name) != old
-            except (FileNotFoundError, ValueError):  # between two lives
+            except FileNotFoundError:  # between two lives
                 return False
 
         wait_until(replaced, f"a new {name}")

@@ -41,11 +41,7 @@ def refused(home: Path, port: int, **env: str) -> str:
 
 def wait_for_each(home: Path, children: tuple[str, ...]) -> None:
     """Wait for all processes: the worker that trains starts behind the greeting, once its packages are found."""
-
-    def running() -> set[str]:
-        return {path.stem for path in (home / "run").glob("*.pid") if path.read_text()}
-
-    wait_until(lambda: running() == set(children), "a process of each kind")
+    wait_until(lambda: {path.stem for path in (home / "run").glob("*.pid")} == set(children), "a process of each kind")
 
 
 @pytest.fixture(scope="module")
