@@ -18,7 +18,7 @@ from app.studies.arms import matches_a_person
 from app.studies.checks import faults
 from app.studies.design import StudyDesign, expected_form
 from app.studies.loaded_design import LoadedDesign
-from app.studies.markdown import DEEPEST, MOST_CHARACTERS, is_too_deep, placeholders, told_headings
+from app.studies.markdown import DEEPEST, MOST_CHARACTERS, is_too_deep, placeholders, told_headings, unfilled
 from app.studies.warnings import warnings
 from app.studies.yaml_reader import Document, dotted, read_yaml
 from app.validation import KeyPath, is_storable
@@ -31,7 +31,8 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "de": ("Zweck", "Risiken", "Wenn Sie vorzeitig aufhören", "Empfänger"),
 }
 # What stands for a fact of the study in the texts that people read.
-PLACEHOLDERS = ("goal", "matches", "minutes", "base", "most", "currency")
+_GOAL = "goal"  # which differs between conditions, and stands in the instructions for one
+PLACEHOLDERS = (_GOAL, "matches", "minutes", "base", "most", "currency")
 _MOST_BYTES = 1 << 20
 _MOST_BASES = 10
 
@@ -259,17 +260,25 @@ def _check_lengths(design: StudyDesign, texts: Mapping[str, str], document: Docu
 
 
 def _check_placeholders(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
-    """Raises Invalid for a placeholder that nothing takes the place of."""
+    """Raises Invalid for a placeholder that nothing takes the place of, or not where it stands."""
     for key, name in _named(design):
         if key[0] == "material":
             continue
-        unknown = [each for each in placeholders(texts[name]) if each not in PLACEHOLDERS]
+        filled = [each for each in PLACEHOLDERS if each != _GOAL or key == ("instructions",)]
+        unknown = [each for each in placeholders(texts[name]) if each not in filled]
         if unknown:
-            known = get_close_matches(unknown[0], PLACEHOLDERS, 1) or PLACEHOLDERS
+            known = get_close_matches(unknown[0], filled, 1) or filled
             raise Invalid(
                 None,
                 expected=f"{either(f'{{{each}}}' for each in known)} in {name}",
                 got=Verbatim(f"{{{unknown[0]}}}"),
+                subject=Verbatim(document.place(key)),
+            )
+        if misplaced := unfilled(texts[name]):
+            raise Invalid(
+                None,
+                expected=f"placeholders in words that {name} shows, not in the address or title of a link",
+                got=Verbatim(f"{{{misplaced[0]}}}"),
                 subject=Verbatim(document.place(key)),
             )
 

@@ -6,9 +6,11 @@ Source: https://spec.commonmark.org/0.31.2/, read by markdown-it-py.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -91,6 +93,15 @@ def placeholders(text: str) -> list[str]:
     return _PLACEHOLDER.findall(text)
 
 
+def unfilled(text: str) -> list[str]:
+    """The names in braces that nothing takes the place of where they stand: in addresses and titles of links, in the
+    language of a block of code, in what is not shown."""
+    tokens = [each for token in _tokens(text) for each in (token, *(token.children or ()))]
+    shown = Counter(name for token in tokens if token.type in _FILLED for name in placeholders(token.content))
+    attributes = [unquote(str(value)) for token in tokens for value in token.attrs.values()]
+    return [*(Counter(placeholders(text)) - shown), *(name for each in attributes for name in placeholders(each))]
+
+
 def is_too_deep(text: str) -> bool:
     """Whether lists and quotes lie in each other more deeply than they are read."""
     return any(token.level >= DEEPEST - 1 for token in _tokens(text))
@@ -102,7 +113,7 @@ def is_too_deep(text: str) -> bool:
 def _reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST, "xhtmlOut": False}).disable("image")
     reader.validateLink = _is_safe  # type: ignore[method-assign, assignment]  # the library's own way to say which links are
-    for name, rule in (("text", _text), ("code_inline", _code), ("code_block", _block), ("fence", _block)):
+    for name, rule in _FILLED.items():
         reader.add_render_rule(name, rule)
     return reader
 
@@ -171,4 +182,5 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda name: words.get(name[1], name[0]), text)
 
 
+_FILLED = {"text": _text, "code_inline": _code, "code_block": _block, "fence": _block}
 _READER = _reader()

@@ -343,6 +343,23 @@ def test_what_a_design_changes_of_an_ending_is_an_amount(folder):
     assert (ending.base, ending.bonus) == (Decimal("1.00"), "earned")
 
 
+@pytest.mark.parametrize(
+    ("file", "words", "key", "expected"),
+    [
+        ("instructions.md", "[All about it](https://{goal})", "instructions",
+         "placeholders in words that instructions.md shows, not in the address or title of a link, got {goal}"),
+        ("consent.md", "Your goal: {goal}", "consent.text",
+         "{matches} or {minutes} or {base} or {most} or {currency} in consent.md, got {goal}"),
+    ],
+)  # fmt: skip
+def test_a_placeholder_that_people_would_see_is_refused(folder, file, words, key, expected):
+    with (folder / file).open("a", encoding="utf-8") as text:
+        text.write(f"\n{words}\n")
+    with pytest.raises(Invalid) as refused:
+        load_design(folder / EXAMPLE.name)
+    assert f"{key}: expected {expected}" in refused.value.message
+
+
 def test_another_word_in_a_text_is_another_study(folder):
     before = load_design(folder / EXAMPLE.name).sha256
     with (folder / "instructions.md").open("a", encoding="utf-8") as file:

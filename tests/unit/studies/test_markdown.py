@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from markupsafe import Markup
 
-from app.studies.markdown import is_too_deep, read_text, told_headings
+from app.studies.markdown import is_too_deep, read_text, told_headings, unfilled
 from tests.effort import growth
 
 
@@ -116,6 +116,23 @@ def test_placeholders_are_filled_and_what_fills_them_is_escaped() -> None:
     assert html("{matches} games, **{most}**, {other}", matches="<4>", most="$5") == (
         "<p>&lt;4&gt; games, <strong>$5</strong>, {other}</p>"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("{a} **{b}** `{c}`\n\n    {d}\n\n# {e}\n\n> - {f}\n\n```\n{g}\n```\n\n[{h}](https://example.org)", []),
+        ("[x](https://{a})", ["a"]),
+        ("{a} [x](https://example.org/?a={a})", ["a"]),
+        ("<https://example.org/{a}>", ["a"]),
+        ('[x](https://example.org "{a}")', ["a"]),
+        ("[x][1]\n\n[1]: https://example.org/{a}", ["a"]),
+        ("[1]: https://example.org/{a}", ["a"]),
+        ("```{a}\ntext\n```", ["a"]),
+    ],
+)
+def test_names_that_nothing_takes_the_place_of_are_found(text: str, names: list[str]) -> None:
+    assert sorted(set(unfilled(text))) == names
 
 
 def test_a_part_takes_the_place_of_a_paragraph_only() -> None:
