@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 import threading
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,12 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import create_engine, func, select, text
+from sqlalchemy import create_engine, delete, func, select, text
 
 from app.backup.archive import ArchiveReader
 from app.backup.create import create
 from app.backup.restore import restore
+from app.backup.tables import tables_of
 from app.config import load_settings
 from app.errors import AppError
 from app.extensions import db, reading, writing
@@ -36,6 +38,7 @@ from tests.stack import TURNS_ALONE, Stack, readable_by_others, wait_until
 from tests.tables import database, negotiation, settings_of
 
 CONFIG = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}
+_LARGE = 100_000_000  # bytes of a model's file
 
 
 def flask(shell: Shell, parlor: Stack, *arguments: str) -> str:
@@ -208,6 +211,33 @@ def test_a_restore_into_a_filled_installation_has_to_be_asked_for(small: tuple[P
             select(func.max(LanguageModel.id))
         )
     assert list(home.glob(".restore-*")) == []
+
+
+def test_files_that_are_there_already_are_compared_without_being_loaded(
+    small: tuple[Path, Any], home: Path, tmp_path: Path
+) -> None:
+    _, settings = small
+    file, weights = tmp_path / "large.backup", home / "checkpoints" / "small" / "model.safetensors"
+    with weights.open("wb") as large:
+        large.truncate(_LARGE)
+    create(settings, db.engine, file)
+    with writing(db.engine) as session:
+        for table in reversed(tables_of(session.connection())):
+            session.execute(delete(table))
+    tracemalloc.start()
+    restore(settings, db.engine, file)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert matches(db.engine) == 1
+    assert most < _LARGE
+    with writing(db.engine) as session:
+        for table in reversed(tables_of(session.connection())):
+            session.execute(delete(table))
+    with weights.open("r+b") as large:
+        large.seek(-1, 2)
+        large.write(b"1")
+    with pytest.raises(AppError, match="expected nothing, or what the backup holds, got something else"):
+        restore(settings, db.engine, file)
 
 
 @pytest.mark.parametrize("harm", ["cut", "row", "file", "manifest", "other"])
