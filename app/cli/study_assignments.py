@@ -6,9 +6,9 @@ import click
 
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.errors import Invalid, Verbatim
-from app.extensions import writing
+from app.extensions import reading, writing
 from app.studies import waves
-from app.studies.assignment_list import import_list
+from app.studies.assignment_list import import_list, read_list, terms_of
 from app.studies.entry import person_hash
 
 
@@ -29,10 +29,12 @@ def assignments(reference: str, path: Path, as_json: bool) -> None:
         raise Invalid("file", expected=expected, got=Verbatim(f"{path} ({error.strerror})")) from None
     ensure_database()
     secret = settings().secret_key
+    with reading() as session:
+        terms = terms_of(session, waves.find_wave(session, reference))
+    read = read_list(content, path.name, terms, lambda each: person_hash(secret, terms.recruiter, each))
     with writing() as session:
-        wave = waves.find_wave(session, reference)
-        recruiter = waves.settings_of(wave).provider.name
-        found = import_list(session, wave, content, path.name, lambda each: person_hash(secret, recruiter, each))
+        import_list(session, waves.find_wave(session, reference), read)
+    found = read.kept
     if as_json:
         print_json({"wave": reference, "lines": len(found.arms), "by": "participant" if found.people else "order"})
     else:

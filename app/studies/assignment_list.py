@@ -74,25 +74,58 @@ def mark_of_enrolment(session: Session, enrolment: Enrolment) -> str | None:
     return None if person is None or enrolment.wave_id is None else mark_of(enrolment.wave_id, person)
 
 
-def import_list(
-    session: Session, wave: Wave, content: bytes, name: str, person_of: Callable[[str], str], by: str | None = None
-) -> AssignmentList:
-    """Have a wave follow a list; `person_of` gives the hash of a person by the recruiter's id.
+class ListTerms(NamedTuple):
+    """What a list of a wave has to fit: its arms by name, in their order, and whether its people have ids."""
 
-    A list that is imported again replaces the one before. Raises Invalid, with the line, for a list that cannot be
-    followed, and Conflict once somebody has an arm.
+    wave_id: int
+    arms: Sequence[str]
+    recruiter: str
+    has_ids: bool
+
+
+class ReadList(NamedTuple):
+    """A list as it is kept, what links its persons to those of the wave, and of which file it was read."""
+
+    kept: AssignmentList
+    people: frozenset[str]  # hashes of persons
+    name: str
+    sha256: str
+
+
+def terms_of(session: Session, wave: Wave) -> ListTerms:
+    """What a list of a wave has to fit."""
+    arms = select(Arm.name).where(Arm.study_version_id == wave.study_version_id).order_by(Arm.id)
+    provider = settings_of(wave).provider
+    return ListTerms(wave.id, session.scalars(arms).all(), provider.name, provider.has_ids)
+
+
+def read_list(content: bytes, name: str, terms: ListTerms, person_of: Callable[[str], str]) -> ReadList:
+    """The list in a file; `person_of` gives the hash of a person by the recruiter's id. Takes long for a long one.
+
+    Raises Invalid, with the line, for a list that cannot be followed.
+    """
+    found = _read(content, name, terms.arms, has_ids=terms.has_ids)
+    people = [person_of(each) for each in found.people]
+    kept = found._replace(people=[mark_of(terms.wave_id, each) for each in people])
+    return ReadList(kept, frozenset(people), name, hashlib.sha256(content).hexdigest())
+
+
+def import_list(session: Session, wave: Wave, found: ReadList, by: str | None = None) -> None:
+    """Have a wave follow a list that was read for it. A list that is imported again replaces the one before.
+
+    Raises Invalid for one that is too short, and Conflict once somebody has an arm.
     """
     wave = lock_wave(session, wave.id)
     check_not_frozen(wave)
     drawn = select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.arm_id.is_not(None))
     if session.scalar(drawn.limit(1)) is not None:
         raise Conflict("wave", expected=Phrase("one in which nobody has an arm yet"), got=Phrase("one with people"))
-    arms = session.scalars(select(Arm.name).where(Arm.study_version_id == wave.study_version_id).order_by(Arm.id)).all()
-    file = settings_of(wave)
-    found = _read(content, name, arms, file.places, has_ids=file.provider.has_ids)
-    _check_people(session, wave, found, person_of)
-    kept = found._replace(people=[mark_of(wave.id, person_of(each)) for each in found.people])
-    body = {"arms": list(kept.arms), "people": list(kept.people), "sha256": hashlib.sha256(content).hexdigest()}
+    lines, places = len(found.kept.arms), settings_of(wave).places
+    if lines < places:
+        expected = Phrase("a line for each of the %(places)s places", places=places)
+        raise Invalid(None, expected=expected, got=Phrase("%(lines)s lines", lines=lines), subject=Verbatim(found.name))
+    _check_people(session, wave, found)
+    body = {"arms": list(found.kept.arms), "people": list(found.kept.people), "sha256": found.sha256}
     session.add(
         StudyEvent(
             wave_id=wave.id, enrolment_id=None, kind=ASSIGNMENT_LIST, body=body if by is None else {**body, "by": by},
@@ -100,14 +133,12 @@ def import_list(
         )
     )  # fmt: skip
     session.flush()
-    return kept
 
 
-def _check_people(session: Session, wave: Wave, found: AssignmentList, person_of: Callable[[str], str]) -> None:
+def _check_people(session: Session, wave: Wave, found: ReadList) -> None:
     """Raises Conflict where somebody is in the wave who has no line in a list by persons."""
     if not found.people:
         return
-    listed = {person_of(each) for each in found.people}
     here = (
         select(Participant.code, Participant.person_hash)
         .join(Enrolment, Enrolment.participant_id == Participant.id)
@@ -115,12 +146,12 @@ def _check_people(session: Session, wave: Wave, found: AssignmentList, person_of
         .order_by(Enrolment.id)
     )
     for code, person in session.execute(here):
-        if person not in listed:
+        if person not in found.people:
             expected = Phrase("a line for everybody who is in the wave")
             raise Conflict("list", expected=expected, got=Phrase("none for %(code)s", code=Verbatim(code)))
 
 
-def _read(content: bytes, name: str, arms: Sequence[str], places: int, *, has_ids: bool) -> AssignmentList:
+def _read(content: bytes, name: str, arms: Sequence[str], *, has_ids: bool) -> AssignmentList:
     """The list of a file, with ids as they are written. Raises Invalid."""
     if len(content) > _MOST_BYTES:
         raise Invalid("list", expected=Phrase("a table of at most 5 MB"), got=Phrase("a larger one"))
@@ -138,7 +169,7 @@ def _read(content: bytes, name: str, arms: Sequence[str], places: int, *, has_id
         expected = Phrase("the column order, as the people of this wave have no ids")
         raise Invalid("list", expected=expected, got=Verbatim(_BY_PERSON))
     found = [_line(row.cells, keys[0], arms, f"{name}:{row.line}") for row in table.rows]
-    _check(found, name, places, by_person=by_person)
+    _check(found, name, by_person=by_person)
     if not by_person:
         found.sort(key=lambda line: int(line[0]))
     return AssignmentList([arm for _, arm in found], [key for key, _ in found] if by_person else [])
@@ -159,15 +190,12 @@ def _line(row: Mapping[str, str], key: str, arms: Sequence[str], place: str) -> 
     return str(int(whom)) if key == _BY_ORDER else whom, arms.index(arm)
 
 
-def _check(found: Sequence[tuple[str, int]], name: str, places: int, *, by_person: bool) -> None:
+def _check(found: Sequence[tuple[str, int]], name: str, *, by_person: bool) -> None:
     """Raises Invalid for what is in the list twice or not at all."""
     twice = [key for key, count in Counter(key for key, _ in found).items() if count > 1]
     if twice:
         expected = Phrase("each person once") if by_person else Phrase("each number of the order once")
         raise Invalid(None, expected=expected, got=twice[0], subject=Verbatim(name))
-    if len(found) < places:
-        expected = Phrase("a line for each of the %(places)s places", places=places)
-        raise Invalid(None, expected=expected, got=Phrase("%(lines)s lines", lines=len(found)), subject=Verbatim(name))
     if not by_person and {int(key) for key, _ in found} != set(range(1, len(found) + 1)):
         gap = min(set(range(1, len(found) + 1)) - {int(key) for key, _ in found})
         expected = Phrase("all numbers of the order from 1 on")

@@ -15,9 +15,9 @@ from app.errors import FieldError
 from app.extensions import insist, reading, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import replay
-from app.studies.assignment_list import import_list
+from app.studies.assignment_list import import_list, read_list, terms_of
 from app.studies.entry import person_hash
-from app.studies.progress import end
+from app.studies.progress import end, lock_wave
 from app.studies.waves import close, freeze
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
@@ -38,7 +38,8 @@ def table(session: Session, *rows: tuple[object, int], key: str = "order") -> by
 
 
 def follow(session: Session, wave: Wave, content: bytes) -> None:
-    import_list(session, wave, content, "list.csv", lambda each: person_hash(SECRET, "prolific", each), "eva")
+    found = read_list(content, "list.csv", terms_of(session, wave), lambda each: person_hash(SECRET, "prolific", each))
+    import_list(session, wave, found, "eva")
 
 
 def arm_of(session: Session, enrolment: Enrolment) -> int:
@@ -171,3 +172,15 @@ def test_a_list_is_imported_by_command_and_on_the_page_of_the_wave(app: Flask, t
     assert send(content.replace(b"order", b"participant", 1)).status_code == 303
     assert "Arms follow a list of 2 people." in text_of(client.get(page))
     assert client.post(page, data={"action": "list"}).status_code == 400
+
+
+def test_a_list_is_read_before_anything_is_locked(app: Flask) -> None:
+    with writing() as session:
+        number = new_wave(session, places=2).id
+        content = table(session, (1, 3), (1, 3))
+    client, page = signed_in(app), f"/admin/studies/waves/{number}"
+    with writing() as session:
+        lock_wave(session, number)
+        wrong = client.post(page, data={"action": "list", "list": (io.BytesIO(content), "arms.csv")})
+        assert wrong.status_code == 400
+        assert "arms.csv: expected each number of the order once, got '1'" in text_of(wrong)

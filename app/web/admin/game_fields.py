@@ -16,6 +16,7 @@ from app.rounds.lifecycle import Material
 from app.rounds.material import material_of_file, material_of_text, own_material
 from app.validation import Schema, kinds_of, real_number, words_of
 from app.web.forms import RefusedField, one_of
+from app.web.threads import off_loop
 
 MOST_UPLOADED = 400_000  # characters of a file of material
 GENERATED, LIST, SERVER, UPLOAD, AGAIN = "generated", "list", "server", "upload", "again"
@@ -132,7 +133,7 @@ def _uploaded(name: str, form: Mapping[str, Any], read_text: Callable[[str, str]
             remedy=Phrase("the command line takes longer files by --%(name)s FILE", name=name),
         )
     source = form.get(f"{name}_name") or f"the {name} of the form"
-    return _about(name, lambda: read_text(text, source))
+    return _about(name, lambda: off_loop(read_text, text, source))
 
 
 def _about(name: str, work: Callable[[], Material]) -> Material:

@@ -13,7 +13,7 @@ from app.errors import AppError, Conflict, Invalid, Phrase, either
 from app.extensions import reading
 from app.models import Wave
 from app.studies import entry, places, store, waves
-from app.studies.assignment_list import import_list, list_of
+from app.studies.assignment_list import import_list, list_of, read_list, terms_of
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
 from app.studies.monitor import funnel, inbox, incidents
@@ -28,6 +28,7 @@ from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 from app.web.seats import settings
+from app.web.threads import off_loop
 
 _LARGEST = 2**31 - 1
 _ACTIONS = {"pause": waves.pause, "reopen": waves.reopen, "close": waves.close, "freeze": waves.freeze}
@@ -95,12 +96,10 @@ def _take_list(wave_id: int, by: str) -> None:
         raise Invalid("list", expected=Phrase("a CSV table"), got=Phrase("none"))
     content, name, secret = file.read(), file.filename, settings().secret_key
 
-    def take(session: Session) -> None:
-        wave = wave_by_id(session, wave_id).wave
-        recruiter = waves.settings_of(wave).provider.name
-        import_list(session, wave, content, name, lambda each: entry.person_hash(secret, recruiter, each), by)
-
-    write(take)
+    with reading() as session:
+        terms = terms_of(session, wave_by_id(session, wave_id).wave)
+    found = off_loop(read_list, content, name, terms, lambda each: entry.person_hash(secret, terms.recruiter, each))
+    write(lambda session: import_list(session, wave_by_id(session, wave_id).wave, found, by))
 
 
 def _page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
