@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
 from app.errors import Invalid, Verbatim
 
@@ -104,6 +104,25 @@ def answers(url: str) -> bool:
         return False
     finally:
         client.close()
+
+
+def silence_of(url: str) -> str | None:
+    """Why the Redis server at `url` cannot be used yet; None where it answers. Raises Invalid where it never will."""
+    client = Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5)
+    try:
+        client.ping()
+    except (AuthenticationError, AuthorizationError, ResponseError) as error:
+        raise Invalid(
+            "REDIS_URL",
+            expected="a Redis server that lets Parlor in",
+            got=Verbatim(" ".join(str(error).split())),
+            remedy="mend the URL, or set it to none to go on without one",
+        ) from None
+    except (RedisError, OSError) as error:
+        return " ".join(str(error).split()) or type(error).__name__
+    finally:
+        client.close()
+    return None
 
 
 class Probe:

@@ -5,13 +5,15 @@ than all else that it does.
 """
 
 import os
+import re
 import sys
 import traceback
 from datetime import UTC, datetime
 
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import create_engine, make_url, select
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import NullPool
 
 from app import accounts, logs
 from app.config import load_settings
@@ -20,8 +22,10 @@ from app.extensions import is_locked, reason_of, writing
 from app.models import User
 from app.schema import bare_app, upgrade
 
-_STARTING = "the database system is starting up"  # PostgreSQL; a refused connection has no code
 _PASSING = ("57P03", "57P01", "53300", "55P03", "40001", "40P01")  # it starts or stops, is crowded, or locked
+_PATIENCE = 5  # seconds that a server may take to say whether it is there
+_CROWDED = re.compile("too many clients|too many connections|connection slots")
+_NEVER = re.compile("does not support SSL|certificate")  # what a server that is there says, or is, once and for all
 
 
 class Later(AppError):
@@ -36,8 +40,8 @@ def prepare(app: Flask) -> str:
         return new_admin_link(app)
     except OperationalError as error:
         reason = " ".join(str(error.orig).split())
-        if is_locked(error) or getattr(error.orig, "sqlstate", None) in _PASSING or _STARTING in reason:
-            raise Later(f"the database cannot be used yet: {reason}") from None
+        if is_locked(error) or _passes(error, app.config["SETTINGS"].database_url):
+            raise Later(f"{setting}: the database cannot be used yet: {reason}") from None
         raise Invalid(
             setting,
             expected="a database that can be used",
@@ -54,6 +58,30 @@ def prepare(app: Flask) -> str:
             got=Verbatim(f"{type(error).__name__}: {reason_of(error)}"),
             remedy="nothing was changed; put back a backup, or start the version that made it",
         ) from None
+
+
+def _passes(error: OperationalError, url: str) -> bool:
+    """Whether PostgreSQL may be usable in a while. Whom it does not let in it tells why, but without a code."""
+    if make_url(url).get_backend_name() != "postgresql":
+        return False
+    if state := getattr(error.orig, "sqlstate", None):
+        return state in _PASSING
+    if not _is_there(url):  # not reached, under no such name yet, starting or stopping
+        return _NEVER.search(str(error.orig)) is None
+    try:
+        create_engine(url, poolclass=NullPool).connect().close()
+    except OperationalError as again:
+        return _CROWDED.search(str(again.orig)) is not None
+    return True  # it has come meanwhile
+
+
+def _is_there(url: str) -> bool:
+    """Whether the PostgreSQL server takes connections, whoever they are from."""
+    from psycopg import pq  # only here: SQLite needs none of it
+
+    asked = make_url(url).set(drivername="postgresql")
+    asked = asked.set(query={"connect_timeout": str(_PATIENCE), **asked.query})
+    return pq.PGconn.ping(asked.render_as_string(hide_password=False).encode()) == pq.Ping.OK
 
 
 def new_admin_link(app: Flask) -> str:

@@ -88,7 +88,10 @@ class Supervisor:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup is respected
                 signal.signal(number, self._ask_to_stop)
         try:
-            self._start()
+            if self._settings.has_broker and self._settings.REDIS_URL:
+                self._wait_for_redis()
+            if self._stop_asked_at is None:
+                self._start()
             while self._stop_asked_at is None:
                 self._keep_alive()
                 time.sleep(TICK)
@@ -169,19 +172,30 @@ class Supervisor:
         """Bring the database up to date, however often that is killed; returns an admin link, or nothing if asked to
         stop. Raises Invalid where trying again cannot help.
         """
-        pauses = Pauses()
+        pauses, waiting = Pauses(), _Waiting()
         while self._stop_asked_at is None:
             code, link, complaint = self._run_preparation()
+            last = complaint.splitlines()[-1] if complaint else ""
             if code == 0:
                 return link
             if code == WRONG_SETTING:
-                raise AppError(complaint.splitlines()[-1].removeprefix("error: "), code=Invalid.code)
+                raise AppError(last.removeprefix("error: "), code=Invalid.code)
             if self._stop_asked_at is None:
                 pause = pauses.next()
-                reason = f" ({complaint.splitlines()[-1]})" if complaint else ""
-                say(f"the preparation of the database {ending(code)}{reason}; it starts again in {pause:.1f} s")
+                if code == os.EX_TEMPFAIL:
+                    waiting.say(last.removeprefix("error: "))
+                else:
+                    reason = f" ({last})" if last else ""
+                    say(f"the preparation of the database {ending(code)}{reason}; it starts again in {pause:.1f} s")
                 self._wait_until(time.monotonic() + pause)
         return ""
+
+    def _wait_for_redis(self) -> None:
+        """Wait until the Redis server that a setting names answers. Raises Invalid where it lets nobody in."""
+        pauses, waiting = Pauses(), _Waiting()
+        while self._stop_asked_at is None and (silence := broker.silence_of(self._settings.redis_url)) is not None:
+            waiting.say(f"REDIS_URL: the Redis server does not answer yet: {silence}")
+            self._wait_until(time.monotonic() + pauses.next())
 
     def _run_preparation(self) -> tuple[int, str, str]:
         """One try; returns its exit code, or minus the signal that killed it, the link, and what it complained of."""
@@ -290,6 +304,19 @@ def _refuse_what_cannot_start(child: ManagedProcess) -> None:
             f"{child.name} ended by itself {child.failed_starts} times while Parlor was starting"
             f" ({lines[-1].strip() if lines else 'without a word'}); the reason is in {child.log_path}"
         )
+
+
+class _Waiting:
+    """Says why the start waits: at first, once in START_SECONDS, and when that changes."""
+
+    def __init__(self) -> None:
+        self._reason, self._said_at = "", 0.0
+
+    def say(self, reason: str) -> None:
+        """It is not there yet, for this reason."""
+        if reason != self._reason or time.monotonic() - self._said_at > START_SECONDS:
+            self._reason, self._said_at = reason, time.monotonic()
+            say(f"waiting: {reason}")
 
 
 class _Pipe:
@@ -460,7 +487,7 @@ def _open_standard_files() -> None:
 
 def _decide_on_broker(settings: Settings, server: Path | None) -> Settings:
     """The settings with what is decided for all processes of this PARLOR_HOME, commands included: whether there is a
-    broker. Raises Invalid where one was named that does not answer.
+    broker.
     """
     if settings.REDIS_URL == NO_BROKER or (not settings.REDIS_URL and server is None):
         settings.no_broker_mark.touch()
@@ -468,13 +495,6 @@ def _decide_on_broker(settings: Settings, server: Path | None) -> Settings:
     settings.no_broker_mark.unlink(missing_ok=True)
     if server is not None:
         broker.make_folder_of(settings.redis_socket)
-    elif not broker.answers(settings.redis_url):
-        raise Invalid(
-            "REDIS_URL",
-            expected="a Redis server that answers",
-            got=Verbatim("silence"),
-            remedy="start it, mend the URL, or set it to none to go on without one",
-        )
     return settings
 
 
