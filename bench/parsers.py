@@ -2,43 +2,59 @@
 
 For each parser that people without rights, participants or experimenters reach: the seconds of CPU for the largest
 input that is accepted, of the shape that costs most, and how many times as much it costs as half of it. Where it is
-done says what the event loop feels of it.
+done says what the event loop feels of it. What is counted, such as the keys of a file, comes in as many pieces as are
+accepted, each as long as there is room for.
 """
 
+import gc
 import io
 import json
 import math
+import random
 import sys
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
+from copy import copy
+from itertools import count, islice, product
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
+from babel import negotiate_locale
 from engineio.payload import Payload
 from itsdangerous import BadSignature, URLSafeSerializer
 from socketio.exceptions import ConnectionError as Refused
 from werkzeug.datastructures import FileStorage
 from werkzeug.exceptions import HTTPException
 from werkzeug.test import EnvironBuilder
-from werkzeug.wrappers import Request
 
 from app.csv_reader import read_csv
 from app.errors import AppError
+from app.games import GAMES
 from app.matches.safety import unsafe
+from app.rounds.material import material_of_text
+from app.society.priors import parse_priors
+from app.society.questions import parse_questions
 from app.studies.design import StudyDesign
 from app.studies.design_files import read_part
 from app.studies.expressions import read_comparison
 from app.studies.markdown import MOST_CHARACTERS, is_too_deep, read_text, told_headings
 from app.studies.yaml_reader import parse_yaml
-from app.web.admin.study_uploads import read_upload
-from app.web.body_limits import ANSWERS, SMALL, TEXTS
+from app.web.admin.game_fields import MOST_UPLOADED as MOST_MATERIAL
+from app.web.admin.study_uploads import MOST_BYTES, MOST_FILES, read_upload
+from app.web.admin.uploaded_texts import MOST_UPLOADED
+from app.web.body_limits import SMALL, TEXTS, UploadRequest
 from app.web.packets import BadPacket, TextPacket, check
+from workers.web_worker import MOST_HEAD
 
 _LOOP, _THREAD, _PROCESS = "event loop", "a thread", "a process"
+MOST_MOVE = 2_000  # characters, the setting MOVE_CHARACTERS where nobody has changed it
 MOST_GROWTH = 2.5  # times the cost of half the input
-_LEAST = 0.002  # seconds; what takes less is not told apart from noise
+CHEAP = 0.01  # seconds at the largest input, below which it is all the same what they grow with
+_LINE = 4094  # bytes, gunicorn's limit_request_line
+_TRIES = 5
+_LONG_ENOUGH, _MOST_AT_A_TIME = 0.01, 200  # seconds that are measured at a time, and inputs in them
 _DIFFERENT = count()
 Shape = Callable[[int], Any]
 
@@ -59,7 +75,7 @@ class Cost(NamedTuple):
     parser: Parser
     shape: str
     seconds: float
-    ratio: float
+    ratio: float | None  # None where none of them costs more than CHEAP
 
 
 def repeated(piece: str, before: str = "", after: str = "") -> Shape:
@@ -83,10 +99,22 @@ def numbered(form: str, before: str = "", after: str = "") -> Shape:
     return make
 
 
+def counted(most: int, largest: int, form: str, before: str = "", after: str = "") -> Shape:
+    """Text of `most` pieces in the largest input and fewer in a smaller one; `{1}` takes what room there is."""
+
+    def make(size: int) -> str:
+        number_of = most * size // largest
+        room = max(0, (size - len(before) - len(after)) // number_of - len(form.format(number_of, "")))
+        return before + "".join(form.format(number, "x" * room) for number in range(number_of)) + after
+
+    return make
+
+
 # ---- What reads ------------------------------------------------------------------
 
 
 def _markdown(text: str) -> None:
+    text = f"{text}\n{next(_DIFFERENT)}"  # a text that was read before is kept
     read_text(text, {"goal": "win"})
     told_headings(text)
     is_too_deep(text)
@@ -96,8 +124,10 @@ def _study(text: str) -> None:
     read_part(StudyDesign, parse_yaml(text, "study.yaml"))
 
 
-def _request(**given: Any) -> Request:
-    return Request(EnvironBuilder(method="POST", **given).get_environ())
+def _request(**given: Any) -> UploadRequest:
+    request = UploadRequest(EnvironBuilder(method="POST", **given).get_environ())
+    request.max_form_memory_size = TEXTS
+    return request
 
 
 def _query(text: str) -> None:
@@ -130,8 +160,15 @@ def _frame(text: str) -> None:
 
 
 def _polled(text: str) -> None:
+    for packet in text.split("\x1e"):
+        check(packet)
     for packet in Payload(encoded_payload=text).packets:
-        check(packet.encode())
+        TextPacket(encoded_packet=packet.data)
+
+
+def _languages(text: str) -> None:
+    wanted = _request(headers={"Accept-Language": text}).accept_languages
+    negotiate_locale([each for each, weight in wanted if weight > 0], ("en", "de"))
 
 
 def _archive(content: bytes) -> None:
@@ -140,6 +177,32 @@ def _archive(content: bytes) -> None:
 
 def _table(text: str) -> None:
     read_csv(text.encode(), "list.csv", ("order", "participant", "arm"))
+
+
+def _asked(text: str) -> None:
+    parse_questions(text.encode(), "questions.txt")
+
+
+def _remembered(text: str) -> None:
+    parse_priors(text.encode(), "priors.json")
+
+
+def _played(text: str) -> None:
+    for game in GAMES.values():
+        if game.material is not None:
+            with suppress(AppError):
+                material_of_text(game.material, text, "a file")
+
+
+def _moved(text: str) -> None:
+    for game in GAMES.values():
+        state = game.initial(game.config({}), random.Random(1))
+        for seat in (0, 1):
+            for move in (text, f"[message] {text}", f"[propose] {text}"):
+                game.parse(state, seat, f"{move[: len(text)]}{next(_DIFFERENT)}")  # judgements are kept, too
+
+
+_FILE = 1_000_000  # bytes of a file of a study
 
 
 # ---- What is sent ----------------------------------------------------------------
@@ -195,6 +258,12 @@ YAML = {
     "comments": repeated("# a\n"),
     "spaces": repeated(" ", before="study:\n", after="x"),
     "directives": numbered("%TAG !e{0}! tag:e,2000:\n", after="---\na: 1\n"),
+    "most keys": counted(9_990, _FILE, "k{0}: {1}\n"),
+    "most keys in places": counted(9_900, _FILE, "  k{0}: [{1}]\n", before="conditions:\n"),
+    "most items": counted(19_900, _FILE, "- {1}\n", before="minutes:\n"),
+    "most questions": counted(2_800, _FILE, "  - {{id: q{0}, ask: {1}, scale: 5}}\n", before="survey:\n end:\n"),
+    "most levels": counted(1_000, _FILE, "k{0}: " + "[" * 17 + "{1}" + "]" * 17 + "\n"),
+    "most quotes": counted(9_990, _FILE, 'k{0}: "' + "\\t" * 30 + '{1}"\n'),
 }
 PAIRS = {
     "names": numbered("a{0}=1&"),
@@ -213,6 +282,8 @@ PARTS = {
     "headers": numbered("X-{0}: 1\r\n", before="--b\r\n", after="\r\n\r\n--b--\r\n"),
     "parameters": numbered("; a{0}=1", before="--b\r\nContent-Disposition: form-data", after="\r\n\r\n\r\n--b--\r\n"),
     "no boundary": repeated("a\r\n"),
+    "most parts": counted(999, TEXTS, _PART.replace('"a"', '"a{0}"') + "{1}\r\n", after="--b--\r\n"),
+    "most files": counted(999, TEXTS, _PART.replace('"a"', '"a{0}"; filename="f"') + "{1}\r\n", after="--b--\r\n"),
 }
 COOKIES = {
     "names": numbered("a{0}=1; "),
@@ -250,11 +321,22 @@ FRAMES = {
     "a name": repeated("a", before='42["', after='"]'),
 }
 POLLS = {
+    **{name: _in_event(shape) for name, shape in JSONS.items()},
+    "most packets": counted(15, SMALL, '42["a","{1}"]\x1e', after="3"),
     "packets": repeated("4\x1e"),
     "events": repeated('42["a"]\x1e'),
     "one": repeated("a", before="4"),
     "ends": repeated("\x1e"),
 }
+
+
+def _wide(size: int) -> str:
+    """A table of as many columns as may be, and as many rows as that leaves."""
+    columns = 500
+    rows = min(999_000 // columns, size // 1_100)
+    return ",".join(f"c{at}" for at in range(columns)) + "\n" + (",".join("1" * columns) + "\n") * rows
+
+
 TABLES = {
     "rows": numbered("{0},a\n", before="order,arm\n"),
     "people": numbered("p{0},a\n", before="participant,arm\n"),
@@ -264,10 +346,48 @@ TABLES = {
     "one field": repeated("a", before="order,arm\n"),
     "empty rows": repeated("\n", before="order,arm\n"),
     "the same": repeated("1,a\n", before="order,arm\n"),
+    "most cells": counted(499_990, TEXTS, "1,\n", before="order,arm\n"),
+    "most columns": _wide,
+    "quoted": repeated('"1","a"\n', before="order,arm\n"),
 }
 WORDS = {
     **{piece: repeated(piece) for piece in ("a", "a.", "a-", "1", "1.1", "@", "a@", "(at)", "kill ", " ", "-")},
     "years": repeated("1234-1234 "),
+}
+MOVES = {
+    **WORDS,
+    **{piece: repeated(piece) for piece in ("a b ", "I get 1 book. ", "it's a ", "a-b", "1 ", "[message] ")},
+}
+LANGUAGES = {
+    "names": numbered("a{0},"),
+    "one name": repeated("a,"),
+    "weights": repeated("a;q=0.1,"),
+    "broken weights": repeated(";q="),
+    "signs": repeated(","),
+    "quotes": repeated('"'),
+    "spaces": repeated(" ", before="a"),
+    "parts": repeated("-a"),
+}
+QUESTIONS = {
+    "lines": numbered("q{0}\n"),
+    "empty lines": repeated("\n"),
+    "list": numbered('"q{0}",', before="[", after='"q"]'),
+    "brackets": repeated("["),
+    "characters": repeated("ü"),
+}
+_MEMORY = '{{"question":"q{0}","answer":"a"}},'
+MEMORIES = {
+    "pairs": numbered(_MEMORY, before='{"good":[', after='{"question":"q","answer":"a"}]}'),
+    "labels": numbered('"good":[],', before="{", after='"bad":[]}'),
+    "brackets": repeated("["),
+}
+MATERIALS = {
+    "words": numbered("a{0}\n"),
+    "letters": lambda size: "\n".join(map("".join, islice(product(ascii_lowercase, repeat=4), size // 5))),
+    "contexts": repeated("1 4 2 2 1 2\n1 0 2 1 1 8\n"),
+    "empty lines": repeated("\n"),
+    "digits": repeated("1"),
+    "hyphens": repeated("a-"),
 }
 RULES = {
     "spaces": repeated(" ", before="a =", after="\n\nx"),
@@ -279,6 +399,21 @@ RULES = {
 def _entries(size: int) -> bytes:
     """An archive with many entries, about as long as `size`."""
     return _packed([(f"{number}.md", b"") for number in range(max(2, size // 110))])
+
+
+def _most_entries(size: int) -> bytes:
+    """One with as many files as are accepted and many that are left out, most of which only its list names."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(MOST_FILES):
+            archive.writestr(f"{number}.yaml", b"a" * (MOST_BYTES * size // TEXTS // MOST_FILES))
+        archive.writestr(".a", b"")
+        first = archive.filelist[-1]
+        for number in range((size - 20_000) // 60):
+            entry = copy(first)
+            entry.filename = f".{number}"
+            archive.filelist.append(entry)
+    return whole.getvalue()
 
 
 def _bomb(size: int) -> bytes:
@@ -293,22 +428,29 @@ def _packed(files: Sequence[tuple[str, bytes]]) -> bytes:
     return whole.getvalue()
 
 
-_PACKET = 1_000_000  # max_http_buffer_size of Socket.IO
-_FILE = 1_000_000  # of a study
+ARCHIVES = {"entries": _entries, "most entries": _most_entries, "a bomb": _bomb}
+_FRAME = 1_000_000  # max_http_buffer_size of Socket.IO
 PARSERS = (
-    Parser("query string", 8_000, _LOOP, _query, PAIRS),
-    Parser("cookies", 8_000, _LOOP, _cookies, COOKIES),
-    Parser("signed links and session", 8_000, _LOOP, _signed, TOKENS),
-    Parser("form, urlencoded", ANSWERS, _THREAD, _form, PAIRS),
+    Parser("query string", _LINE, _LOOP, _query, PAIRS),
+    Parser("cookies", MOST_HEAD, _LOOP, _cookies, COOKIES),
+    Parser("languages of a browser", MOST_HEAD, _LOOP, _languages, LANGUAGES),
+    Parser("signed links and session", MOST_HEAD, _LOOP, _signed, TOKENS),
+    Parser("small form, urlencoded", SMALL, _LOOP, _form, PAIRS),
+    Parser("small form, multipart", SMALL, _LOOP, _multipart, PARTS),
+    Parser("form, urlencoded", TEXTS, _THREAD, _form, PAIRS),
     Parser("form, multipart", TEXTS, _THREAD, _multipart, PARTS),
     Parser("JSON of the API", SMALL, _LOOP, _json, JSONS),
-    Parser("Socket.IO frame", _PACKET, _LOOP, _frame, FRAMES),
-    Parser("Engine.IO polling", _PACKET, _LOOP, _polled, POLLS),
+    Parser("Socket.IO frame", _FRAME, _LOOP, _frame, FRAMES),
+    Parser("Engine.IO polling", SMALL, _LOOP, _polled, POLLS),
+    Parser("move", MOST_MOVE, _THREAD, _moved, MOVES),
     Parser("rule of a survey", 300, _PROCESS, read_comparison, RULES),
     Parser("file of a study (YAML)", _FILE, _PROCESS, _study, YAML),
     Parser("text of a study (Markdown)", MOST_CHARACTERS, _THREAD, _markdown, MARKDOWN),
-    Parser("archive of a study (zip)", TEXTS, _THREAD, _archive, {"entries": _entries, "a bomb": _bomb}),
+    Parser("archive of a study (zip)", TEXTS, _THREAD, _archive, ARCHIVES),
     Parser("table (CSV)", TEXTS, _THREAD, _table, TABLES),
+    Parser("questions of a society", MOST_UPLOADED, _LOOP, _asked, QUESTIONS),
+    Parser("first memories of a society", MOST_UPLOADED, _LOOP, _remembered, MEMORIES),
+    Parser("material of games", MOST_MATERIAL, _THREAD, _played, MATERIALS),
     Parser("safety of a model’s text", 20_000, "a worker", unsafe, WORDS),
 )
 _REFUSALS = (AppError, BadPacket, BadSignature, Refused, ValueError, RecursionError, HTTPException)
@@ -317,38 +459,45 @@ _REFUSALS = (AppError, BadPacket, BadSignature, Refused, ValueError, RecursionEr
 # ---- Measuring -------------------------------------------------------------------
 
 
-def seconds(parser: Parser, shape: Shape, size: int) -> float:
-    """The CPU time of an input of about that size, of which nothing is known from before."""
-    given = shape(size - next(_DIFFERENT) % 7)
+def seconds(parser: Parser, shape: Shape, size: int, times: int = 1) -> float:
+    """The CPU time of an input of about that size, of which nothing is known from before; of several, the mean."""
+    given = [shape(size - next(_DIFFERENT) % 7) for _ in range(times)]
     began = time.process_time()
-    with suppress(*_REFUSALS):
-        parser.read(given)
-    return time.process_time() - began
+    for each in given:
+        with suppress(*_REFUSALS):
+            parser.read(each)
+    return (time.process_time() - began) / times
 
 
-def growth(
-    parser: Parser, shape: Shape, size: int, times: int, least: float = _LEAST, most: float = MOST_GROWTH
-) -> float:
-    """How many times as much an input costs as one of a part of its size; what is too much is asked again, twice.
+def growth(parser: Parser, shape: Shape, size: int, tries: int = _TRIES, enough: float = 0.0) -> tuple[float, float]:
+    """The seconds of an input, and how many times as much it costs as half of it, each the least of several tries.
 
-    A machine that others use answers once too late, but what grows faster than its input does so each time.
+    The two are measured in turn, and so often at a time that each takes long enough to be told apart from noise. What
+    costs next to nothing, or grows no faster than `enough`, is not tried again.
     """
-    found = math.inf
-    for _ in range(3):
-        whole, part = seconds(parser, shape, size), seconds(parser, shape, size // times)
-        found = min(found, max(whole, least) / max(part, least))
-        if found <= most:
-            break
-    return found
+    least = seconds(parser, shape, size // 2)
+    times = 1 + min(_MOST_AT_A_TIME, int(_LONG_ENOUGH / max(least, 1e-6)))
+    whole = half = math.inf
+    gc.collect()
+    gc.disable()  # it looks through all that a process has, at moments that have nothing to do with what is read
+    try:
+        for _ in range(tries):
+            half = min(half, seconds(parser, shape, size // 2, times))
+            whole = min(whole, seconds(parser, shape, size, times))
+            if whole < CHEAP or whole <= enough * half:
+                break
+    finally:
+        gc.enable()
+    return whole, whole / half
 
 
 def cost(parser: Parser) -> Cost:
     """What the worst shape costs at the largest input, and how the costs of all grow."""
-    found = {name: seconds(parser, shape, parser.most) for name, shape in parser.shapes.items()}
-    worst = max(found, key=found.__getitem__)
-    return Cost(
-        parser, worst, found[worst], max(growth(parser, shape, parser.most, 2) for shape in parser.shapes.values())
-    )
+    found = {name: growth(parser, shape, parser.most) for name, shape in parser.shapes.items()}
+    worst = max(found, key=lambda name: found[name][0])
+    spent = min(seconds(parser, parser.shapes[worst], parser.most) for _ in range(_TRIES))
+    ratios = [ratio for whole, ratio in found.values() if whole >= CHEAP]
+    return Cost(parser, worst, spent, max(ratios, default=None))
 
 
 def markdown(found: Sequence[Cost]) -> str:
@@ -356,7 +505,7 @@ def markdown(found: Sequence[Cost]) -> str:
     rows = [("parser", "largest input, kB", "costs most", "seconds", "twice the input costs", "runs in"), ("---",) * 6]
     for each in found:
         shape = each.shape.replace("|", r"\|")
-        most, ratio = f"{each.parser.most / 1000:g}", f"{each.ratio:.1f} times"
+        most, ratio = f"{each.parser.most / 1000:g}", "" if each.ratio is None else f"{each.ratio:.1f} times"
         rows.append((each.parser.name, most, shape, f"{each.seconds:.3f}", ratio, each.parser.where))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
