@@ -8,7 +8,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -151,6 +151,14 @@ class Settings(BaseSettings):
                 "expected a URL like postgresql://user:password@host:5432/name or sqlite:////folder/file.db"
             )
         return url
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _text_in_utf_8(cls, value: Any) -> Any:
+        # Bytes that are none come from the environment as halves of characters, which no file or page can hold.
+        if isinstance(value, str | PurePath) and not is_whole(str(value)):
+            raise ValueError("expected text in UTF-8")
+        return value
 
     @field_validator("REDIS_URL")
     @classmethod
@@ -335,13 +343,22 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for part in text.split(",") if (each := part.strip())))
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text has no halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     """The settings from the environment, with `overrides` on top. Raises Invalid in one line."""
     folder = str((overrides or {}).get("SETTINGS_FOLDER") or os.environ.get("SETTINGS_FOLDER") or "")
     if folder and not Path(folder).is_dir():
         raise Invalid("SETTINGS_FOLDER", expected="a folder", got=folder)
     try:
-        return Settings(**{**(overrides or {}), "_secrets_dir": folder or None})
+        settings = Settings(**{**(overrides or {}), "_secrets_dir": folder or None})
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"
@@ -349,3 +366,6 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
         # A URL may hold a password, and what was meant to be one may, too.
         came = "another" if name.endswith(("_URL", "_KEY")) else shown(first["input"])
         raise Invalid(name, expected=message, got=Verbatim(came)) from None
+    if not is_whole(str(settings.home)):  # by the name of the user's own folder, or of that of the project
+        raise Invalid("PARLOR_HOME", expected="a path in UTF-8", got=Verbatim(shown(str(settings.home))))
+    return settings

@@ -198,6 +198,12 @@ def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home:
     [
         ({"PORT": "many"}, "error: PORT: "),
         ({"HOST": "192.0.2.1"}, "error: HOST: "),
+        ({"HOST": "caf\udce9"}, "error: HOST: expected text in UTF-8, got 'caf\\udce9'"),
+        (
+            {"PARLOR_HOME": "/nowhere/caf\udce9"},
+            "error: PARLOR_HOME: expected text in UTF-8, got '/nowhere/caf\\udce9'",
+        ),
+        ({"HOME": "/nowhere/caf\udce9", "PARLOR_HOME": "~/x"}, "error: PARLOR_HOME: expected a path in UTF-8"),
         ({"PARLOR_HOME": "/dev/null/parlor"}, "error: PARLOR_HOME: "),
         ({"REDIS_URL": "http://somewhere"}, "error: REDIS_URL: "),
         ({"DATABASE_URL": "mysql://127.0.0.1/nowhere"}, "error: DATABASE_URL: "),
