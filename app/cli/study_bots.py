@@ -48,7 +48,7 @@ def bots(reference: str, count: int, seed: int, at_once: int, live: bool, as_jso
         row = job.REHEARSAL.get(session, number)
         found, status, error = job.report_of(session, row), row.status, row.error
     if stop.is_set() and status != states.DONE:
-        raise Interrupted(f"Interrupted; {found['wave']} is closed, with {found['bots']} of {count} bots at their end.")
+        raise Interrupted(f"Interrupted; {found['wave']} is closed, and {found['bots']} of {count} bots have finished.")
     if status != states.DONE:
         raise UsageRefused(f"{found['wave']} is closed: {error or status}")
     if as_json:

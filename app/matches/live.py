@@ -191,7 +191,7 @@ def commit(database: Engine, submission: MoveSubmission, *, instant: bool, tries
 
 
 def end_overdue(database: Engine, match_id: str) -> bool:
-    """End a match whose clock has run out, in a transaction of its own. False if there is nothing to end (any more)."""
+    """End a match whose clock has run out, in a transaction of its own. False if there is nothing to end."""
     try:
         with writing(database) as session:
             record = load(session, match_id, lock=True)

@@ -111,7 +111,7 @@ def play_turn(context: WorkerContext, match_id: str) -> bool:
 
 
 def _begin(context: WorkerContext, match_id: str) -> StoredMatch | None:
-    """Take the lease of a turn; None where there is nothing to play (any more)."""
+    """Take the lease of a turn; None where there is nothing to play."""
     with writing(context.database) as session:
         taken = turn_leases.take(session, context, match_id)
     if taken is not Taken.OURS:

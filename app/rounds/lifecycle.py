@@ -181,7 +181,7 @@ def lock(session: Session, round_id: int) -> None:
 
 
 def begin(session: Session, round_id: int) -> bool:
-    """Somebody begins to play. False if the round is not to be played (any more), or not yet."""
+    """Somebody begins to play. False if the round is not to be played, or not yet."""
     now = datetime.now(UTC)
     row = session.get(RoundRow, round_id, with_for_update=True)
     if row is None or row.status not in states.OPEN or (row.retry_at is not None and row.retry_at > now):

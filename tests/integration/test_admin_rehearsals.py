@@ -49,7 +49,7 @@ def test_bots_are_sent_through_a_copy_and_their_page_shows_what_they_met_so_far(
         assert wave.settings["of"].startswith(f"two-models{REHEARSAL_SUFFIX}@")
         session.add(RehearsedBot(rehearsal_id=row.id, number=0, notes=NOTES))
     shown = text_of(client.get(page))
-    assert "1 of 4 bots are at their end" in " ".join(shown.split())
+    assert "1 of 4 bots have finished" in " ".join(shown.split())
     assert "status 500 after consent" in shown
     assert page.rpartition("/")[2] in client.get("/admin/rehearsals").text
 

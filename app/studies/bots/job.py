@@ -99,7 +99,7 @@ def create(
 
 
 def notes_of(session: Session, number: int) -> list[BotNotes]:
-    """What the bots saw that are at their end, by number."""
+    """What the bots that have finished saw, by number."""
     rows = select(RehearsedBot.notes).where(RehearsedBot.rehearsal_id == number).order_by(RehearsedBot.number)
     known = {each.name for each in fields(BotNotes)}
     return [BotNotes(**{name: value for name, value in raw.items() if name in known}) for raw in session.scalars(rows)]

@@ -1,4 +1,4 @@
-"""One worker at one rehearsal: it sends the bots that are not at their end yet, and writes down what each of them saw.
+"""One worker at one rehearsal: it sends the bots that have not finished yet, and writes down what each of them saw.
 
 Whatever is killed, the next worker sends those that are left; each is the same person as before, and goes on.
 """
