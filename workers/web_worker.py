@@ -35,7 +35,8 @@ MOST_WAITED_FOR = 1000  # connections whose head or body is not there yet; with 
 DRAIN_SECONDS, DRAIN_BYTES = 1.0, 65_536  # of what is still sent after the answer
 _PIECE = 65_536  # bytes of a body that are read before others have their turn
 _SMALL_PIECE = 4096  # the same of heads and chunks, which take longer to look at
-_AROUND_CHUNKS = 1024  # bytes that a body in chunks may have on the line beside twice its own
+_AROUND_CHUNKS = 256  # bytes that a body in chunks may have on the line beside twice its own
+_AROUND_CHUNK = len(b"\r\n\r\n")  # and the number of its bytes
 _LINES_A_SECOND = 5.0  # in the log, of bad requests
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -138,10 +139,16 @@ class RequestBody:
         self._reader.expect(BODY_SECONDS, _AROUND_CHUNKS if self._left is None else self._left, LEAST_RATE)
 
     def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The pieces of a body in chunks, around which there may be as much as is in them and a little more."""
-        size = 0
+        """The pieces of a body in chunks, around which there may be as much as is in them and a little more.
+
+        Of many small chunks that came at once the rest is not even looked at. Raises LimitRequestHeaders.
+        """
+        size = around = 0
         for piece in pieces:
             size += len(piece)
+            around += len(f"{len(piece):x}") + _AROUND_CHUNK
+            if around > size + _AROUND_CHUNKS:
+                raise LimitRequestHeaders(f"more than {_AROUND_CHUNKS} bytes around small chunks")
             self._reader.allow(2 * size + _AROUND_CHUNKS)
             yield piece
 

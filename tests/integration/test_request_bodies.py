@@ -211,6 +211,8 @@ def test_chunks_are_cut_at_the_limit_and_read_below_it(parlor: Stack) -> None:
     assert json.loads(chunked(b'{"game": ', b'"chess"}').body)["error"]["code"] == "invalid"
     assert chunked(*[b"x" * 1000] * (SMALL // 1000 + 1)).status == 413
     assert chunked(*[b"x"] * 5000).status == 413  # six times as much on the line
+    assert chunked(*[b"x"] * 100).status == 413  # also where all of it is there at once
+    assert json.loads(chunked(*[b" "] * 50, b'{"game": "chess"}').body)["error"]["code"] == "invalid"
     assert chunked(b"{}", end=b"zz\r\n").status == 400
     assert chunked(b"{}", end=b"0\r\n" + b"X-Trailer: x\r\n" * 5000 + b"\r\n").status == 413
 
