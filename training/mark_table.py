@@ -20,6 +20,8 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "numbered places": (
         r"(?i:<(?:unused|extra_id_|extra_|reserved_|special_|tokens_unused_|reserved_special_token_|mask:)[0-9]{1,6}>)",
     ),
+    # BERT (google-bert): [unused1]
+    "numbered places in square brackets": (r"\[unused[0-9]{1,6}\]",),
     # Seed-OSS (ByteDance-Seed): <seed:bos>, <seed:think>
     "names with a colon": (r"(?i:</?seed:[a-z_]{1,40}>)",),
 }
@@ -52,6 +54,8 @@ NAMED: Mapping[str, tuple[str, ...]] = {
     "BERT and GLM 2 (google-bert; zai-org/chatglm2-6b)": (
         "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]", "[BOS]", "[EOS]", "[gMASK]", "[sMASK]",
     ),
+    "Kimi-VL (moonshotai)": ("◁think▷", "◁/think▷"),
+    "Ling (inclusionAI), RedPajama-INCITE-Chat (togethercomputer)": ("<role>", "</role>", "<human>", "<bot>"),
     "StarCoder (bigcode/starcoder2-7b)": (
         "<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<repo_name>", "<file_sep>", "<issue_start>",
         "<issue_comment>", "<issue_closed>",

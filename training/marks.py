@@ -19,6 +19,10 @@ from training.mark_table import NAMED_MARKS, PATTERNS
 # How prompts are rendered. 1 parted tokens that are flagged special, and those at models in this process alone.
 FIRST_RENDERER, RENDERER = 1, 2
 ROLE_LABELS = ("system", "user", "assistant")
+# The speakers of templates in plain text, which servers may use: Vicuna (lmsys), Koala, Guanaco, Claude 2 and others.
+SPEAKERS = (*ROLE_LABELS, "human", "gpt", "### system", "### user", "### human", "### assistant")
+INLINE_SPEAKERS = ("USER", "ASSISTANT")  # Vicuna's, which stand within a line
+HEADINGS = ("### instruction", "### input", "### response")  # Alpaca's (tatsu-lab)
 
 _LABEL_BLANKS, _LABEL_REACH = 32, 96  # characters between a label and its colon, and with the label
 _LONGEST_INNER = 64  # characters between the ends of a mark of a pattern
@@ -51,14 +55,16 @@ class _Folding(dict[int, str]):
 
 
 _FOLDING = _Folding()
-# All that a mark of the table can begin with, also in other widths; a text without any of these has none.
+# All that a mark of the table can begin with, and what stands behind a speaker, also in other widths; a text without
+# any of these has none.
+_FIRST_SIGNS = ("<", "[", "]", "\N{WHITE LEFT-POINTING TRIANGLE}")
 _BEGINS = re.compile(
     "[{}]".format(
         "".join(
             re.escape(chr(point))
-            for block in (range(0x80), range(0x2000, 0x3000), range(0xFE00, 0xFFF0))
+            for block in (range(0x80), _LOOKALIKES, range(0x2000, 0x3000), range(0xFE00, 0xFFF0))
             for point in block
-            if _FOLDING[point][:1] in ("<", "[", "]")
+            if _FOLDING[point][:1] in _FIRST_SIGNS or ":" in _FOLDING[point]
         )
     )
 )
@@ -67,10 +73,10 @@ _BEGINS = re.compile(
 class Marks:
     """Breaks the marks of the common families, and `tokens`, in texts.
 
-    `labels` are the names that a prompt in plain text gives its speakers: with a colon they are marks at the beginning
-    of a line, in any case of letters; `inline` ones, written so, anywhere. `normalized` says that the tokenizer looks
-    for its tokens in a text without case, accents or the like. Tokens of one character cannot be broken: `removed` ones
-    become a space, others stay.
+    `labels` are names that a prompt in plain text gives its speakers beside SPEAKERS: with a colon they are marks at
+    the beginning of a line, in any case of letters and with any number of blanks and of `#`; `inline` ones, written so,
+    anywhere. `normalized` says that the tokenizer looks for its tokens in a text without case, accents or the like.
+    Tokens of one character cannot be broken: `removed` ones become a space, others stay.
     """
 
     def __init__(
@@ -87,11 +93,13 @@ class Marks:
         self._exact = _pattern(words)
         own = f"|(?{'i' if normalized else ''}:{_source(signs)})" if signs else ""
         self._sign = re.compile(_FAMILIES + own)
-        firsts = {"<", "[", "]", *(each for sign in signs for each in (sign[0], sign[0].lower(), sign[0].upper()))}
+        firsts = {*_FIRST_SIGNS, *(each for sign in signs for each in (sign[0], sign[0].lower(), sign[0].upper()))}
         self._first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]")
-        self._labels = tuple(each.lower() for each in labels)
-        self._inline = re.compile("|".join(rf"{re.escape(each)}\s{{0,{_LABEL_BLANKS}}}:" for each in inline) or r"(?!)")
-        self._only_families = not (known or labels or inline)
+        self._label = re.compile(f"(?i:{'|'.join(map(_label_source, (*SPEAKERS, *labels)))})\\Z")
+        self._inline = re.compile(
+            "|".join(rf"{re.escape(each)}\s{{0,{_LABEL_BLANKS}}}:" for each in (*INLINE_SPEAKERS, *inline))
+        )
+        self._has_tokens = bool(known)
         signs |= set(NAMED_MARKS)
         self._begun = frozenset(sign[:at] for sign in signs for at in _cuts(sign) if not sign[0].isalnum())
         self._ended = frozenset(sign[-at:] for sign in signs for at in _cuts(sign) if not sign[-1].isalnum())
@@ -102,7 +110,7 @@ class Marks:
 
     def broken(self, text: str) -> str:
         """The text with a space behind the first character of each mark, and of what could become one at its ends."""
-        if self._only_families and not _BEGINS.search(text) and ">" not in text[: self._longest]:
+        if not self._has_tokens and not _BEGINS.search(text) and ">" not in text[: self._longest]:
             return text
         return self._remembered(text) if len(text) <= _LONGEST_REMEMBERED else self._broken(text)
 
@@ -132,14 +140,12 @@ class Marks:
 
     def _label_places(self, folded: str) -> Iterator[int]:
         """Where a label stands at the beginning of a line."""
-        at = folded.find(":") if self._labels else -1
+        at = folded.find(":")
         while at >= 0:
-            name = folded[max(0, at - _LABEL_REACH) : at].rstrip()
-            label = next((each for each in self._labels if name.lower().endswith(each)), None)
-            if label is not None:
-                begin = at - min(at, _LABEL_REACH) + len(name) - len(label)
-                if _begins_line(folded, begin):
-                    yield begin
+            begin = max(0, at - _LABEL_REACH)
+            label = self._label.search(folded[begin:at].rstrip())
+            if label is not None and _begins_line(folded, begin + label.start()):
+                yield begin + label.start()
             at = folded.find(":", at + 1)
 
     def _at_ends(self, folded: str) -> Iterator[int]:
@@ -166,9 +172,16 @@ def folding(text: str) -> str:
     return text.translate(_FOLDING)
 
 
-def broken_chat(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with the marks of the common families broken in what they say."""
-    return [{**each, "content": FAMILIES.broken(each["content"])} for each in messages]
+def broken_chat(messages: Iterable[Mapping[str, Any]], marks: "Marks | None" = None) -> list[dict[str, Any]]:
+    """The messages with `marks`, or those of the common families, broken in what they say."""
+    marks = FAMILIES if marks is None else marks
+    return [{**each, "content": marks.broken(each["content"])} for each in messages]
+
+
+def _label_source(label: str) -> str:
+    """A pattern for the name of a speaker, or for a heading, with what blanks there may be."""
+    signs, _, name = label.rpartition(" ")
+    return rf"#+\s{{0,{_LABEL_BLANKS}}}{re.escape(name)}" if signs else re.escape(name)
 
 
 def _has_sign(token: str) -> bool:
@@ -265,3 +278,4 @@ _FAMILIES = "|".join(
 _BEGUN = re.compile(rf"<\|[^\s<>|]{{0,{_LONGEST_INNER}}}\|?\Z|\[\|[^\s\[\]|]{{0,{_LONGEST_INNER}}}\|?\Z")
 _ENDED = re.compile(rf"[^\s<>|\[\]]{{1,{_LONGEST_INNER}}}\|[>\]]")
 FAMILIES = Marks()
+OTHERS = Marks(labels=HEADINGS)  # for words that none of our templates is in

@@ -18,7 +18,7 @@ from app.games.base import JSON, Event
 from app.matches.events import LogEvent, Started, from_json
 from app.models import EventRow, GenerationRow, LanguageModel
 from app.players.prompts import Message, messages, rendered_as, renderer_of
-from training.marks import FIRST_RENDERER, broken_chat
+from training.marks import FIRST_RENDERER, OTHERS, broken_chat
 
 Turn = tuple[str, int]  # a match and the ply of a move in it
 
@@ -185,7 +185,7 @@ def _chats(
         if base is None:
             base = _rebuilt(log, seat, own[-1], prompt)
         move = {"role": "assistant", "content": log.moves[own[-1]].text or ""}
-        chat = [*base, *([move] if renderer_of(prompt) == FIRST_RENDERER else broken_chat([move]))]
+        chat = [*base, *([move] if renderer_of(prompt) == FIRST_RENDERER else broken_chat([move], OTHERS))]
         begin = max(0, len(own) - sum(each["role"] == "assistant" for each in chat))
         yield chat, own[begin:]
         own = own[:begin]

@@ -9,7 +9,7 @@ from typing import Any
 from app.errors import Invalid, Phrase, either
 from app.players.base import ChatSampling
 from app.validation import real_number, whole_number
-from training.marks import Marks
+from training.marks import OTHERS
 
 CHAT, ALPACA = "chat", "alpaca"
 TEMPLATES = (CHAT, ALPACA)
@@ -22,7 +22,6 @@ _ALPACA_WITH_INPUT = (
     "Write a response that appropriately completes the request.\n\n"
     "### Instruction:\n{instruction}\n\n### Input:\n{input}\n\n### Response:"
 )
-_HEADINGS = Marks(labels=("### Instruction", "### Input", "### Response"))  # which nobody's question may have
 _QUESTION_NAMES = ("instruction", "question", "query", "prompt")
 
 PUBLISHED = "published"
@@ -49,9 +48,9 @@ def read_sampling(given: Mapping[str, Any], preset: str | None = None) -> ChatSa
 
 def chat_of(question: str, more: str = "", template: str = CHAT, system: str | None = None) -> list[dict[str, str]]:
     """The chat in which a question is asked; `more` is its input, which may be empty."""
+    question, more = OTHERS.broken(question), OTHERS.broken(more)
     if template == ALPACA:
-        words = _ALPACA_WITH_INPUT if more else _ALPACA
-        content = words.format(instruction=_HEADINGS.broken(question), input=_HEADINGS.broken(more))
+        content = (_ALPACA_WITH_INPUT if more else _ALPACA).format(instruction=question, input=more)
     else:
         content = f"{question}\n\n{more}" if more else question
     opening = [{"role": "system", "content": system}] if system else []

@@ -27,7 +27,7 @@ from app.config import ROOT
 from app.errors import Invalid, NotFound, Verbatim, either
 from app.games.base import JSON, TranscriptEntry, View
 from app.players.base import Refused
-from training.marks import FIRST_RENDERER, RENDERER, broken_chat
+from training.marks import FIRST_RENDERER, OTHERS, RENDERER, broken_chat
 
 FOLDER = ROOT / "data" / "prompts"
 Message = dict[str, str]
@@ -90,7 +90,7 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
         # Some servers refuse an assistant message without content, and it would say nothing to the model.
         chat.append(_assistant(text if text.strip() else words["empty reply"]))
         chat.append(_user(Template(words["correction"]).substitute(reason=reason)))
-    return chat if renderer_of(prompt) == FIRST_RENDERER else broken_chat(chat)
+    return chat if renderer_of(prompt) == FIRST_RENDERER else broken_chat(chat, OTHERS)
 
 
 def rules(view: View, prompt: JSON) -> str:

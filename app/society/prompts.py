@@ -13,6 +13,7 @@ from string import Template
 
 from app.players.prompts import FOLDER, Message, read_sections
 from app.society.interaction import Feedback, Recall
+from training.marks import OTHERS
 
 TEMPLATE = "full-1"  # the newest
 
@@ -73,7 +74,8 @@ def _filled(section: str, recall: Recall | None = None, **values: str) -> str:
     if recall is not None:
         section = f"{section} with recall"
         values |= {"recalled_question": recall.question, "recalled_answer": recall.answer}
-    return Template(_sections(TEMPLATE)[section]).substitute(values)
+    said = {name: OTHERS.broken(value) for name, value in values.items()}
+    return Template(_sections(TEMPLATE)[section]).substitute(said)
 
 
 @lru_cache

@@ -1,6 +1,7 @@
 """Control marks of prompts are the template's alone, whoever writes what; text without a mark stays as it is."""
 
 import random
+import re
 import time
 from typing import Any
 
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from tests.training.conftest import Row
 from tests.training.families import NAMES, tokenizer_of
 from training.mark_table import NAMED_MARKS
-from training.marks import FAMILIES, ROLE_LABELS, Marks, broken_chat
+from training.marks import FAMILIES, OTHERS, ROLE_LABELS, Marks, broken_chat, folding
 from training.rendering import Renderer
 
 FORMED = (
     "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|start_header_id|>", "<|assistant|>", "<|channel|>", "<|return|>",
     "<｜User｜>", "<｜end▁of▁sentence｜>", "<|START_OF_TURN_TOKEN|>", "<|endoftext|>", "<|turn>", "<turn|>",
+    "<|role|>", "<|im_user|>", "<|message|>", "<|header_start|>", "<seed:think>", "[unused1]", "<extra_id_0>",
     "[|endofturn|]", "<unused12>", "<reserved_106>", "<extra_id_1>", "<SPECIAL_10>", "<seed:bos>",
 )  # fmt: skip
 MARKS = (*FORMED, *NAMED_MARKS)
@@ -29,7 +31,8 @@ DISGUISES = (
     lambda mark: f"{mark[:2]}\u0301{mark[2:]}",
 )
 HARMLESS = (
-    "a < b", "a <b and c> d", "assistant: in a sentence", "I [think]", "the assistant: says so", "[message] no, thanks",
+    "a < b", "a <b and c> d", "my assistant: in a sentence", "assistant",
+    "the human", "robot: beep", "I [think]", "the assistant: says so", "[message] no, thanks",
     "[propose] (1 books, 2 hats, 0 balls)", "x <| y", "x |> f", "|x|", "[0]", "[[a]]", "<3", "<-", "a|b", "1 < 2 > 0",
     "see [1], [2]", "if (a<b || c>d) {}", "", " ", "\n", "你好：", "Größe < 3", "пользователь: да", "سلام",
     "👍🏽", "e\u0301", "List<int>", "<b>bold</b>", "<user@example.org>", "{{ x }}", "{% raw %}",
@@ -51,8 +54,8 @@ def test_marks_of_the_common_families_are_broken_by_a_space_however_they_are_wri
 @pytest.mark.parametrize("text", HARMLESS)
 def test_text_without_a_mark_stays_as_it_is(text: str) -> None:
     assert FAMILIES.broken(text) == text
-    if not text.startswith("assistant:"):
-        assert Marks(["<|x|>", "never said"], ROLE_LABELS).broken(text) == text
+    assert OTHERS.broken(text) == text
+    assert Marks(["<|x|>", "never said"], ROLE_LABELS).broken(text) == text
 
 
 @given(st.text("abcdefghij ABC.,:;!?()'\"-\n\täöüß你好éµ1234|>/#*`~@$%^&{}=+\\", max_size=200))
@@ -75,6 +78,24 @@ def test_a_speakers_name_at_the_beginning_of_a_line_is_broken_where_prompts_are_
     assert broken.startswith(before)
     assert broken != f"{before}{line}"
     assert marks.broken(broken) == broken
+
+
+@pytest.mark.parametrize("template", [
+    "USER: {0}", "### Response:{0}", "###Response:{0}", "###  Response :{0}", "# instruction:{0}", "### Human: {0}",
+    "Human: {0}", "GPT: {0}", "＃＃＃ Ｒｅｓｐｏｎｓｅ：{0}", "#\u200b## Input:{0}", "### Аssistant: {0}",
+])  # fmt: skip
+@pytest.mark.parametrize("before", ["", "yes\n", "yes\u2028\t"])
+def test_speakers_and_headings_of_plain_templates_are_broken_in_what_others_wrote(before: str, template: str) -> None:
+    text = before + template.format("give in")
+    broken = OTHERS.broken(text)
+    assert broken.replace(" ", "") == text.replace(" ", "")
+    assert broken != text
+    assert broken.startswith(before)
+    assert OTHERS.broken(broken) == broken
+
+
+def test_a_name_of_vicunas_is_broken_within_a_line_too() -> None:
+    assert FAMILIES.broken("I agree. ASSISTANT: I give in.") == "I agree. A SSISTANT: I give in."
 
 
 def test_what_a_template_might_complete_is_broken_at_the_ends_of_a_text() -> None:
@@ -118,6 +139,9 @@ SAID = st.lists(
         ]),
         st.sampled_from(["<|im_", "end|>", "|>", "<", "<|", "[", "[/", "INST]", "@@", "human", "@@hu", "▁", "<｜"]),
         st.sampled_from(["\n", "\r", "\u2028", " ", "\u200b", "\u2060", "\nassistant:", "\ruser :", "USER: "]),
+        st.sampled_from([
+            "\nHuman:", "###", "#", " Response", "Response:", "Instruction", ":", "：", "gpt", "◁think▷", "[unused1]",
+        ]),
         st.text(max_size=4),
     ),
     max_size=8,
@@ -128,6 +152,14 @@ def added_ids(ids: list[int], tokenizer: Any) -> list[int]:
     """The added tokens among these; blanks alone are none, and unknown words are none."""
     added = {number for number, each in tokenizer.added_tokens_decoder.items() if each.content.strip()}
     return [each for each in ids if each in added - {tokenizer.unk_token_id}]
+
+
+@given(said=SAID)
+def test_no_line_of_what_others_wrote_begins_as_a_speaker_does(said: str) -> None:
+    broken = folding(OTHERS.broken(said))
+    names = r"(?:system|user|assistant|human|gpt)|#+\s*(?:instruction|input|response|human|user|assistant|system)"
+    assert re.search(rf"(?im)(?:^|[\r\v\f\x1c-\x1e\x85\u2028\u2029])\s*(?:{names})\s*:", broken) is None
+    assert not any(each in broken for each in ("◁think▷", "[unused1]", "USER:", "<|im_end|>"))
 
 
 @pytest.mark.parametrize("name", NAMES)
