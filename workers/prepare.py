@@ -11,14 +11,14 @@ import traceback
 from datetime import UTC, datetime
 
 from flask import Flask
-from sqlalchemy import create_engine, make_url, select
+from sqlalchemy import make_url, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from app import accounts, logs
 from app.config import load_settings
 from app.errors import AppError, Invalid, Verbatim
-from app.extensions import is_locked, reason_of, writing
+from app.extensions import is_locked, open_engine, reason_of, writing
 from app.models import User
 from app.schema import bare_app, upgrade
 
@@ -69,7 +69,7 @@ def _passes(error: OperationalError, url: str) -> bool:
     if not _is_there(url):  # not reached, under no such name yet, starting or stopping
         return _NEVER.search(str(error.orig)) is None
     try:
-        create_engine(url, poolclass=NullPool).connect().close()
+        open_engine(url, poolclass=NullPool).connect().close()
     except OperationalError as again:
         return _CROWDED.search(str(again.orig)) is not None
     return True  # it has come meanwhile
