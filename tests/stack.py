@@ -140,9 +140,8 @@ class Stack:
     def pid(self, name: str) -> int:
         """The process number of a child: broker, web, turns or upkeep. Its file is there a moment before the number."""
         path = self.home / "run" / f"{name}.pid"
-        read: list[str] = []
-        wait_until(lambda: read.append(path.read_text()) or read[-1], f"the process number of {name}")
-        return int(read[-1])
+        wait_until(lambda: bool(path.read_text()), f"the process number of {name}")
+        return int(path.read_text())
 
     def send(self, name: str, number: int = signal.SIGKILL) -> int:
         """Signal a child, also one whose number a full disk has not taken; returns its process number."""

@@ -73,7 +73,12 @@ def read_yaml(path: Path) -> Document:
 
 def parse_yaml(text: str, source: str) -> Document:
     """The mapping in a text. Raises Invalid, with the line, for what is no strict YAML."""
-    loader = _Loader(text)
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        place = f"{source}:{text.count(chr(10), 0, error.position) + 1}"
+        got = Verbatim(f"the character U+{ord(text[error.position]):04X}")
+        raise Invalid(None, expected="text", got=got, subject=place) from None
     try:
         node = loader.get_single_node()
         lines: dict[KeyPath, Line] = {}
@@ -85,8 +90,6 @@ def parse_yaml(text: str, source: str) -> Document:
     except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF"
         place, none = f"{source}:{loader.line + 1}", Verbatim("the code of a character that is none")
         raise Invalid(None, expected="YAML", got=none, subject=place) from None
-    except yaml.YAMLError as error:  # a character that YAML does not allow
-        raise Invalid(None, expected="YAML", got=Verbatim(str(error).splitlines()[0]), subject=source) from None
     finally:
         loader.dispose()
     if not isinstance(value, dict):

@@ -50,6 +50,8 @@ def test_a_file_with_more_keys_than_any_study_is_refused_with_the_line():
         ("9223372036854775808", "expected a number, or text in quotes, got '9223372036854775808'"),
         ('"\\0"', "expected text, got a character that is none"),
         ('"\\ud800"', "expected text, got a character that is none"),
+        ("a\0b", "expected text, got the character U+0000"),
+        ("a\a", "expected text, got the character U+0007"),
         ("[" * 5000, "expected YAML, got more than 20 levels of keys and lists"),
         ("&a [*a, *a]", "expected YAML, got an anchor (&) or an alias (*), which a study may not have"),
         ("!!bool maybe", "expected a number, or text in quotes, got 'maybe'"),
