@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Connection, Engine, event, func, select, update
 from sqlalchemy.orm import Session
 
 from app.config import Settings
@@ -16,14 +17,14 @@ from app.extensions import reading, writing
 from app.jobs import states
 from app.jobs.leases import MOST_DEATHS
 from app.matches.sweep import take_forgotten_turns
-from app.models import MatchRow, RoundRange, RoundRow
+from app.models import EventRow, MatchRow, RoundRange, RoundRow
 from app.registry import add_api_model, get_model
 from app.rounds import lifecycle, ranges, runner
 from app.rounds.job import ROUND
 from app.rounds.listing import waits_behind
 from tests.rounds import CONTEXTS, add_models, calls_of, check, facts, haggler, make_round, play, row_of
 from tests.stack import PATIENCE, wait_until
-from tests.stub_openai import GARBAGE, HALF, Reply, StubServer, hanging, rate_limited
+from tests.stub_openai import GARBAGE, HALF, Messages, Reply, StubServer, hanging, rate_limited
 
 
 @pytest.fixture
@@ -65,6 +66,43 @@ def test_scripted_rounds_are_the_same_by_one_worker_and_by_three(engine: Engine,
     play(engine, settings, first)
     play(engine, settings, second, workers=3)
     assert check(engine, first, 60) == check(engine, second, 60)
+
+
+def test_matches_that_came_together_are_written_twenty_at_a_time_while_others_wait(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    may_answer = threading.Event()
+
+    def patient(messages: Messages) -> str:
+        may_answer.wait(PATIENCE)
+        return haggler(messages)
+
+    stub.script("patient", patient)
+    add_models(engine, stub.url, "patient", in_flight=64)
+    number, before = make_round(engine, "patient", matches=64), len(stub.requests)
+
+    def hold() -> None:
+        """Keep the database from the round until nearly all of its matches have something to write down."""
+        wait_until(lambda: len(stub.requests) >= before + 60, "a call in each match")
+        with writing(engine) as session:
+            lifecycle.lock(session, number)
+            may_answer.set()
+            wait_until(lambda: len(stub.requests) >= before + 110, "a second call in most of them")
+
+    written: list[dict[str, int]] = [{}]
+
+    def count(connection: Connection) -> None:
+        of_each = select(EventRow.match_id, func.count()).group_by(EventRow.match_id)
+        written.append({row[0]: row[1] for row in connection.execute(of_each)})
+
+    event.listen(engine, "commit", count)
+    holder = threading.Thread(target=hold)
+    holder.start()
+    play(engine, settings, number)
+    holder.join()
+    event.remove(engine, "commit", count)
+    together = [sum(old.get(match) != new[match] for match in new) for old, new in pairwise(written)]
+    assert max(together) == 20
 
 
 @pytest.mark.either_database
