@@ -203,6 +203,10 @@ def test_a_taken_port_is_one_line_with_port_and_setting_and_starts_nothing(home:
             {"PARLOR_HOME": "/nowhere/caf\udce9"},
             "error: PARLOR_HOME: expected text in UTF-8, got '/nowhere/caf\\udce9'",
         ),
+        (  # where Python is told to take text for ASCII
+            {"PARLOR_HOME": "/nowhere/café", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            "error: PARLOR_HOME: expected text in UTF-8",
+        ),
         ({"HOME": "/nowhere/caf\udce9", "PARLOR_HOME": "~/x"}, "error: PARLOR_HOME: expected a path in UTF-8"),
         ({"PARLOR_HOME": "/dev/null/parlor"}, "error: PARLOR_HOME: "),
         ({"REDIS_URL": "http://somewhere"}, "error: REDIS_URL: "),

@@ -71,7 +71,7 @@ def test_parlor_lives_in_an_odd_and_long_home_in_the_language_c_and_a_far_time_z
     ("name", "env"),
     [
         ("with a space", {"LC_ALL": "POSIX"}),
-        ("ümlaut", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+        ("ümlaut", {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}),
         ("100%", {"LC_ALL": "C.UTF-8"}),
         ("%20", {"LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8"}),
         ("?#", {"TZ": "No/Such_Zone"}),
