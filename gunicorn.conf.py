@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from app.config import load_settings
-from app.errors import Invalid
+from app.core.config import load_settings
+from app.core.errors import Invalid
 from workers import heartbeat
 from workers.open_files import max_open_files, raise_limit
 

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from app.errors import AppError
+from app.core.errors import AppError
 from app.factory import create_app
 from app.web.extensions import socketio
 

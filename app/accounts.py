@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash, generate_password_hash
 
-from app.errors import Conflict, Invalid, NotAllowed, NotFound, Phrase, check_name
+from app.core.errors import Conflict, Invalid, NotAllowed, NotFound, Phrase, check_name
 from app.models import LoginLink, User, UserSession
 
 FIRST_USER = "admin"

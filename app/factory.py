@@ -7,8 +7,9 @@ from flask import Flask
 from flask_talisman import Talisman
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import logs, schema
-from app.config import ROOT, Settings, load_settings
+from app import schema
+from app.core import logs
+from app.core.config import ROOT, Settings, load_settings
 from app.inference import scheduler
 from app.web import admin, api, auth, errors, facts, language, moves, play, sockets, study, watch
 from app.web.body_limits import BodyLimits, UploadRequest

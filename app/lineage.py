@@ -12,8 +12,8 @@ from typing import NamedTuple
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, defer
 
-from app.config import ROOT
-from app.errors import NotFound
+from app.core.config import ROOT
+from app.core.errors import NotFound
 from app.finetuning.config import SFT_DATA
 from app.finetuning.listing import datasets_of, learns_from
 from app.models import (

@@ -7,10 +7,10 @@ from flask import Flask
 from sqlalchemy import inspect
 
 from app import models  # noqa: F401  (migrations need every table known)
-from app.config import ROOT, Settings
-from app.errors import Invalid, Verbatim
-from app.extensions import ENGINE_OPTIONS, db, writing
-from app.files import private_file
+from app.core.config import ROOT, Settings
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import ENGINE_OPTIONS, db, writing
+from app.core.files import private_file
 
 if TYPE_CHECKING:  # Alembic takes as long to load as all the rest of a command, and few commands need it
     from alembic.script import ScriptDirectory

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from app.errors import Conflict, Phrase, Verbatim
-from app.files import replace_file
+from app.core.errors import Conflict, Phrase, Verbatim
+from app.core.files import replace_file
 
 STATE = Path(sys.prefix) / "parlor-training.json"
 MODULES = ("torch", "transformers", "accelerate", "peft", "psutil", "safetensors", "tokenizers", "tensorboard")

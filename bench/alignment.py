@@ -27,9 +27,9 @@ from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import held_out
 from app.assessments.lifecycle import AssessmentSpec
 from app.cli.jobs import run_job_here
+from app.core.extensions import db, reading, transact, writing
 from app.datasets import register, row_import
 from app.datasets.row_import import RowImport
-from app.extensions import db, reading, transact, writing
 from app.finetuning import lifecycle as trainings
 from app.finetuning.config import preset_fields
 from app.finetuning.job import TRAINING

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from app.config import ROOT
+from app.core.config import ROOT
 
 BASELINE = (sys.executable, "-c", "import click, flask")
 COMMANDS = (("--help",), ("round", "--help"), ("model", "list"), ("round", "list"), ("study", "list"))

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.config import Settings
-from app.extensions import writing
+from app.core.config import Settings
+from app.core.extensions import writing
 from app.factory import create_app
 from app.matches.events import RESERVED
 from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match

@@ -23,7 +23,7 @@ from typing import Any
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.drawing import draw
 from app.analysis.wording import in_words, number
-from app.config import ROOT
+from app.core.config import ROOT
 from app.games import metrics_of
 from app.games.metrics import AS_PLAYED, Use
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.config import Settings
+from app.core.config import Settings
 from app.factory import create_app
 from app.schema import upgrade
 

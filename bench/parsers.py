@@ -29,8 +29,8 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.exceptions import HTTPException
 from werkzeug.test import EnvironBuilder
 
-from app.csv_reader import read_csv
-from app.errors import AppError
+from app.core.csv_reader import read_csv
+from app.core.errors import AppError
 from app.games import GAMES
 from app.matches.safety import unsafe
 from app.rounds.material import material_of_text

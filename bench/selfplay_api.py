@@ -20,7 +20,7 @@ from typing import Any
 import openai
 from sqlalchemy import func, select
 
-from app.extensions import db, reading, writing
+from app.core.extensions import db, reading, writing
 from app.jobs.context import JobContext
 from app.matches import engine
 from app.models import EventRow, GenerationRow, MatchRow

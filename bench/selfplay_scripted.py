@@ -20,8 +20,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.config import Settings
-from app.extensions import db, reading, writing
+from app.core.config import Settings
+from app.core.extensions import db, reading, writing
 from app.games import GAMES
 from app.games.base import JSON, Event
 from app.jobs.context import JobContext

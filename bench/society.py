@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.extensions import db, reading, writing
+from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.models import GenerationRow, SocietyInteraction

@@ -29,7 +29,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.extensions import db, reading, writing
+from app.core.extensions import db, reading, writing
 from app.factory import create_app
 from app.models import Arm, Enrolment, EventRow, MatchRow, SeatRow, StudyVersion, Wave
 from app.schema import upgrade

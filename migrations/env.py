@@ -3,7 +3,7 @@
 from alembic import context
 from flask import current_app
 
-from app.extensions import db
+from app.core.extensions import db
 from app.models.types import Amount, JsonColumn, UtcDateTime
 
 

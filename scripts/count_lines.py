@@ -5,7 +5,7 @@ What is somebody else's (`vendor`) is left out. The last lines are the sums that
 
 from collections import Counter
 
-from app.config import ROOT
+from app.core.config import ROOT
 
 FOLDERS = ("app", "templates", "static", "workers")
 KINDS = (".py", ".html", ".js")

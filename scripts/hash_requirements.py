@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.config import ROOT
-from app.files import replace_file
+from app.core.config import ROOT
+from app.core.files import replace_file
 
 # Each image: what is to be in it. setuptools builds the package itself, without asking an index.
 IMAGES = {"web": ".", "models": ".[training]"}

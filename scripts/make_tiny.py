@@ -24,7 +24,7 @@ from itertools import count
 from pathlib import Path
 
 from app.campaigns.material import is_held_out
-from app.config import ROOT
+from app.core.config import ROOT
 from app.games.negotiation.contexts import generate_context
 from app.games.negotiation.material import Contexts, pieces_of
 from app.games.taboo.words import target_words

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from app.analysis.campaign_charts import DrawnPanel, panels_of
-from app.config import ROOT
+from app.core.config import ROOT
 from app.games import GAMES, metrics_of
 from app.games.metrics import Metric
 

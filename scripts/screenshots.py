@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from app.config import ROOT
+from app.core.config import ROOT
 from tests.another_web import another_web
 from tests.browser.admin_alignments import alignment_states, furnish_alignments
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns

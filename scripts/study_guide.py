@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from app.config import ROOT
+from app.core.config import ROOT
 from tests.browser.study_walk import answer_block, answer_match, instructions_and_quiz, main_button, play
 from tests.browser.visitor import Visitor, running_playwright
 from tests.stack import Stack, running_parlor

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.finetuning.openai.fields import fields as openai_fields
 from training.methods import all_methods
 from training.methods.base import Config, FromCheckpoint

@@ -17,7 +17,7 @@ from babel.messages.pofile import read_po, write_po
 
 from app.benchmarks.spec import BenchmarkSpec
 from app.campaigns.presets import PRESETS
-from app.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
+from app.core.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
 from app.games import GAMES
 from app.jobs.spec import JobSpec, fields_of

@@ -17,7 +17,7 @@ from pip._internal.index.collector import LinkCollector
 from pip._internal.index.package_finder import PackageFinder
 from pip._internal.models.selection_prefs import SelectionPreferences
 
-from app.config import ROOT
+from app.core.config import ROOT
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _GLIBC = (34, 31, 28, 27, 26, 24, 17, 12, 5)  # minor versions of glibc 2 that wheels are made for

@@ -18,8 +18,8 @@ from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import held_out
 from app.assessments.lifecycle import AssessmentSpec
 from app.assessments.runner import run_assessment
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.chained import AwaitedJob

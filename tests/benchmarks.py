@@ -13,7 +13,7 @@ from app.benchmarks.job import BENCHMARK
 from app.benchmarks.lifecycle import create
 from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.tasks import ShippedTask
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import BenchmarkJob, BenchmarkResult
 
 SHIPPED = tasks.SHIPPED["everyday-reasoning"].file

@@ -10,8 +10,8 @@ from sqlalchemy import Engine, select, update
 from app.campaigns import lifecycle
 from app.campaigns.material import parted
 from app.campaigns.spec import read_spec
-from app.config import Settings
-from app.extensions import writing
+from app.core.config import Settings
+from app.core.extensions import writing
 from app.games.base import JSON
 from app.games.negotiation.contexts import generate_context
 from app.games.negotiation.material import pieces_of

@@ -11,7 +11,7 @@ from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.registry import add_local_model
 from training.checkpoints import write_provenance
 from training.methods.tiny import TinyConfig

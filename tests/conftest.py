@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from app.config import Settings, load_settings
+from app.core.config import Settings, load_settings
 from tests import order, selection
 from tests import stack as stacks
 from tests.services import emptied_redis, empty, new_database, redis_of

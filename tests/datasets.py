@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
+from app.core.extensions import reading, transact
 from app.datasets import build, register, row_import, store
 from app.datasets import rounds as imported
 from app.datasets.records import check
 from app.datasets.spec import read_spec
-from app.extensions import reading, transact
 from app.games.base import Event
 from app.matches.stored import load
 from app.models import Dataset, MatchRow

@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 
 from app.cli.commands import LIST, load, load_below
-from app.extensions import db
+from app.core.extensions import db
 from app.factory import create_app
 from app.games import GAMES
 from app.schema import upgrade

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Engine, insert, select
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.job import TRAINING

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.model_requests import lifecycle
 from app.model_requests.test_call import request_test
 from app.models import GenerationRow, LanguageModel, ModelRequest

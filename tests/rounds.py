@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.matches.events import Aborted, Violated, from_json

@@ -15,7 +15,7 @@ import psycopg
 from alembic.script import ScriptDirectory
 from redis import Redis
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.models import Lease
 from tests.stack import free_port
 

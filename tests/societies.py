@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.jobs.context import JobContext
 from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction
 from app.registry import CHAT_USE, add_api_model

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, StudyVersion, Wave
 from app.studies import store
 from app.studies.design_files import load_design

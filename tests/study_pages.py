@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches import live
 from app.matches.lobby import person_in
 from app.matches.stored import StoredMatch, load

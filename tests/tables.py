@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, select
 
-from app.config import Settings, load_settings
-from app.extensions import writing
+from app.core.config import Settings, load_settings
+from app.core.extensions import writing
 from app.games.base import JSON
 from app.matches import live
 from app.matches.clocks import NO_CLOCKS, Clocks

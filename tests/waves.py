@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.models import LanguageModel, Wave
 from app.registry import add_scripted_model
 from app.studies import store

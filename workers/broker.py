@@ -18,7 +18,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 
 LEAST, PREFERRED = (6, 2), (7,)  # versions; 6.2 is what Celery's library needs, 7 is still mended
 _OTHER_FOLDERS = ("/usr/local/bin", "/usr/bin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")

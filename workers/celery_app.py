@@ -13,10 +13,10 @@ from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import setup_logging, worker_init
 
-from app import logs, write_priority
-from app.config import load_settings
+from app.core import logs, write_priority
+from app.core.config import load_settings
+from app.core.queues import BATCH, TRAIN, TRANSPORT, TURNS
 from app.job_kinds import JOB_KINDS
-from app.queues import BATCH, TRAIN, TRANSPORT, TURNS
 from workers import context
 
 settings = load_settings()

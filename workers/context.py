@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from celery.signals import worker_shutting_down
 
-from app.config import Settings
-from app.extensions import open_engine
+from app.core.config import Settings
+from app.core.extensions import open_engine
+from app.core.queues import make_publisher
 from app.inference import scheduler
 from app.matches.turns import WorkerContext
-from app.queues import make_publisher
 from app.rounds.runner import freeze_garbage_collector
 from workers import heartbeat
 

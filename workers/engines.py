@@ -4,8 +4,8 @@ from typing import Any
 
 from celery.worker.control import inspect_command
 
+from app.core.queues import ENGINES
 from app.inference import scheduler
-from app.queues import ENGINES
 
 
 @inspect_command(name=ENGINES)  # type: ignore[untyped-decorator]

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from setproctitle import setproctitle, setthreadtitle
 
-from app.config import ROOT
+from app.core.config import ROOT
 from workers.parent_death import end_with
 
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 from celery import Celery
 
-from app.config import Settings, load_settings
-from app.errors import AppError
-from app.extensions import open_engine, reading
+from app.core.config import Settings, load_settings
+from app.core.errors import AppError
+from app.core.extensions import open_engine, reading
+from app.core.queues import BATCH, TRAIN, TURNS, sign_of_worker
 from app.matches.sweep import UPKEEP, held_until
-from app.queues import BATCH, TRAIN, TURNS, sign_of_worker
 
 SECONDS = 5.0
 

@@ -3,8 +3,8 @@
 import structlog
 from celery import shared_task
 
+from app.core.queues import RUN_JOB
 from app.job_kinds import find_kind
-from app.queues import RUN_JOB
 from workers.context import context_for_task
 
 log = structlog.get_logger()

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from app.config import ROOT
-from app.errors import Conflict, Verbatim
+from app.core.config import ROOT
+from app.core.errors import Conflict, Verbatim
 from workers import heartbeat
 from workers.forked_process import Entry, ForkedProcess
 from workers.heartbeat import Heartbeat

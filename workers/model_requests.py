@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
+from app.core.queues import MAKE_REQUEST
 from app.model_requests.runner import make_request
-from app.queues import MAKE_REQUEST
 from workers.context import context_for_task
 
 

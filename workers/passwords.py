@@ -10,8 +10,8 @@ import secrets
 import sys
 from pathlib import Path
 
-from app.errors import Invalid, Verbatim
-from app.files import temporary_beside
+from app.core.errors import Invalid, Verbatim
+from app.core.files import temporary_beside
 
 OWN, SHARED = 0o600, 0o644  # the servers run as other users; nobody else has their volumes
 FILES = {

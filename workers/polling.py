@@ -21,16 +21,16 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app import logs
-from app.config import Settings, load_settings
-from app.extensions import reading, reason_of, writing
+from app.core import logs
+from app.core.config import Settings, load_settings
+from app.core.extensions import reading, reason_of, writing
+from app.core.queues import TURNS, sign_of_worker
 from app.job_kinds import JOB_KINDS
 from app.jobs import leases, states
 from app.matches.sweep import take_or_renew_lease, turn_is_free
 from app.matches.turns import WorkerContext, play_turn
 from app.model_requests.runner import make_request
 from app.models import MatchRow, ModelRequest
-from app.queues import TURNS, sign_of_worker
 from workers import context
 
 EVERY = {TURNS: 0.25}  # seconds between two looks, for people wait for turns

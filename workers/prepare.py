@@ -15,10 +15,11 @@ from sqlalchemy import make_url, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
-from app import accounts, logs
-from app.config import load_settings
-from app.errors import AppError, Invalid, Verbatim
-from app.extensions import is_locked, open_engine, reason_of, writing
+from app import accounts
+from app.core import logs
+from app.core.config import load_settings
+from app.core.errors import AppError, Invalid, Verbatim
+from app.core.extensions import is_locked, open_engine, reason_of, writing
 from app.models import User
 from app.schema import bare_app, upgrade
 

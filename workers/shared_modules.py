@@ -11,7 +11,7 @@ from importlib import import_module
 
 from sqlalchemy import make_url
 
-from app.config import Settings
+from app.core.config import Settings
 
 MODULES = (
     "celery.__main__",

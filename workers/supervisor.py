@@ -25,10 +25,11 @@ from typing import IO
 
 from dotenv import dotenv_values
 
-from app import logs, training_part
-from app.config import NO_BROKER, QUEUES, ROOT, Settings, load_settings
-from app.disk import is_full
-from app.errors import AppError, Conflict, Invalid, Verbatim
+from app import training_part
+from app.core import logs
+from app.core.config import NO_BROKER, QUEUES, ROOT, Settings, load_settings
+from app.core.disk import is_full
+from app.core.errors import AppError, Conflict, Invalid, Verbatim
 from workers import broker
 from workers import training_part as installation
 from workers.forked_process import Entry, ForkedProcess
@@ -68,7 +69,7 @@ class Supervisor:
         self._is_served = False  # whether the web process has answered since the start
         self._looked_at = time.monotonic()
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
-        # A variable that is set wins over its line in .env, as it does in app.config.
+        # A variable that is set wins over its line in .env, as it does in app.core.config.
         self._environment = environment | os.environ
         if not settings.has_broker:
             self._environment["REDIS_URL"] = settings.REDIS_URL

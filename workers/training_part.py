@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app import logs, training_part
-from app.config import ROOT, Settings, load_settings
+from app import training_part
+from app.core import logs
+from app.core.config import ROOT, Settings, load_settings
 from app.training_part import Lacking
 from workers import heartbeat
 

@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
+from app.core.queues import PLAY_TURN
 from app.matches.turns import play_turn
-from app.queues import PLAY_TURN
 from workers.context import context_for_task
 
 

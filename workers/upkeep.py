@@ -17,9 +17,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app import logs
-from app.config import Settings, load_settings
-from app.extensions import open_engine, reading, writing
+from app.core import logs
+from app.core.config import Settings, load_settings
+from app.core.extensions import open_engine, reading, writing
+from app.core.queues import enqueue_request, enqueue_turn, make_publisher
 from app.job_kinds import kinds_with_live_jobs
 from app.jobs import leases
 from app.matches import live
@@ -27,7 +28,6 @@ from app.matches.outages import time_away
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
 from app.model_requests.lifecycle import take_forgotten
 from app.models import MatchRow
-from app.queues import enqueue_request, enqueue_turn, make_publisher
 from app.studies import idle, retention, wave_terms
 from app.studies import matches as study_matches
 from app.studies.bots.job import close_left_waves

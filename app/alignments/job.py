@@ -7,13 +7,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
-from app.errors import Phrase
+from app.core.errors import Phrase
+from app.core.queues import BATCH
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.chained import AwaitedJob, ChainedKind
 from app.jobs.kind import JobKind, Progress
 from app.models import Alignment
-from app.queues import BATCH
 from app.society.job import SOCIETY
 
 

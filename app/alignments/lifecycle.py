@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import ALIGN, SFT, AlignmentSpec
 from app.assessments import lifecycle as assessments
+from app.core.errors import Conflict, Invalid, Phrase, shown
 from app.datasets.store import check_usable, find_dataset
-from app.errors import Conflict, Invalid, Phrase, shown
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states

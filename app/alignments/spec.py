@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from app.errors import Invalid, either
+from app.core.errors import Invalid, either
 from app.players.base import ChatSampling
 from app.society.comparisons import CODE, RELEASED
 from training.methods import all_methods

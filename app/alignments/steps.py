@@ -15,9 +15,9 @@ from app.alignments.lifecycle import assessment_of, model_names, society_of
 from app.alignments.spec import ALIGN, SFT, read_preset, spec_of
 from app.assessments import learnt
 from app.assessments import lifecycle as assessments
+from app.core.errors import AppError
+from app.core.extensions import reading, transact, writing
 from app.datasets import register, store
-from app.errors import AppError
-from app.extensions import reading, transact, writing
 from app.finetuning import lifecycle as trainings
 from app.jobs import states
 from app.jobs.chained import AwaitedJob, is_done

@@ -10,7 +10,7 @@ from typing import Any
 from app.analysis.bootstrap import Figure
 from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import LIGHT, Palette, config, palette
-from app.csv_tables import short_names
+from app.core.csv_tables import short_names
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from app.analysis.tables import analysis_columns, campaign_columns
-from app.csv_tables import Column, to_csv
+from app.core.csv_tables import Column, to_csv
 from app.matches.export import TABLES
 
 

@@ -11,7 +11,7 @@ from app.analysis.language import ENGLISH, Language
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import Palette
 from app.analysis.wording import beside, number, signed, signed_beside
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 from app.games import metrics_of
 from app.games.metrics import MODEL_SCORE, POINTS, SHARE
 

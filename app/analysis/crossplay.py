@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure, Floats, Integers, mean_figure
 from app.analysis.reading import matches_of
-from app.errors import NotFound
+from app.core.errors import NotFound
 from app.games import find_game
 from app.games.match_table import MatchTable
 from app.models import RoundRow

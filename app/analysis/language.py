@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import Phrase
+from app.core.errors import Phrase
 
 PERSON, PEOPLE = "person", "people"  # who plays without a name
 

@@ -10,7 +10,7 @@ from app.analysis.distributions import Bin, distributions
 from app.analysis.metrics import Metrics, measure
 from app.analysis.paired import PairedDifference, paired
 from app.analysis.reading import chosen_tables
-from app.errors import Phrase, Verbatim
+from app.core.errors import Phrase, Verbatim
 from app.games import find_game, metrics_of
 from app.games.match_table import MatchTable
 from app.games.metrics import GameMetrics

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.analysis.matches import MatchAnalysis, figures_of
 from app.analysis.reading import matches_of
-from app.errors import Phrase, Verbatim
+from app.core.errors import Phrase, Verbatim
 from app.games import partner_weight
 from app.models import RoundRow
 from app.rounds import lifecycle

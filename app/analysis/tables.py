@@ -10,7 +10,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.crossplay import CrossPlay
 from app.analysis.matches import MatchAnalysis
 from app.analysis.rounds import RoundAnalysis
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, MODEL_SCORE, SHARE, Metric
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from app.config import ROOT
-from app.errors import Invalid, either
+from app.core.config import ROOT
+from app.core.errors import Invalid, either
 
 LIGHT, DARK = "light", "dark"
 THEMES = (LIGHT, DARK)

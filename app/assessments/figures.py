@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.analysis.bootstrap import Figure, mean_figure
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 
 FEW_QUESTIONS = "fewer than 10 questions"
 ASPECTS = ("alignment", "engagement")

@@ -1,9 +1,9 @@
 """Assessments as a kind of jobs: one worker runs one, all of whose calls it has in flight together."""
 
-from app.errors import Phrase
+from app.core.errors import Phrase
+from app.core.queues import BATCH
 from app.jobs.kind import JobKind
 from app.models import Assessment
-from app.queues import BATCH
 
 ASSESSMENT: JobKind[Assessment] = JobKind(
     name="assessment",

@@ -10,14 +10,14 @@ from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import HeldOutQuestions
-from app.errors import Conflict, FieldError, Invalid, Phrase, shown
+from app.core.errors import Conflict, FieldError, Invalid, Phrase, shown
+from app.core.validation import whole_number
 from app.jobs.kind import Requester
 from app.models import AssessedAnswer, Assessment, GenerationRow, LanguageModel
 from app.players.base import ChatSampling
 from app.registry import CHAT_USE, check_not_archived, get_model, player_spec
 from app.society.config import LARGEST_SEED
 from app.society.lifecycle import QuestionList, answers_chats, check_questions
-from app.validation import whole_number
 
 OPEN, DONE, FAILED = "open", "done", "failed"  # what the status of an answer may be
 MOST_RATERS = 20

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.errors import Invalid, Verbatim, shown
-from app.validation import is_storable
-from app.zip_files import BROKEN, check_entries, check_tree
+from app.core.errors import Invalid, Verbatim, shown
+from app.core.validation import is_storable
+from app.core.zip_files import BROKEN, check_entries, check_tree
 
 FORMAT = 1
 _MANIFEST, _MANIFEST_HASH = "manifest.json", "manifest.sha256"

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Engine, select
 from app import __version__
 from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
 from app.backup.tables import backed_up, revision_of, rows_of, snapshot
-from app.config import ROOT, Settings
+from app.core.config import ROOT, Settings
+from app.core.errors import Conflict, Invalid, Verbatim
+from app.core.files import temporary_beside
 from app.datasets.store import FOLDER as DATASETS
-from app.errors import Conflict, Invalid, Verbatim
-from app.files import temporary_beside
 from app.models import Dataset, LanguageModel
 from app.schema import newest_revision
 

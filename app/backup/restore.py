@@ -24,11 +24,11 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import SECRET_KEY
 from app.backup.tables import load, restart_numbers, revision_of, tables_of
-from app.config import Settings, sqlite_url
-from app.disk import MB, free_mb
-from app.errors import AppError, Conflict, Invalid, Verbatim
-from app.extensions import db, open_engine, reading, writing
-from app.files import private_folder
+from app.core.config import Settings, sqlite_url
+from app.core.disk import MB, free_mb
+from app.core.errors import AppError, Conflict, Invalid, Verbatim
+from app.core.extensions import db, open_engine, reading, writing
+from app.core.files import private_folder
 from app.finetuning.files import CHECKPOINTS
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundRow, TrainingJob, User

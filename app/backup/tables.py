@@ -31,8 +31,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from app.errors import Invalid
-from app.extensions import READ_ONLY
+from app.core.errors import Invalid
+from app.core.extensions import READ_ONLY
 from app.models.types import Json, JsonColumn
 
 VERSION_TABLE = "alembic_version"

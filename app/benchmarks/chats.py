@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.benchmarks.job import BENCHMARK
-from app.errors import AppError
-from app.extensions import reading, writing
+from app.core.errors import AppError
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.turns import WorkerContext
 from app.model_requests import lifecycle

@@ -6,9 +6,9 @@ from datetime import timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.core.queues import BATCH, TRAIN
 from app.jobs.kind import JobKind, Progress
 from app.models import BenchmarkJob, BenchmarkResult, LanguageModel
-from app.queues import BATCH, TRAIN
 
 
 class BenchmarkKind(JobKind[BenchmarkJob]):

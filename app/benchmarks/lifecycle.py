@@ -12,7 +12,7 @@ from app.benchmarks import tasks
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.listing import BenchmarkSettings, comparable_results, settings_of
 from app.benchmarks.spec import BenchmarkSpec
-from app.errors import Invalid, NotFound, Phrase
+from app.core.errors import Invalid, NotFound, Phrase
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.kind import Requester

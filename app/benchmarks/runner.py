@@ -20,10 +20,10 @@ from sqlalchemy.orm import Session
 from app.benchmarks import lifecycle, tasks
 from app.benchmarks.chats import BenchmarkChats
 from app.benchmarks.job import BENCHMARK
-from app.disk import is_full
-from app.errors import AppError
-from app.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
-from app.files import private_folder, replace_file
+from app.core.disk import is_full
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
+from app.core.files import private_folder, replace_file
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.process import GRACE, INTERRUPTED, FileTail, JobProcess

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from app.benchmarks.listing import BenchmarkComparison
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.models import BenchmarkResult
 
 

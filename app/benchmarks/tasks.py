@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.config import ROOT
-from app.errors import AppError, Invalid, Phrase, Verbatim
+from app.core.config import ROOT
+from app.core.errors import AppError, Invalid, Phrase, Verbatim
 from app.games.base import JSON
 
 PROGRAM = (sys.executable, "-m", "training.benchmarks")

@@ -6,11 +6,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.campaigns.awaited import awaited_jobs
-from app.errors import Phrase
+from app.core.errors import Phrase
+from app.core.queues import BATCH
 from app.jobs.chained import AwaitedJob, ChainedKind
 from app.jobs.kind import Progress
 from app.models import Campaign, CampaignIteration
-from app.queues import BATCH
 
 
 class CampaignKind(ChainedKind[Campaign]):

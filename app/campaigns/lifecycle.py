@@ -13,7 +13,7 @@ from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import Parted
 from app.campaigns.spec import EACH_ONCE, MOST_MATCHES, CampaignSpec
 from app.campaigns.start_data import StartData
-from app.errors import Conflict, Invalid, NotFound, Phrase, shown
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, shown
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states

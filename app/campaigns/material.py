@@ -5,7 +5,7 @@ import json
 import random
 from typing import Any
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 from app.games import find_game
 from app.games.material import MaterialKind
 from app.rounds.lifecycle import Material

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.errors import Invalid, Phrase, Verbatim
-from app.validation import real_number
+from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.validation import real_number
 
 
 class PlayPartner(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from app.campaigns.spec import EACH_ONCE
+from app.core.errors import Invalid, either
 from app.datasets.filters import ABOVE_AVG
-from app.errors import Invalid, either
 
 
 class Preset(NamedTuple):

@@ -5,16 +5,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from app.campaigns.partners import PlayPartner, matches_against, read_play_partners
+from app.core.errors import Invalid, NotFound, Phrase, either
+from app.core.validation import whole_number
 from app.datasets.filters import ABOVE_AVG
 from app.datasets.rewards import formula_of
 from app.datasets.spec import NO_REWARDS, REWARDS, SPAG, DatasetSpec
 from app.datasets.spec import read_spec as read_dataset_spec
-from app.errors import Invalid, NotFound, Phrase, either
 from app.games import find_game
 from app.games.base import JSON, Game
 from app.games.rewards import DECAY
 from app.rounds.sampling import read_sampling
-from app.validation import whole_number
 from training.methods import all_methods
 from training.methods.base import Need
 

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from app.campaigns.material import is_held_out
 from app.campaigns.spec import CampaignSpec, needs_rewards
+from app.core.errors import FieldError, Invalid, Phrase
 from app.datasets import store
-from app.errors import FieldError, Invalid, Phrase
 from app.finetuning.config import check_policies, check_rows
 from app.finetuning.lifecycle import find_supervised
 from app.games import find_game

@@ -14,11 +14,11 @@ from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, rounds
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import ALL_ROUNDS, BASE, CampaignSpec, needs_rewards, spec_of
+from app.core.errors import AppError
+from app.core.extensions import reading, transact, writing
 from app.datasets import build, register, store
 from app.datasets.filters import NONZERO
 from app.datasets.spec import DatasetSpec
-from app.errors import AppError
-from app.extensions import reading, transact, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning.job import TRAINING
 from app.games.base import JSON

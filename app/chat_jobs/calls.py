@@ -11,7 +11,7 @@ from typing import Any, cast
 import structlog
 
 from app.chat_jobs.writer import CallWriter
-from app.failures import BUSY, DENIED, MOST_BREAKS
+from app.core.failures import BUSY, DENIED, MOST_BREAKS
 from app.matches.engine import readable
 from app.matches.selfplay import OutageTimer, RoundBlocked
 from app.matches.store import generation_columns, moment

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from app.chat_jobs.calls import ChatBlocked, ChatModel
 from app.chat_jobs.writer import CallWriter, JobLeaseLost
-from app.errors import AppError, Phrase
-from app.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, insist, reading, writing
+from app.core.errors import AppError, Phrase
+from app.core.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, insist, reading, writing
 from app.inference import scheduler
 from app.jobs import states
 from app.jobs.context import JobContext

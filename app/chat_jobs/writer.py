@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
-from app.extensions import MOST_SECONDS_AWAY, insist
+from app.core.extensions import MOST_SECONDS_AWAY, insist
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.matches.store import insert_generations

@@ -8,7 +8,6 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app import write_priority
 from app.alignments import lifecycle, listing, steps
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import ALIGN, HELD_OUT_SHARE, PUBLISHED, SFT, AlignmentSpec, part, presets
@@ -28,11 +27,13 @@ from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_
 from app.cli.model_ask import read_sampling
 from app.cli.society import read_share
 from app.cli.training import train_here
+from app.core import write_priority
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import db, reading, transact, writing
+from app.core.validation import real_number, whole_number
 from app.datasets import register, row_import
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
-from app.errors import Invalid, Verbatim
-from app.extensions import db, reading, transact, writing
 from app.finetuning.job import TRAINING
 from app.jobs.context import JobContext
 from app.matches.lobby import new_seed
@@ -43,7 +44,6 @@ from app.society.embedders import TFIDF
 from app.society.lifecycle import PriorMemories, QuestionList
 from app.society.priors import read_priors
 from app.society.questions import read_questions
-from app.validation import real_number, whole_number
 
 
 @click.command(cls=Command)

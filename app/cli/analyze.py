@@ -22,9 +22,9 @@ from app.analysis.wording import beside, number, signed, signed_beside, with_uni
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, progress
 from app.cli.drawing import FORMATS, write_chart
 from app.cli.match_filter import filter_options, read_filter
-from app.errors import Invalid, Verbatim
-from app.extensions import reading
-from app.files import replace_file
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import reading
+from app.core.files import replace_file
 from app.games import metrics_of
 from app.games.metrics import POINTS, SHARE, Metric
 from app.matches.filter import EVERYTHING, MatchFilter, in_words

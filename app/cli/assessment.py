@@ -25,8 +25,8 @@ from app.cli.base import (
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
 from app.cli.model_ask import read_sampling
 from app.cli.model_options import number_options
-from app.errors import Invalid, Verbatim
-from app.extensions import reading, writing
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import reading, writing
 from app.model_requests.templates import SAMPLING_PRESETS
 from app.models import Assessment
 from app.society.lifecycle import QuestionList

@@ -9,7 +9,7 @@ from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import create
 from app.backup.restore import restore as put_back
 from app.cli.base import Command, print_json, settings
-from app.extensions import db
+from app.core.extensions import db
 from app.matches.engine import readable
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

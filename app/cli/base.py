@@ -14,13 +14,14 @@ from flask import current_app
 from flask.cli import ScriptInfo
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
-from app import logs, schema
+from app import schema
 from app.cli.groups import BaseGroup, UsageRefused, short_usage_errors
-from app.config import Settings
-from app.csv_tables import Column, to_csv
-from app.errors import AppError, Invalid, Verbatim
-from app.files import write_all
-from app.typed_numbers import is_plain_whole
+from app.core import logs
+from app.core.config import Settings
+from app.core.csv_tables import Column, to_csv
+from app.core.errors import AppError, Invalid, Verbatim
+from app.core.files import write_all
+from app.core.typed_numbers import is_plain_whole
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from app.benchmarks.table import comparison_columns, comparison_rows
 from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, settings
 from app.cli.jobs import Described, JobCommands, json_option, queue_option
 from app.cli.spec_options import spec_options
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import BenchmarkJob, BenchmarkResult
 from app.registry import get_model
 

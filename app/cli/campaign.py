@@ -9,7 +9,6 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app import write_priority
 from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.analysis.wording import in_words
@@ -33,8 +32,9 @@ from app.cli.drawing import write_as_named
 from app.cli.jobs import Described, JobCommands
 from app.cli.round import play_here
 from app.cli.training import train_here
-from app.errors import Invalid, Verbatim
-from app.extensions import db, reading, writing
+from app.core import write_priority
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import db, reading, writing
 from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, Use
 from app.jobs import states

@@ -9,9 +9,9 @@ from app.campaigns.presets import PRESETS, with_preset
 from app.campaigns.spec import DATA_OF, EACH_ONCE, METHODS, PARTNER, STARTS, TRAINING, CampaignSpec, read_spec
 from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs, read_value
 from app.cli.material import material_options, named_material, read_material
+from app.core.errors import Invalid, Verbatim, either
 from app.datasets.filters import ABOVE_AVG, ALL, FILTERS
 from app.datasets.spec import NO_REWARDS, REWARDS, SPAG
-from app.errors import Invalid, Verbatim, either
 from app.games import GAMES
 from app.games.rewards import DECAY
 from app.matches.lobby import new_seed, read_seed

@@ -19,13 +19,13 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import training_part
-from app.config import Settings
-from app.disk import free_mb, low_disk
-from app.errors import AppError
-from app.extensions import open_engine, reading, writing
+from app.core.config import Settings
+from app.core.disk import free_mb, low_disk
+from app.core.errors import AppError
+from app.core.extensions import open_engine, reading, writing
+from app.core.queues import BATCH, ENGINES, TRAIN, TURNS, producer, sign_of_worker
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Lease
-from app.queues import BATCH, ENGINES, TRAIN, TURNS, producer, sign_of_worker
 from app.schema import migrations
 
 WORK = ((TURNS, "play", "models' turns"), (BATCH, "play", "rounds"), (TRAIN, "train", "models"))

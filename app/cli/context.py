@@ -2,8 +2,9 @@
 
 from flask import Flask
 
-from app import logs, schema
-from app.config import load_settings
+from app import schema
+from app.core import logs
+from app.core.config import load_settings
 
 
 def command_app() -> Flask:

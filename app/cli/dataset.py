@@ -7,19 +7,19 @@ from typing import Any
 
 import click
 
-from app import write_priority
 from app.cli.base import Group, ensure_database, print_json, progress, settings, unwritable
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
 from app.cli.match_filter import filter_options
+from app.core import write_priority
+from app.core.errors import Invalid, Verbatim, check_name
+from app.core.extensions import db, reading, transact
+from app.core.files import replace_file, write_all
 from app.datasets import build as builder
 from app.datasets import filters, register, spec, store
 from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
 from app.datasets.exporters.flat import DIALOGUE, TEMPLATES
 from app.datasets.exporters.row_formats import PARLOR
-from app.errors import Invalid, Verbatim, check_name
-from app.extensions import db, reading, transact
-from app.files import replace_file, write_all
 from app.games.rewards import DECAY
 from app.models import Dataset
 from training.methods.base import CONVERSATIONS

@@ -5,15 +5,15 @@ from typing import Any
 
 import click
 
-from app import write_priority
 from app.cli.base import Command, ensure_database, print_json, settings
+from app.core import write_priority
+from app.core.errors import Invalid, Verbatim, check_name
+from app.core.extensions import db, reading, transact
 from app.datasets import register, row_import, store
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.records import unreadable
 from app.datasets.row_import import ReadImport, RowImport
-from app.errors import Invalid, Verbatim, check_name
-from app.extensions import db, reading, transact
 from app.models import Dataset
 
 _SHOWN = 20  # rows that were left out

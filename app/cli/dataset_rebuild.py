@@ -3,9 +3,9 @@
 import click
 
 from app.cli.base import Command, ensure_database, print_json, settings
+from app.core.extensions import db, reading, transact
 from app.datasets import rebuild as rebuilding
 from app.datasets import store
-from app.extensions import db, reading, transact
 
 
 @click.command(cls=Command)

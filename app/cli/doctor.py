@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.cli import checks, model_checks
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.checks import FAIL, OK, Finding
-from app.errors import AppError
+from app.core.errors import AppError
 from app.model_requests.test_call import SEED, opening, sampling_of
 from app.models import LanguageModel
 from app.players import make_player

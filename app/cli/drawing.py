@@ -4,8 +4,8 @@ import importlib
 from pathlib import Path
 
 from app.analysis.chart import Chart
-from app.errors import Invalid, Verbatim
-from app.files import replace_file
+from app.core.errors import Invalid, Verbatim
+from app.core.files import replace_file
 
 FORMATS = ("svg", "png")
 _DRAWING = "app.analysis.drawing"  # loaded by its name and only for charts: commands are part of the web process

@@ -13,10 +13,10 @@ from app.analysis.codebook import codebook as write_codebook
 from app.cli.base import Group, ensure_database, print_json, progress, unwritable
 from app.cli.export_formats import lm_selfplay, spag
 from app.cli.match_filter import filter_options, read_filter
-from app.csv_tables import CountedRows, to_csv
-from app.errors import Invalid, Verbatim
-from app.extensions import reading
-from app.files import replace_file, write_all
+from app.core.csv_tables import CountedRows, to_csv
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import reading
+from app.core.files import replace_file, write_all
 from app.matches import export as service
 from app.matches.filter import check_known
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 import click
 
 from app.cli.base import WHOLE, Command, ensure_database, print_json, progress
+from app.core.extensions import reading
 from app.datasets import rounds as service
 from app.datasets.exporters.lm_selfplay import write_lm_selfplay
 from app.datasets.exporters.spag import write_spag
 from app.datasets.records import ImportedMatch
-from app.extensions import reading
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import TABOO
 

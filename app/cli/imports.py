@@ -2,13 +2,13 @@
 
 import click
 
-from app import write_priority
 from app.cli.base import WHOLE, Group, ensure_database, print_json, progress, read_value, settings
+from app.core import write_priority
+from app.core.errors import check_name
+from app.core.extensions import db, transact
 from app.datasets import rounds as service
 from app.datasets.lm_folder import LIMIT
 from app.datasets.records import check
-from app.errors import check_name
-from app.extensions import db, transact
 from app.games.taboo.judges import RULES
 
 imports = Group("import", help="Take published games in as a round. docs/formats.md says what is kept.")

@@ -12,10 +12,10 @@ from typing import Any, Generic
 import click
 from sqlalchemy.orm import Session
 
-from app import write_priority
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
-from app.errors import Invalid, Verbatim
-from app.extensions import db, reading, writing
+from app.core import write_priority
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import db, reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.event_loop import running_loop

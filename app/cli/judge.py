@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli.base import Command, print_json, progress
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 from app.games.taboo.episodes import judge_episode, read_episodes
 from app.games.taboo.judges import RULES
 

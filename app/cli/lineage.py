@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from app.cli.base import Command, ensure_database, print_json
-from app.extensions import reading
+from app.core.extensions import reading
 from app.lineage import SHIPPED, DatasetSource, Descendants, ModelOrigin, ancestors, descendants, models_of
 from app.models import Dataset, TrainingJob
 from app.registry import get_model

@@ -12,9 +12,9 @@ from app import training_part
 from app.cli.base import Command, ensure_database, print_json, read_value, settings
 from app.cli.model_format import described, next_steps
 from app.cli.model_options import games_option, given_options, label_option, number_options, style_option
-from app.config import ROOT
-from app.errors import AppError, Invalid, Verbatim
-from app.extensions import writing
+from app.core.config import ROOT
+from app.core.errors import AppError, Invalid, Verbatim
+from app.core.extensions import writing
 from app.players.local.options import resolve
 from app.registry import add_local_model
 

@@ -3,7 +3,7 @@
 import click
 
 from app.cli.base import Group, ensure_database, print_json, settings
-from app.extensions import db
+from app.core.extensions import db
 from app.studies.forget import forget_match_for_good
 
 match = Group("match", help="Delete what people wrote in a match.")

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 from app.games import GAMES, find_game
 from app.games.material import MaterialKind
 from app.rounds.lifecycle import Material

@@ -16,8 +16,8 @@ from app.cli.model_options import (
     style_option,
     with_further,
 )
-from app.errors import Invalid, Verbatim
-from app.extensions import reading, writing
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import reading, writing
 from app.games import find_game
 from app.registry import (
     add_api_model,

@@ -11,10 +11,10 @@ import click
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json, read_value, settings, unwritable
 from app.cli.model_options import given_options, number_options
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import db, reading, writing
 from app.datasets.records import unreadable
 from app.datasets.row_files import read_rows
-from app.errors import Invalid, Verbatim
-from app.extensions import db, reading, writing
 from app.model_requests import lifecycle, templates
 from app.model_requests.batch import BatchAnswer, ask_all
 from app.model_requests.runner import make_here

@@ -17,8 +17,8 @@ from app.cli.model_options import (
     read_numbers,
     with_further,
 )
-from app.errors import Invalid, Verbatim
-from app.extensions import reading, writing
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import reading, writing
 from app.registry import changes, get_model
 
 _SAMPLING = ("temperature", "top_p", "max_tokens")

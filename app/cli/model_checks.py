@@ -13,9 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import training_part
 from app.cli.checks import FAIL, OK, SECONDS, WARN, Finding
-from app.config import load_settings
-from app.errors import AppError
-from app.extensions import reading
+from app.core.config import load_settings
+from app.core.errors import AppError
+from app.core.extensions import reading
 from app.games import GAMES
 from app.models import LanguageModel
 from app.players.api.addresses import check_host

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from app.cli.base import RepeatableOption, is_pair, read_pairs, read_value
-from app.errors import Conflict, Verbatim
+from app.core.errors import Conflict, Verbatim
 from app.games import GAMES
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -4,7 +4,7 @@ import click
 
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.model_format import described, in_full
-from app.extensions import reading
+from app.core.extensions import reading
 from app.lineage import models_of
 from app.registry import get_model
 

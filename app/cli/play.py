@@ -23,8 +23,8 @@ from app.cli.base import (
     settings,
 )
 from app.cli.material import material_options, named_material
-from app.config import Settings
-from app.extensions import db, reading, writing
+from app.core.config import Settings
+from app.core.extensions import db, reading, writing
 from app.games import find_game
 from app.jobs.event_loop import running_loop
 from app.matches import live

@@ -10,7 +10,7 @@ from typing import Any, Self
 import click
 from sqlalchemy import Engine, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.games.base import JSON
 from app.models import RoundRow
 

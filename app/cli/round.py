@@ -11,7 +11,6 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app import write_priority
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -28,8 +27,9 @@ from app.cli.base import (
 from app.cli.jobs import Described, JobCommands
 from app.cli.material import material_options, named_material, read_material
 from app.cli.progress_bar import rising
-from app.errors import Invalid, Verbatim
-from app.extensions import db, writing
+from app.core import write_priority
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import db, writing
 from app.games import GAMES, find_game
 from app.jobs import states
 from app.jobs.context import JobContext

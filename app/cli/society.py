@@ -11,7 +11,7 @@ from app.cli.assessment import compare
 from app.cli.base import Command, RepeatableOption, ensure_database, is_name, is_pair, print_json, read_pairs
 from app.cli.jobs import Described, JobCommands, json_option, queue_option
 from app.cli.society_data import COMMANDS
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches.lobby import new_seed
 from app.models import Society
 from app.society import estimate, lifecycle, listing

@@ -8,10 +8,10 @@ import click
 from app.analysis.bootstrap import Figure
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, settings
 from app.cli.jobs import json_option
-from app.csv_tables import Column
+from app.core.csv_tables import Column
+from app.core.errors import check_name
+from app.core.extensions import db, reading, transact, writing
 from app.datasets import register
-from app.errors import check_name
-from app.extensions import db, reading, transact, writing
 from app.matches.lobby import read_seed
 from app.society import dataset as service
 from app.society import folders, store

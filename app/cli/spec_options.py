@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.jobs.spec import VERSION, JobSpec, fields_of
 from app.studies.yaml_reader import read_yaml
 

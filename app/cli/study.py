@@ -17,8 +17,9 @@ from app.cli.study_pay import pay
 from app.cli.study_reports import reports
 from app.cli.study_time import give_time
 from app.cli.study_waves import change, close, freeze, open_wave, pause, reopen, replay, submissions
-from app.errors import Invalid, NotFound, Verbatim
-from app.extensions import reading, writing
+from app.core.errors import Invalid, NotFound, Verbatim
+from app.core.extensions import reading, writing
+from app.core.typed_numbers import read_amount
 from app.models import StudyVersion
 from app.studies import placeholders, store
 from app.studies.arms import arms, conditions, matches_a_person
@@ -26,7 +27,6 @@ from app.studies.cost import person_costs, points_of, study_cost
 from app.studies.design import FORMS, SLUG, StudyDesign
 from app.studies.design_files import load_design, write_design
 from app.studies.loaded_design import LoadedDesign
-from app.typed_numbers import read_amount
 
 _FILE = click.argument("path", metavar="FILE", type=Path)
 _STUDY = click.argument("reference", metavar="STUDY[@VERSION]")

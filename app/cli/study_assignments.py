@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from app.cli.base import Command, ensure_database, print_json, settings
-from app.errors import Invalid, Verbatim
-from app.extensions import reading, writing
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import reading, writing
 from app.studies import waves
 from app.studies.assignment_list import import_list, read_list, terms_of
 from app.studies.entry import person_hash

@@ -11,7 +11,7 @@ import click
 from app.cli.base import Command, Interrupted, WholeRange, ensure_database, print_json, settings
 from app.cli.groups import UsageRefused
 from app.cli.jobs import stop_on_signals
-from app.extensions import db, reading, writing
+from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.studies.bots import job

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from app.cli.base import Command, ensure_database, print_json, unwritable
-from app.errors import Invalid, Verbatim
-from app.extensions import reading, writing
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import reading, writing
 from app.studies.export.archive import note_ids, read_one_moment, write_archive
 from app.studies.export.scope import find_scope
 

@@ -3,7 +3,7 @@
 import click
 
 from app.cli.base import Command, ensure_database, print_json, settings
-from app.extensions import db, reading
+from app.core.extensions import db, reading
 from app.studies.forget import find_person, forget_person_for_good
 
 

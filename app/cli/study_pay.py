@@ -11,9 +11,11 @@ from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_json
 from app.cli.study_reports import described, report_line
-from app.errors import Invalid, Verbatim
-from app.extensions import db, transact
-from app.files import replace_file
+from app.core.errors import Invalid, Verbatim
+from app.core.extensions import db, transact
+from app.core.files import replace_file
+from app.core.typed_numbers import read_amount
+from app.core.validation import whole_number
 from app.models import Payment, Wave
 from app.studies import batches, payments
 from app.studies.amounts import APPROVING
@@ -38,8 +40,6 @@ from app.studies.payable import BAD_ID, NO_ID, TOO_MUCH
 from app.studies.reports import NEW
 from app.studies.visits import REJECTED, RETURNED, last_table
 from app.studies.waves import find_wave
-from app.typed_numbers import read_amount
-from app.validation import whole_number
 
 _BY = "command line"
 _MOST_BATCHES = _MOST_ADJUSTMENTS = 10**6

@@ -4,7 +4,7 @@ import click
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_json
-from app.extensions import db, reading, transact
+from app.core.extensions import db, reading, transact
 from app.studies.monitor.inbox import InboxReport, inbox
 from app.studies.reports import HANDLED, NEW, READ, mark_report
 from app.studies.waves import find_wave

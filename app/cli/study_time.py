@@ -7,8 +7,8 @@ import click
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_json, settings
-from app.errors import Conflict, Invalid, Verbatim
-from app.extensions import writing
+from app.core.errors import Conflict, Invalid, Verbatim
+from app.core.extensions import writing
 from app.models import Study
 from app.studies import extra_time, waves
 from app.studies.payments import find_way_by_code

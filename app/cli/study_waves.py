@@ -8,8 +8,8 @@ import click
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json
-from app.errors import FieldError, Invalid, Verbatim
-from app.extensions import db, reading, transact, writing
+from app.core.errors import FieldError, Invalid, Verbatim
+from app.core.extensions import db, reading, transact, writing
 from app.models import Study, StudyVersion, Wave
 from app.studies import assignment, store, wave_terms, waves
 from app.studies.design_files import load_design

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app import training_part, write_priority
+from app import training_part
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -22,7 +22,8 @@ from app.cli.base import (
 from app.cli.jobs import Described, JobCommands, stop_on_signals
 from app.cli.progress_bar import TrainingBar
 from app.cli.training_help import training_help
-from app.extensions import db, reading, writing
+from app.core import write_priority
+from app.core.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.backends import backend_names

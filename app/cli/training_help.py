@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.core.validation import kinds_of, words_of
 from app.finetuning.backends import all_backends
 from app.finetuning.config import JOB_DEFAULTS, LOCAL
-from app.validation import kinds_of, words_of
 from training.methods import all_methods
 
 _NO_WRAP = "\b\n"  # click's mark of a paragraph whose lines stay as they are

@@ -6,7 +6,7 @@ import click
 
 from app import accounts
 from app.cli.base import Group, ensure_database, settings
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 
 user = Group("user", help="Add experimenters, and sign them in.")
 

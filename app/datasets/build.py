@@ -18,11 +18,11 @@ import numpy as np
 from sqlalchemy import ColumnElement, Row, Select, func, select
 from sqlalchemy.orm import Session, aliased
 
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets import filters
 from app.datasets.rewards import MoveRewards, RewardCounts, formula_of, move_rewards
 from app.datasets.spec import OVER, DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
-from app.errors import Invalid, Phrase, Verbatim
 from app.games import find_game
 from app.games.base import JSON
 from app.games.rewards import RewardTotals, SeatResult

@@ -12,7 +12,7 @@ Source: Lewis et al. 2017, arXiv 1706.05125.
 import re
 from dataclasses import dataclass
 
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 from app.games.negotiation.contexts import Context, Counts, context_of, three
 
 AGREE, DISAGREE, NO_AGREEMENT, DISCONNECT = "agree", "disagree", "no agreement", "disconnect"

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from app.core.errors import Invalid, Phrase, either
 from app.datasets import store
 from app.datasets.exporters.flat import DIALOGUE, TEMPLATES
 from app.datasets.exporters.row_formats import FORMATS, PARLOR, RowFormat, export_rows
-from app.errors import Invalid, Phrase, either
 from app.models import Dataset
 
 FORMAT_NAMES = (PARLOR, *FORMATS)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.importers.row_checks import is_learnt
 from app.datasets.importers.training_rows import ImportFormat, kind_of, line_of
 from app.datasets.reward_tally import RewardTally
 from app.datasets.row_files import RawRow
 from app.datasets.store import UnregisteredDataset
-from app.errors import Invalid, Phrase, Verbatim
 from app.games.base import JSON
 from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
 

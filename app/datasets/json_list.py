@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app.core.errors import Invalid, Verbatim, shown
 from app.datasets.records import unreadable
-from app.errors import Invalid, Verbatim, shown
 
 CHUNK = 1 << 16  # bytes
 LONGEST = 1 << 25  # characters of one item

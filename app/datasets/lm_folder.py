@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from app.core.errors import Invalid
 from app.datasets.records import ExportableMatch, unpacked
-from app.errors import Invalid
 from app.games.base import JSON, Event
 from app.games.negotiation.contexts import ITEMS
 from app.games.negotiation.rules import NEGOTIATION

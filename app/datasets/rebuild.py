@@ -6,11 +6,11 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from app.core.errors import Conflict, Phrase
+from app.core.extensions import Transact, reading
 from app.datasets import build, register, store
 from app.datasets.build import DatasetBuild
 from app.datasets.spec import read_spec
-from app.errors import Conflict, Phrase
-from app.extensions import Transact, reading
 from app.games.base import JSON
 from app.models import Dataset
 from app.players.prompts import rendered_as

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 from app.games.base import JSON
 from app.matches import engine
 from app.matches.events import Ended, LogEvent

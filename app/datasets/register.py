@@ -12,9 +12,9 @@ from itertools import islice
 from sqlalchemy import Delete, delete, func, insert, select, text
 from sqlalchemy.orm import Session
 
+from app.core.errors import check_name
+from app.core.extensions import Transact, in_turn
 from app.datasets.store import UnregisteredDataset
-from app.errors import check_name
-from app.extensions import Transact, in_turn
 from app.models import Dataset, DatasetRow, SeatRow
 
 _ROWS_AT_ONCE = 5_000  # in one transaction

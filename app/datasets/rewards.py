@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.datasets.spec import DatasetSpec
-from app.errors import Invalid, Phrase, Verbatim, either
 from app.games import GAMES, find_game
 from app.games.rewards import RewardFormula, RewardTotals, SeatResult, shares
 

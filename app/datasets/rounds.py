@@ -12,12 +12,12 @@ from uuid import uuid4
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Conflict, Invalid, Verbatim
+from app.core.extensions import Transact, in_turn
 from app.datasets.importers.dialogues import Dialogues
 from app.datasets.importers.lm_selfplay import LmSelfplay
 from app.datasets.importers.spag import Spag
 from app.datasets.records import PERSON, ImportedMatch, ImportedSeat
-from app.errors import Conflict, Invalid, Verbatim
-from app.extensions import Transact, in_turn
 from app.games.base import JSON, Event
 from app.jobs import states
 from app.matches import engine, store

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.json_list import LONGEST, read_items
-from app.errors import Invalid, Phrase, Verbatim
 
 _MAGIC = b"\x1f\x8b"  # with which a file of gzip begins
 _BOM = b"\xef\xbb\xbf"

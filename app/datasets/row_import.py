@@ -13,11 +13,11 @@ from typing import BinaryIO
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_files import read_rows
 from app.datasets.store import UnregisteredDataset, path_of, write_file
-from app.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.models import Dataset, MatchRow
 
 _SHOWN = 3  # bad rows in one line

@@ -6,8 +6,8 @@ Source: Cheng et al. 2024, arXiv 2404.10642.
 from collections.abc import Sequence
 from typing import Any
 
+from app.core.errors import Invalid
 from app.datasets.records import ExportableMatch, unpacked
-from app.errors import Invalid
 from app.games.base import JSON, Event
 from app.games.taboo.rules import TABOO
 from app.matches.events import LogEvent, Started

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.core.errors import Invalid, Phrase, either
+from app.core.validation import real_number, whole_number
 from app.datasets.filters import ABOVE_AVG, ALL, BOTH, FILTERS, SPEAKERS
-from app.errors import Invalid, Phrase, either
 from app.games.base import JSON
 from app.games.rewards import DECAY
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
-from app.validation import real_number, whole_number
 
 NO_REWARDS, SPAG = "none", "spag"
 REWARDS = (NO_REWARDS, SPAG)

@@ -17,11 +17,11 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
+from app.core.files import private_folder
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
 from app.datasets.reward_tally import RewardTally
 from app.datasets.spec import DatasetSpec
-from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
-from app.files import private_folder
 from app.games.base import JSON
 from app.matches.filter import in_words
 from app.models import Dataset, DatasetRow

@@ -8,9 +8,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from app.errors import Invalid, Phrase, Verbatim, either
+from app.core.errors import Invalid, Phrase, Verbatim, either
+from app.core.validation import read_value
 from app.games.base import JSON
-from app.validation import read_value
 from training.methods import all_methods
 from training.methods.base import (
     COMPARISONS,

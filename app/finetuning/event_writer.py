@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import Engine, insert, select
 from sqlalchemy.orm import Session
 
-from app.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
+from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import line
 from app.games.base import JSON

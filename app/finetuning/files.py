@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import Conflict, Verbatim
-from app.files import private_folder, replace_file
+from app.core.errors import Conflict, Verbatim
+from app.core.files import private_folder, replace_file
 
 FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
 

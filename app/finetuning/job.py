@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Phrase, shown
+from app.core.errors import Conflict, Phrase, shown
+from app.core.queues import TRAIN
 from app.finetuning.backends import find_backend
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.models import LanguageModel, TrainingJob
-from app.queues import TRAIN
 from app.registry import PERSON
 
 SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"  # a training at a vendor is over, by its words

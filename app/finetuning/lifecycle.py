@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Invalid, NotFound, Phrase
 from app.datasets import store
 from app.datasets.store import find_dataset
-from app.errors import Invalid, NotFound, Phrase
 from app.finetuning.backends import Backend, find_backend
 from app.finetuning.config import (
     LOCAL,

@@ -15,9 +15,9 @@ from typing import Any
 
 import structlog
 
-from app.disk import is_full, low_disk
-from app.errors import AppError
-from app.extensions import DATABASE_AWAY, reading, writing
+from app.core.disk import is_full, low_disk
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, reading, writing
 from app.finetuning import lifecycle
 from app.finetuning.backends import ProcessBackend, RunningTraining, find_backend
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from app.errors import NotFound, either
+from app.core.errors import NotFound, either
 from app.games.base import Game
 from app.games.metrics import COMMON, GameMetrics
 

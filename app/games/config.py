@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from app.errors import Invalid, Phrase, Verbatim, shown
-from app.validation import Schema, read_value
+from app.core.errors import Invalid, Phrase, Verbatim, shown
+from app.core.validation import Schema, read_value
 
 
 class GameConfig(BaseModel):

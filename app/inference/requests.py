@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from app.failures import BUSY, DENIED, FailureKind
+from app.core.failures import BUSY, DENIED, FailureKind
 from training.marks import RENDERER
 
 STOP, LENGTH = "stop", "length"  # why an answer ended: the model said so, or it may not be longer

@@ -14,7 +14,7 @@ from transformers import DynamicCache, GenerationConfig
 from transformers.cache_utils import DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
-from app.failures import REFUSED
+from app.core.failures import REFUSED
 from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache

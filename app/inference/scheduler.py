@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from app import training_part
-from app.failures import BUSY, DENIED
+from app.core.failures import BUSY, DENIED
 from app.inference.figures import EngineFigures
 from app.inference.limit import BatchLimit
 from app.inference.requests import (

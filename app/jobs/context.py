@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Engine
 
-from app.config import Settings
+from app.core.config import Settings
 
 
 @dataclass(frozen=True, slots=True)

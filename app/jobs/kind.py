@@ -13,9 +13,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy import ColumnElement, and_, case, false, or_, select, update
 from sqlalchemy.orm import Session
 
-from app import queues
-from app.config import Settings
-from app.errors import Conflict, NotFound, Phrase
+from app.core import queues
+from app.core.config import Settings
+from app.core.errors import Conflict, NotFound, Phrase
 from app.jobs import leases, states
 
 LARGEST = 2**31 - 1  # of a job's number

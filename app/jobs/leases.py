@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, literal, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Phrase
+from app.core.errors import Conflict, Phrase
 from app.jobs import states
 
 MOST_DEATHS = 10  # of workers at one piece of work without progress, after which it is given up

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from app.config import ROOT
-from app.errors import Conflict, Verbatim
+from app.core.config import ROOT
+from app.core.errors import Conflict, Verbatim
 
 GRACE = 30.0  # seconds to come to an end before a process is killed
 INTERRUPTED = 130  # the exit code of a process that somebody stopped

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.errors import Invalid, Phrase, Verbatim, shown
-from app.validation import Schema, read_value
+from app.core.errors import Invalid, Phrase, Verbatim, shown
+from app.core.validation import Schema, read_value
 
 Widget = Literal["text", "model"]  # how a form asks for a field: a file templates/admin/fields/WIDGET.html
 VERSION = "version"  # the key of a stored spec's version

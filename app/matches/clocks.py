@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 
 TURN, MATCH = "turn", "match"
 IDLE = "idle"  # no clock that anybody sees: how long a match may lie open untouched (OPEN_MATCH_HOURS)

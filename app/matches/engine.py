@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 from app.games import find_game
 from app.games.base import JSON, Event, Game, View, Violation
 from app.matches.clocks import IDLE, NO_CLOCKS, TURN, Clocks

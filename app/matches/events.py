@@ -7,7 +7,7 @@ Version 1 of each is what `from_json` reads; a later version adds a branch there
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app.errors import Invalid, Verbatim
+from app.core.errors import Invalid, Verbatim
 from app.games.base import JSON, Event, Outcome
 from app.matches.invisible import invisible
 

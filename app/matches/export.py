@@ -1,6 +1,6 @@
 """The tables of what was played, for export: matches, moves, events and generations.
 
-The tables below are the one definition of what is exported: app/csv_tables.py writes it, and the codebook explains it.
+The tables below are the one definition of what is exported: app/core/csv_tables.py writes it, the codebook explains it.
 Rows come from the database a few at a time, so that memory does not grow with their number.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, Select, func, select
 from sqlalchemy.orm import Session
 
-from app.csv_tables import ROWS_AT_ONCE, Column
+from app.core.csv_tables import ROWS_AT_ONCE, Column
 from app.games import roles_of_seat
 from app.matches.events import RESERVED
 from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, ExportTable, player_of

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import aliased
 
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.games import roles_of_seat
 from app.games.negotiation.claims import CLAIMS_VERSION
 from app.games.negotiation.rules import NEGOTIATION

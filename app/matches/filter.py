@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from app.errors import Invalid, NotFound, Phrase, Verbatim, either
+from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
+from app.core.validation import whole_number
 from app.games import GAMES, find_game
 from app.models import (
     Arm,
@@ -26,7 +27,6 @@ from app.models import (
     StudyVersion,
 )
 from app.registry import PERSON
-from app.validation import whole_number
 
 STATUSES = ("waiting", "playing", "over")
 REHEARSAL = "rehearsal"  # bots and previews of studies; what nobody asked for by its name is without them

@@ -15,8 +15,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, NotFound
-from app.extensions import came_second, writing
+from app.core.errors import AppError, NotFound
+from app.core.extensions import came_second, writing
 from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.config import Settings
-from app.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, either
+from app.core.config import Settings
+from app.core.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, either
 from app.games import find_game
 from app.matches import live
 from app.matches.clocks import Clocks

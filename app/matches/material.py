@@ -6,9 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.config import Settings
-from app.csv_reader import decode_text
-from app.errors import Invalid, Phrase, Verbatim
+from app.core.config import Settings
+from app.core.csv_reader import decode_text
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.games import find_game
 from app.games.material import MaterialKind
 

@@ -6,7 +6,7 @@ Kept with the moves of matches of studies. docs/protocol.md says what each of a 
 from datetime import datetime
 from typing import Any
 
-from app.errors import Invalid, Verbatim, shown
+from app.core.errors import Invalid, Verbatim, shown
 from app.matches.options import ReplyTarget
 
 LONGEST = 7 * 24 * 3600 * 1000  # milliseconds

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from typing import Final
 
-from app.config import ROOT
+from app.core.config import ROOT
 
 WORDS: Final = ROOT / "data" / "safety" / "words.txt"
 CONTACT, LINK, OFFENSIVE = "contact data", "a link", "offensive words"

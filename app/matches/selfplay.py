@@ -17,7 +17,7 @@ from typing import Any, cast
 import structlog
 
 from app import training_part
-from app.failures import BUSY, DENIED, MOST_BREAKS
+from app.core.failures import BUSY, DENIED, MOST_BREAKS
 from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move

@@ -9,7 +9,7 @@ from typing import Any, cast
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound, Phrase
+from app.core.errors import NotFound, Phrase
 from app.games.base import JSON, Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline

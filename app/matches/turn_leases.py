@@ -10,8 +10,8 @@ from sqlalchemy import CursorResult, Update, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.config import Settings
-from app.extensions import DATABASE_AWAY, reason_of, writing
+from app.core.config import Settings
+from app.core.extensions import DATABASE_AWAY, reason_of, writing
 from app.jobs.context import JobContext
 from app.jobs.leases import MOST_DEATHS
 from app.matches import live

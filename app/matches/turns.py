@@ -20,10 +20,10 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app import training_part
-from app.config import Settings
-from app.errors import AppError
-from app.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
-from app.failures import BUSY
+from app.core.config import Settings
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
+from app.core.failures import BUSY
 from app.jobs.context import JobContext
 from app.matches import live, turn_leases
 from app.matches.engine import MODEL_FAULT, OUR_FAULT

@@ -8,9 +8,9 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Engine
 
-from app.config import Settings
-from app.extensions import reading, writing
-from app.failures import REFUSED
+from app.core.config import Settings
+from app.core.extensions import reading, writing
+from app.core.failures import REFUSED
 from app.games.base import JSON
 from app.jobs.event_loop import running_loop
 from app.matches.turns import WorkerContext

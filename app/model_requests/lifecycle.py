@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import func, update
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, Phrase
+from app.core.errors import Conflict, Invalid, Phrase
 from app.games.base import JSON
 from app.jobs import leases, states
 from app.matches.store import generation_columns

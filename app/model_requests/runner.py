@@ -9,9 +9,9 @@ from typing import Any, cast
 import structlog
 from sqlalchemy import Engine
 
-from app.config import Settings
-from app.errors import AppError
-from app.extensions import DATABASE_AWAY, insist, reason_of, writing
+from app.core.config import Settings
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, insist, reason_of, writing
 from app.games.base import JSON
 from app.matches.engine import readable
 from app.matches.turns import WorkerContext, answer_within

@@ -6,9 +6,9 @@ Source of the Alpaca template: Taori et al. 2023, Stanford Alpaca; models that w
 from collections.abc import Mapping
 from typing import Any
 
-from app.errors import Invalid, Phrase, either
+from app.core.errors import Invalid, Phrase, either
+from app.core.validation import real_number, whole_number
 from app.players.base import ChatSampling
-from app.validation import real_number, whole_number
 from training.marks import OTHERS
 
 CHAT, ALPACA = "chat", "alpaca"

@@ -4,7 +4,7 @@ from typing import cast
 
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Phrase, shown
+from app.core.errors import Conflict, Phrase, shown
 from app.games import find_game
 from app.matches import engine
 from app.matches.events import Violated

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, foreign, mapped_column, relationship
 
-from app.extensions import Model
+from app.core.extensions import Model
 from app.models.model_request import ModelRequest
 from app.models.types import Json, UtcDateTime
 

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text,
 from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import Model
+from app.core.extensions import Model
 from app.models.types import Json, UtcDateTime
 
 MATCH_ID = String(22)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import Model
+from app.core.extensions import Model
 from app.models.job import JobMixin, LeaseMixin
 from app.models.types import Json, UtcDateTime
 

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import Model
+from app.core.extensions import Model
 from app.models.match import MATCH_ID
 from app.models.types import Json
 

@@ -6,7 +6,7 @@ from flask_login import UserMixin
 from sqlalchemy import ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import Model
+from app.core.extensions import Model
 from app.models.types import UtcDateTime
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ForeignKey, String, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.extensions import Model
+from app.core.extensions import Model
 from app.models.types import Amount, Json, UtcDateTime
 
 

@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from app.errors import Invalid, either
+from app.core.errors import Invalid, either
 from app.players.base import ChatPlayer, InstantPlayer, ModelPlayer, PlayerSpec
 from app.players.local.options import located
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from app.errors import AppError
-from app.failures import BUSY, FailureKind
+from app.core.errors import AppError
+from app.core.failures import BUSY, FailureKind
 from app.games.base import JSON, View
 
 Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given

@@ -23,8 +23,8 @@ from pathlib import Path
 from string import Template
 from types import MappingProxyType
 
-from app.config import ROOT
-from app.errors import Invalid, NotFound, Verbatim, either
+from app.core.config import ROOT
+from app.core.errors import Invalid, NotFound, Verbatim, either
 from app.games.base import JSON, TranscriptEntry, View
 from app.players.base import Refused
 from training.marks import FIRST_RENDERER, OTHERS, RENDERER, broken_chat

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, selectinload
 
 from app import training_part
-from app.config import ROOT, Settings
-from app.errors import Conflict, FieldName, Invalid, NotFound, Phrase, check_name, shown
+from app.core.config import ROOT, Settings
+from app.core.errors import Conflict, FieldName, Invalid, NotFound, Phrase, check_name, shown
 from app.games import GAMES, find_game
 from app.jobs import states
 from app.models import LanguageModel

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import delete, exists, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, Phrase, Verbatim, check_name, shown
+from app.core.errors import Conflict, Invalid, Phrase, Verbatim, check_name, shown
 from app.jobs import states
 from app.models import (
     Alignment,

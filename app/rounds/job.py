@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.config import Settings
-from app.errors import Conflict, Phrase
+from app.core.config import Settings
+from app.core.errors import Conflict, Phrase
+from app.core.queues import BATCH
 from app.jobs import leases, states
 from app.jobs.kind import JobKind
 from app.models import RoundRange, RoundRow
-from app.queues import BATCH
 from app.rounds import ranges
 
 SELFPLAY, IMPORT = "selfplay", "import"  # where the matches of a round come from

@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, Phrase, Verbatim, either
+from app.core.errors import Invalid, Phrase, Verbatim, either
+from app.core.validation import whole_number
 from app.games import find_game
 from app.games.base import JSON, Game
 from app.jobs import states
@@ -22,7 +23,6 @@ from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import IN_ORDER, PICKS, RoundPlan
 from app.rounds.sampling import read_sampling, spec_of
-from app.validation import whole_number
 
 MOST_MATCHES = 1_000_000
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from app.errors import Invalid, either
+from app.core.errors import Invalid, either
 from app.games import find_game
 from app.jobs import states
 from app.models import LanguageModel, MatchRow, RoundRange, RoundRow

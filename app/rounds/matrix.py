@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.games import find_game
 from app.jobs import states
 from app.jobs.kind import Requester

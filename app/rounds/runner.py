@@ -18,9 +18,9 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.config import Settings
-from app.errors import AppError
-from app.extensions import DATABASE_AWAY, reading, writing
+from app.core.config import Settings
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, reading, writing
 from app.inference import scheduler
 from app.jobs import states
 from app.jobs.context import JobContext

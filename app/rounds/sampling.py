@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
+from app.core.validation import whole_number
 from app.games.base import JSON
 from app.models import LanguageModel
 from app.players.base import PlayerSpec
 from app.registry import player_spec
-from app.validation import whole_number
 
 _KNOWN = ("temperature", "top_k", "max_tokens")
 

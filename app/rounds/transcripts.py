@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, false, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, Phrase, either
+from app.core.errors import Invalid, Phrase, either
+from app.core.validation import whole_number
 from app.games import find_game
 from app.models import MatchRow, RoundRow
-from app.validation import whole_number
 
 PAGE = 50  # matches on a page
 LATEST = 10  # matches that a round's page shows while it is played

@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
-from app.extensions import DATABASE_AWAY, insist, reason_of
+from app.core.extensions import DATABASE_AWAY, insist, reason_of
 from app.games.base import Event
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound, Phrase
+from app.core.errors import NotFound, Phrase
 from app.models import Society, SocietyAgent, SocietyInteraction
 from app.society import store
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from app.errors import Invalid, Phrase, either
-from app.validation import Schema, read_value
+from app.core.errors import Invalid, Phrase, either
+from app.core.validation import Schema, read_value
 
 Setting = Literal["all_good", "all_bad", "half_half", "mixed_half_half"]
 Label = Literal["good", "bad"]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
+from app.core.errors import Invalid, Phrase, either
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_files import RawRow
 from app.datasets.store import UnregisteredDataset, write_file
-from app.errors import Invalid, Phrase, either
 from app.games.base import JSON
 from app.models import Society
 from app.society import store

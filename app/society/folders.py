@@ -15,10 +15,10 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
+from app.core.errors import Conflict, Invalid, Phrase, Verbatim
+from app.core.files import temporary_beside
 from app.datasets.json_list import read_list
 from app.datasets.records import read_json, unreadable
-from app.errors import Conflict, Invalid, Phrase, Verbatim
-from app.files import temporary_beside
 from app.games.base import JSON
 from app.jobs.kind import finish
 from app.models import Society

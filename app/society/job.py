@@ -2,10 +2,10 @@
 
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Phrase
+from app.core.errors import Conflict, Phrase
+from app.core.queues import BATCH
 from app.jobs.kind import JobKind
 from app.models import Society
-from app.queues import BATCH
 
 
 class SocietyKind(JobKind[Society]):

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, Phrase, shown
+from app.core.errors import Invalid, Phrase, shown
+from app.core.validation import real_number
 from app.jobs.kind import Requester
 from app.models import LanguageModel, Society
 from app.players import make_player
@@ -20,7 +21,6 @@ from app.society.estimate import SocietyEstimate, embedding_of, estimate_for
 from app.society.job import SOCIETY
 from app.society.population import models_of_agents
 from app.society.world import first_memories, labels
-from app.validation import real_number
 
 MOST_MODELS = 100  # of agents, and of observers
 MOST_QUESTIONS = 200_000

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from app.config import ROOT
-from app.errors import Invalid, Phrase, Verbatim
+from app.core.config import ROOT
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.society.config import BAD, GOOD, Label
 from app.society.text_files import check_text, decode, decode_json, read_bytes
 

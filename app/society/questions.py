@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from app.config import ROOT
-from app.errors import Invalid, Phrase
+from app.core.config import ROOT
+from app.core.errors import Invalid, Phrase
 from app.society.text_files import check_text, decode, decode_json, read_bytes
 
 SHIPPED = ROOT / "data" / "society" / "questions.txt"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.errors import Invalid, Phrase, Verbatim
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.games.base import JSON
 from app.society.comparisons import SocietyData
 from app.society.config import BAD, GOOD, LARGEST_RATING, Label

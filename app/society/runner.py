@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.chat_jobs.calls import ChatCalls, together
 from app.chat_jobs.worker import CallingWorker, called_models, run_job
-from app.extensions import reading
+from app.core.extensions import reading
 from app.jobs.context import JobContext
 from app.matches.turns import WorkerContext
 from app.models import Society, SocietyAgent, SocietyInteraction

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.analysis.bootstrap import Figure, mean_figure
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.society.comparisons import MIXED_OUT, NOT_BETTER, REASONS, ROW_TYPES, RowTally, SocietyData
 from app.society.interaction import Interaction, Observation
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from app.csv_reader import decode_text
+from app.core.csv_reader import decode_text
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.records import unreadable
-from app.errors import Invalid, Phrase, Verbatim
 
 LARGEST = 50_000_000  # bytes
 LONGEST_TEXT = 20_000  # characters of a question or an answer

@@ -9,7 +9,7 @@ where there is one, and never fails for having too many.
 
 import random
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 from app.society.config import BAD, GOOD, Label, SocietyConfig
 
 _ROUNDING = 1e-9  # (1 - 0.8) * 10 is 1.9999999999999996

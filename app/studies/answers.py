@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.errors import FieldError, Invalid, Phrase
+from app.core.errors import FieldError, Invalid, Phrase
 from app.matches.stored import StoredMatch
 from app.models import Wave
 from app.studies import consents, entry, matches, payments, withdrawal

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Phrase
+from app.core.errors import Conflict, Phrase
 from app.games import find_game
 from app.models import Arm, Enrolment, Participant, StudyEvent, StudyVersion, Wave
 from app.studies.arms import arms

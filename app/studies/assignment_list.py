@@ -14,8 +14,8 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.csv_reader import read_csv, refuse_rounded
-from app.errors import Conflict, Invalid, Phrase, Verbatim
+from app.core.csv_reader import read_csv, refuse_rounded
+from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.models import Arm, Enrolment, Participant, StudyEvent, Wave
 from app.studies.progress import lock_wave
 from app.studies.waves import check_not_frozen, settings_of

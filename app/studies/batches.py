@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, NotFound, Phrase, Verbatim
+from app.core.errors import Conflict, NotFound, Phrase, Verbatim
 from app.models import Enrolment, Payment, PaymentBatch, Study, StudyEvent, Wave
 from app.studies.amounts import APPROVING, NOTHING
 from app.studies.due import OwedPerson as OwedPerson

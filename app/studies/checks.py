@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from app.errors import FieldError, Invalid, Phrase, Verbatim, either
+from app.core.errors import FieldError, Invalid, Phrase, Verbatim, either
+from app.core.validation import KeyPath
 from app.games import find_game
 from app.games.base import Game
 from app.studies.arms import (
@@ -32,7 +33,6 @@ from app.studies.design import (
     SurveyQuestion,
 )
 from app.studies.expressions import Numbers, Words, check_rule, read_comparison
-from app.validation import KeyPath
 
 MODEL, ROLE, OBJECTIVE = "model", "role", "objective"
 _LONGEST_LABEL, _LONGEST_ARM = 40, 80  # characters; the table of arms has room for so many

@@ -1,12 +1,12 @@
 """The names of the columns that a design makes in exports: one for each outcome and for each time a question is asked.
 
-Names that statistics programs would not take are exported under others (`app/csv_tables.py`). Pure.
+Names that statistics programs would not take are exported under others (`app/core/csv_tables.py`). Pure.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from app.csv_tables import short_names
+from app.core.csv_tables import short_names
 from app.studies.arms import conditions
 from app.studies.design import Questions, StudyDesign, SurveyQuestion
 from app.studies.steps import SURVEY, Step, steps

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from app.errors import AppError
+from app.core.errors import AppError
 from app.studies.design_files import load_design, write_design
 
 

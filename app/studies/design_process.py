@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.config import ROOT
-from app.errors import AppError, Phrase, Unavailable
+from app.core.config import ROOT
+from app.core.errors import AppError, Phrase, Unavailable
 from app.studies.design import StudyDesign
 from app.studies.loaded_design import LoadedDesign
 from app.studies.warnings import Warned

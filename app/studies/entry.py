@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import NotAllowed, Phrase
+from app.core.errors import NotAllowed, Phrase
 from app.models import (
     Enrolment,
     Participant,

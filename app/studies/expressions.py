@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from app.errors import Invalid, Verbatim, either
+from app.core.errors import Invalid, Verbatim, either
 
 _FORM = re.compile(r"([a-z][a-z0-9_]*)\s*(<=|>=|!=|<|>|=)\s*(\S.*)")
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {

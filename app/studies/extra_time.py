@@ -13,12 +13,12 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound, Phrase
+from app.core.errors import Conflict, Invalid, NotFound, Phrase
+from app.core.typed_numbers import ENGLISH, read_amount
 from app.matches.clocks import Clocks
 from app.models import StudyEvent, Wave
 from app.studies.progress import Way, note
 from app.studies.waves import check_not_frozen
-from app.typed_numbers import ENGLISH, read_amount
 
 EXTRA_TIME = "extra time"
 PARAMETER = "extra_time"  # of a link

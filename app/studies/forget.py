@@ -16,9 +16,9 @@ from typing import Any
 from sqlalchemy import Engine, delete, select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Conflict, NotFound, Phrase
+from app.core.extensions import reading, writing
 from app.datasets.withdrawn import delete_files
-from app.errors import Conflict, NotFound, Phrase
-from app.extensions import reading, writing
 from app.matches.erasing import end_by_leaving, erase_texts
 from app.models import (
     Enrolment,

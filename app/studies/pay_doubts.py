@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Phrase, Verbatim
+from app.core.errors import Conflict, Phrase, Verbatim
 from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, StudyVersion, Submission, Wave
 from app.studies.amounts import APPROVING, NOTHING, is_paid_by_approval
 from app.studies.due import OwedPerson, due, payment_rows

@@ -6,8 +6,8 @@ from decimal import Decimal
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.csv_tables import looks_like_formula
-from app.errors import Conflict, Invalid, Phrase, Verbatim
+from app.core.csv_tables import looks_like_formula
+from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.models import RecruitmentIdentity, Wave
 from app.studies.amounts import APPROVING
 from app.studies.due import OwedPerson

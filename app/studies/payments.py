@@ -12,7 +12,7 @@ from typing import Any, cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.games import find_game
 from app.games.metrics import ABORTED
 from app.matches.engine import RESIGNED

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from app.errors import shown
+from app.core.errors import shown
+from app.core.validation import KeyPath
 from app.studies.design import StudyDesign
-from app.validation import KeyPath
 
 # Names that belong to nobody. Source: RFC 2606; .edu is not reserved, but example.edu is in the shipped examples.
 _NOBODYS = r"(?:[\w-]+\.)*example\.(?:com|org|net|edu)\b"

@@ -9,7 +9,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, NotFound, Phrase, TooMany
+from app.core.errors import Invalid, NotFound, Phrase, TooMany
 from app.models import (
     Arm,
     Enrolment,

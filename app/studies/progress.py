@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound, Phrase
+from app.core.errors import NotFound, Phrase
 from app.models import Enrolment, MatchRow, SeatRow, StudyEvent, StudyVersion, Wave
 from app.studies.endings import PROLIFIC, EndingName
 from app.studies.steps import DEBRIEF, DONE, Step, steps

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 from app.studies.arms import Condition
 from app.studies.checks import factor_of_answer
 from app.studies.design import Answer, AskedOnce, Quiz, QuizQuestion, StudyDesign

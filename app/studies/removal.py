@@ -3,7 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, Phrase, Verbatim
+from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.matches.erasing import end_by_leaving
 from app.models import MatchRow, SeatRow
 from app.studies import payments

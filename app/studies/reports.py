@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, NotFound, Phrase, either
+from app.core.errors import Invalid, NotFound, Phrase, either
 from app.models import StudyEvent
 from app.studies.progress import Way, lock_wave, note
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.errors import FieldError, Invalid, NotFound, Verbatim
+from app.core.errors import FieldError, Invalid, NotFound, Verbatim
 from app.models import Arm, Enrolment, LanguageModel, Study, StudyVersion, Wave
 from app.registry import find_round_model
 from app.studies.arms import arms

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.csv_reader import read_csv, refuse_rounded
-from app.errors import Invalid, Verbatim
+from app.core.csv_reader import read_csv, refuse_rounded
+from app.core.errors import Invalid, Verbatim
 from app.models import Enrolment, Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.entry import one_case

@@ -7,10 +7,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.errors import FieldError, Invalid, Phrase
+from app.core.errors import FieldError, Invalid, Phrase
+from app.core.typed_numbers import ENGLISH, IN_DIGITS, read_typed_number
 from app.studies.design import Questions, SurveyQuestion
 from app.studies.expressions import ComparisonRule, read_comparison
-from app.typed_numbers import ENGLISH, IN_DIGITS, read_typed_number
 
 SKIP = "skip"  # what the field says
 NOT_SAID: Mapping[str, bool] = {"not_said": True}  # what is kept of who preferred not to say

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 from app.finetuning.listing import datasets_of
 from app.matches.held_out import is_on, piece_key
 from app.models import DatasetRow, LanguageModel, MatchRow, StudyVersion, TrainingJob

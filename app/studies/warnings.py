@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
-from app.errors import shown
+from app.core.errors import shown
+from app.core.validation import KeyPath
 from app.studies import placeholders
 from app.studies.arms import arms, attention_checks, blocks_a_person, conditions, matches_a_person
 from app.studies.checks import MODEL, OBJECTIVE
@@ -25,7 +26,6 @@ from app.studies.endings import (
     WITHDRAWN,
     EndingName,
 )
-from app.validation import KeyPath
 
 GOAL = "{goal}"
 _NAMED = 3  # columns that a warning names

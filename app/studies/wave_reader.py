@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from app.errors import FieldError, Verbatim
+from app.core.errors import FieldError, Verbatim
 from app.studies.design_files import read_part
 from app.studies.wave_file import WaveFile
 from app.studies.yaml_reader import Document, read_yaml

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, Phrase, Verbatim
+from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.models import StudyEvent, StudyVersion, Wave
 from app.studies.assignment_list import list_of
 from app.studies.design import expected_form

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Decimal
 from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.models import Enrolment, RecruitmentIdentity, Study, StudyEvent, StudyVersion, Wave
 from app.studies import placeholders, store
 from app.studies.design import Privacy, StudyDesign

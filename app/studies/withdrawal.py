@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import NotAllowed, Phrase, Verbatim
+from app.core.errors import NotAllowed, Phrase, Verbatim
 from app.matches.erasing import end_by_leaving
 from app.models import Enrolment, MatchRow, Participant, SeatRow, StudyVersion, Wave
 from app.studies import progress, store

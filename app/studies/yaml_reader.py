@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import yaml
 from yaml.composer import ComposerError
 
-from app.errors import Invalid, Verbatim, shown
-from app.validation import KeyPath, is_storable
+from app.core.errors import Invalid, Verbatim, shown
+from app.core.validation import KeyPath, is_storable
 
 _MOST_BYTES = 1 << 20
 _MOST_DEPTH = 20

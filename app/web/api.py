@@ -6,11 +6,11 @@ from flask import Blueprint, jsonify, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
-from app.config import Settings
-from app.errors import AppError, Invalid, Verbatim, shown
+from app.core.config import Settings
+from app.core.errors import AppError, Invalid, Verbatim, shown
+from app.core.queues import enqueue_turn
 from app.matches.lobby import GuestMatchRequest, person_in, start_guest_match
 from app.matches.stored import StoredMatch
-from app.queues import enqueue_turn
 from app.web import tickets
 from app.web.extensions import limiter
 from app.web.form_writes import write

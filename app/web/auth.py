@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from app import accounts
-from app.extensions import reading
+from app.core.extensions import reading
 from app.models import User
 from app.web import passwords
 from app.web.extensions import limiter, login

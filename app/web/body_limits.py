@@ -20,9 +20,9 @@ from gunicorn.http.errors import LimitRequestHeaders, ParseException
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
-from app.config import Settings
-from app.disk import is_full
-from app.errors import AppError, Phrase, Unavailable
+from app.core.config import Settings
+from app.core.disk import is_full
+from app.core.errors import AppError, Phrase, Unavailable
 from app.games.base import JSON
 from app.web.bucket import Bucket
 from app.web.threads import off_loop

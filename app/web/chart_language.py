@@ -3,7 +3,7 @@
 from flask_babel import get_locale, gettext
 
 from app.analysis.language import ENGLISH, Language
-from app.config import ENGLISH as ENGLISH_NAME
+from app.core.config import ENGLISH as ENGLISH_NAME
 
 
 def page_language() -> Language:

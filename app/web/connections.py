@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 import gevent
 import structlog
 
-from app.config import Settings
+from app.core.config import Settings
 from app.games.base import JSON
 from app.web.addresses import network_of
 from app.web.bucket import Bucket

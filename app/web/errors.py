@@ -12,8 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
-from app.errors import RETRY_AFTER, AppError, Unavailable
-from app.extensions import is_away, reason_of
+from app.core.errors import RETRY_AFTER, AppError, Unavailable
+from app.core.extensions import is_away, reason_of
 from app.web.labels import error_lang, error_text
 
 log = structlog.get_logger()

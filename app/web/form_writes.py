@@ -23,8 +23,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
-from app.errors import Phrase, Unavailable
-from app.extensions import came_second, db, is_locked, open_engine, reading, writing
+from app.core.errors import Phrase, Unavailable
+from app.core.extensions import came_second, db, is_locked, open_engine, reading, writing
 from app.models import FormRequest
 
 PATIENCE = 10.0  # seconds

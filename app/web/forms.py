@@ -6,8 +6,8 @@ from typing import Any
 
 from flask_babel import get_locale
 
-from app.errors import AppError, Invalid, either
-from app.typed_numbers import ENGLISH, read_amount
+from app.core.errors import AppError, Invalid, either
+from app.core.typed_numbers import ENGLISH, read_amount
 
 
 class RefusedField(Exception):

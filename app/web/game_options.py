@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from flask_babel import gettext
 
+from app.core.validation import Schema, kinds_of, words_of
 from app.games.base import Game
-from app.validation import Schema, kinds_of, words_of
 
 
 class OptionField(NamedTuple):

@@ -10,9 +10,9 @@ from flask import session
 from flask_babel import gettext
 from sqlalchemy.orm import Session
 
-from app.config import Settings
-from app.errors import NotFound, Phrase
-from app.extensions import db, reading
+from app.core.config import Settings
+from app.core.errors import NotFound, Phrase
+from app.core.extensions import db, reading
 from app.matches.lobby import GuestMatchRequest, start_guest_match
 from app.matches.stored import StoredMatch
 from app.models import Participant

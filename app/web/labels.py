@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from flask_babel import get_locale, gettext
 from markupsafe import Markup
 
-from app.config import ENGLISH
-from app.errors import AppError
+from app.core.config import ENGLISH
+from app.core.errors import AppError
 from app.finetuning.backends import all_backends
 from app.games import GAMES
 from app.web.game_options import field_titles

@@ -9,7 +9,7 @@ from flask.globals import request_ctx
 from flask_babel import get_locale, gettext, refresh
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.config import ENGLISH
+from app.core.config import ENGLISH
 from app.web.labels import error_lang, error_text
 from app.web.seats import settings
 from app.web.translations import PageTranslations, script_words

@@ -9,8 +9,8 @@ from limits import RateLimitItemPerMinute
 from limits.strategies import MovingWindowRateLimiter
 from redis.exceptions import RedisError
 
-from app.errors import NotAllowed
-from app.extensions import reading
+from app.core.errors import NotAllowed
+from app.core.extensions import reading
 from app.games import find_game
 from app.matches.lobby import GuestMatchRequest
 from app.studies.waves import find_wave

@@ -19,8 +19,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from app.errors import AppError, Unavailable
-from app.extensions import came_second, is_away, is_full, open_engine, reason_of, writing
+from app.core.errors import AppError, Unavailable
+from app.core.extensions import came_second, is_away, is_full, open_engine, reason_of, writing
 from app.matches import live
 from app.matches.stored import StoredMatch
 

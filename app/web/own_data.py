@@ -6,7 +6,7 @@ from flask import Response
 from sqlalchemy import Engine
 from sqlalchemy.pool import NullPool
 
-from app.extensions import db, open_engine, reading
+from app.core.extensions import db, open_engine, reading
 from app.models import Participant
 from app.studies.own_data import own_data
 from app.web.headers import never_stored

@@ -14,7 +14,7 @@ from gevent.threadpool import ThreadPool
 from limits import parse
 from redis.exceptions import RedisError
 
-from app.errors import Phrase, Unavailable
+from app.core.errors import Phrase, Unavailable
 from app.web.extensions import limiter
 from app.web.limits import give_back_attempt
 

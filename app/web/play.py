@@ -10,9 +10,10 @@ from jinja2 import TemplateNotFound
 from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.disk import low_disk
-from app.errors import NotFound
-from app.extensions import db, reading
+from app.core.disk import low_disk
+from app.core.errors import NotFound
+from app.core.extensions import db, reading
+from app.core.queues import enqueue_turn
 from app.games import GAMES, find_game
 from app.games.base import JSON
 from app.matches.lobby import GuestMatchRequest, person_in
@@ -20,7 +21,6 @@ from app.matches.stored import load, move_times
 from app.matches.views import seat_view
 from app.models import MatchRow
 from app.players.description import partner_kind
-from app.queues import enqueue_turn
 from app.registry import partners, player_spec
 from app.web import guests, tickets
 from app.web.extensions import limiter

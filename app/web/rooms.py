@@ -19,7 +19,7 @@ from gevent.lock import RLock
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.games.base import JSON, Event, Game
 from app.matches.events import ServerAway
 from app.matches.stored import StoredMatch, load, load_log, move_times

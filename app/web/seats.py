@@ -4,8 +4,8 @@ from typing import cast
 
 from flask import current_app, session
 
-from app.config import Settings
-from app.errors import NotAllowed, Phrase
+from app.core.config import Settings
+from app.core.errors import NotAllowed, Phrase
 
 _MOST = 20  # a cookie holds about 4 kB
 

@@ -10,10 +10,10 @@ import structlog
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.errors import Unavailable
-from app.extensions import reason_of
+from app.core.errors import Unavailable
+from app.core.extensions import reason_of
+from app.core.queues import make_publisher
 from app.matches.outages import EVERY, give_sign_of_life
-from app.queues import make_publisher
 from app.web.form_writes import write
 
 log = structlog.get_logger()

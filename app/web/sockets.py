@@ -19,14 +19,14 @@ from redis.exceptions import RedisError
 from socketio.exceptions import ConnectionRefusedError as Refused
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import Settings
-from app.errors import AppError, Invalid, Unavailable, Verbatim, shown
-from app.extensions import db, is_away, reason_of
+from app.core.config import Settings
+from app.core.errors import AppError, Invalid, Unavailable, Verbatim, shown
+from app.core.extensions import db, is_away, reason_of
+from app.core.queues import CHANNEL, enqueue_turn, read_notice
 from app.games.base import JSON
 from app.matches import live
 from app.matches.move_timing import read_timing
 from app.matches.stored import StoredMatch
-from app.queues import CHANNEL, enqueue_turn, read_notice
 from app.web import tickets
 from app.web.bucket import Bucket
 from app.web.extensions import socketio

@@ -8,7 +8,7 @@ from flask import render_template
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.models import MatchRow, SeatRow, Wave
 from app.studies import lapses, matches
 from app.studies.endings import INACTIVE, WITHDRAWN

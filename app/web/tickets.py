@@ -2,8 +2,8 @@
 
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
-from app.config import Settings
-from app.errors import NotAllowed, Phrase
+from app.core.config import Settings
+from app.core.errors import NotAllowed, Phrase
 
 
 def _signer(settings: Settings) -> URLSafeTimedSerializer:

@@ -16,7 +16,7 @@ from babel.messages.pofile import read_po
 from babel.support import NullTranslations, Translations
 from flask_babel import Babel, Domain, get_locale, gettext
 
-from app.config import ENGLISH, TRANSLATIONS
+from app.core.config import ENGLISH, TRANSLATIONS
 from app.games import titles
 
 _SCRIPTS = "static/js/"

@@ -20,8 +20,8 @@ from socketio.exceptions import ConnectionRefusedError as Refused
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import accounts
-from app.errors import Unavailable
-from app.extensions import db, is_away, reading, reason_of
+from app.core.errors import Unavailable
+from app.core.extensions import db, is_away, reading, reason_of
 from app.games.base import JSON
 from app.web.auth import session_life, session_token
 from app.web.watched import watched_kinds

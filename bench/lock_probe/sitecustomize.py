@@ -17,7 +17,7 @@ from sqlalchemy.engine.default import DefaultDialect
 _FOLDER = os.environ.get("WRITE_LOCKS", "")
 _open: dict[int, dict[str, Any]] = {}  # transactions, by the connection of the driver
 _asked: dict[int, float] = {}
-_PLUMBING = ("app/extensions.py", "app/write_priority.py")
+_PLUMBING = ("app/core/extensions.py", "app/core/write_priority.py")
 
 
 def _place() -> str:

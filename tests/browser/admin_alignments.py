@@ -9,8 +9,8 @@ from typing import Any
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine, select, update
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.models import Alignment, AssessedAnswer, Assessment, LanguageModel, TrainingJob
 from tests.assessments import carry_on, make_alignment, make_assessment, pretend_rated
 from tests.campaigns import add_local

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine, select, update
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.models import Campaign, LanguageModel, TrainingJob
 from app.registry import set_usable_in_rounds
 from tests.benchmarks import make_benchmark, score

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
+from app.core.extensions import reading, writing
 from app.datasets.store import get_dataset
-from app.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.registry import add_local_model, set_usable_in_rounds

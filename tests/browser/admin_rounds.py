@@ -13,9 +13,9 @@ from typing import Any
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine, select, update
 
-from app.config import Settings
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.datasets import rounds as imported
-from app.extensions import reading, writing
 from app.games.taboo.words import TargetWords
 from app.jobs import states
 from app.jobs.context import JobContext

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, Route, expect
 from sqlalchemy import Engine
 
 from app import accounts
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.factory import create_app
 from app.matches import live
 from app.matches.clocks import Clocks

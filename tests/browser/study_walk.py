@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from app.extensions import writing
+from app.core.extensions import writing
 from tests.browser.steps import MATCH, RESULT, offer, say, see_result
 from tests.stack import Stack
 from tests.study_pages import door_of

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Dialog, Locator, Page, expect
 from sqlalchemy import Engine
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.registry import add_scripted_model
 from tests.browser.admin_states import sign_in
 from tests.browser.axe import faults_in_each_look, inspector

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.models import Alignment, Assessment, LanguageModel, TrainingJob
 from tests.browser.admin_alignments import BASE, alignment_states, furnish_alignments
 from tests.browser.admin_states import sign_in

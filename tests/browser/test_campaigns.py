@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.models import Campaign, RoundRow
 from app.rounds import lifecycle
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns

@@ -17,7 +17,7 @@ from app.analysis.losses import loss_curve
 from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, palette
-from app.config import ROOT
+from app.core.config import ROOT
 from app.factory import _POLICY
 from app.games.match_table import FinishedMatch, of_rows
 from tests.browser.visitor import Visitor

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.studies import store
 from app.studies.design_files import load_design
 from app.studies.waves import open_wave

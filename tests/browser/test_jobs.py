@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.registry import get_model
 from tests.browser.admin_states import sign_in
 from tests.browser.steps import lines, say, wait_for_turn

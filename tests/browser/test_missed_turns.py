@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches.clocks import Clocks
 from app.models import Enrolment
 from app.studies import matches

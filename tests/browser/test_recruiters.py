@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.studies.answers import finish
 from app.studies.progress import find_way_by_token
 from app.studies.wave_file import link_path

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
-from app.config import Settings
-from app.extensions import writing
+from app.core.config import Settings
+from app.core.extensions import writing
 from app.models import RoundRow
 from app.rounds import lifecycle
 from tests.browser.admin_states import sign_in

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 from sqlalchemy import Engine, update
 
-from app.config import Settings
-from app.extensions import writing
+from app.core.config import Settings
+from app.core.extensions import writing
 from app.models import SocietyInteraction
 from tests.browser.admin_states import sign_in
 from tests.browser.axe import faults_in_each_look, inspector

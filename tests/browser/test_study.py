@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.studies.waves import find_wave, pause
 from tests.browser.axe import faults_in_each_look, inspector
 from tests.browser.steps import faults

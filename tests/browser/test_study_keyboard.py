@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.extensions import writing
+from app.core.extensions import writing
 from tests.browser.keys import Keys
 from tests.browser.steps import MATCH, RESULT, lines, wait_for_script
 from tests.browser.study_walk import AT_ONCE, MATRIX, SLIDER

@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 from sqlalchemy import select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import EventRow
 from app.registry import add_scripted_model
 from app.studies import matches

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Engine, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import LATE, Clocks, Deadline, next_deadline

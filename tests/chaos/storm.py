@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.matches.sweep import UPKEEP, held_until
 from app.models import EventRow, MatchRow, SeatRow
 from app.registry import PERSON

@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Engine, select
 
-from app.config import ROOT
-from app.extensions import reading, writing
+from app.core.config import ROOT
+from app.core.extensions import reading, writing
 from app.models import Wave
 from app.studies import waves
 from app.studies.bots.copies import link_of, open_rehearsal

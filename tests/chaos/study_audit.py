@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, select
 
-from app.config import ROOT
-from app.extensions import reading
+from app.core.config import ROOT
+from app.core.extensions import reading
 from app.models import Enrolment, Participant, Payment, Study, StudyEvent, StudyVersion, Wave
 from app.studies.arms import arms
 from app.studies.assignment import ASSIGNMENT

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, inspect
 
 from app.benchmarks import tasks
 from app.cli.commands import Commands
-from app.extensions import db, writing
+from app.core.extensions import db, writing
 from app.factory import create_app
 from app.finetuning.backends import local
 from app.jobs import process

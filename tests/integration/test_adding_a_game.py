@@ -19,9 +19,9 @@ from app import games
 from app.analysis.rounds import analyse
 from app.campaigns.job import CampaignKind
 from app.campaigns.steps import take_steps
-from app.config import ROOT, Settings
-from app.errors import Invalid
-from app.extensions import reading, writing
+from app.core.config import ROOT, Settings
+from app.core.errors import Invalid
+from app.core.extensions import reading, writing
 from app.games.base import Game
 from app.games.metrics import COMMON
 from app.jobs.context import JobContext

@@ -14,8 +14,8 @@ from flask_babel import refresh
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound
-from app.extensions import reading, writing
+from app.core.errors import Conflict, Invalid, NotFound
+from app.core.extensions import reading, writing
 from app.models import Payment, StudyEvent, Wave
 from app.studies import batches, payments, places
 from app.studies.pay_doubts import pay_doubts

@@ -10,8 +10,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, update
 
-from app.csv_tables import to_csv
-from app.extensions import reading, writing
+from app.core.csv_tables import to_csv
+from app.core.extensions import reading, writing
 from app.job_kinds import JOB_KINDS
 from app.matches import export, live
 from app.matches.failures import LATELY, MOST

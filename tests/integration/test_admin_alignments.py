@@ -13,8 +13,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine
 
 from app.alignments.job import ALIGNMENT
-from app.config import Settings
-from app.extensions import db, reading, writing
+from app.core.config import Settings
+from app.core.extensions import db, reading, writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.kind import fail

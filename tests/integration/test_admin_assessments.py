@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 
 from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.kind import fail
 from app.models import Assessment

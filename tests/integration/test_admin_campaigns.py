@@ -21,8 +21,8 @@ from app.campaigns import listing, steps
 from app.campaigns.job import CAMPAIGN, CampaignKind
 from app.campaigns.presets import PRESETS, with_preset
 from app.campaigns.spec import read_spec, spec_of
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.chained import AwaitedJob

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, event, func, select
 
 from app.analysis.themes import LIGHT, palette
-from app.extensions import reading
+from app.core.extensions import reading
 from app.models import Dataset
 from app.web.admin import datasets, datasets_new
 from tests.datasets import cut, matches_of, rows_of, said, seat_of

@@ -16,7 +16,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, insert, text, update
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.matches import live
 from app.matches.stored import StoredSeat
 from app.models import EventRow

@@ -9,7 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.finetuning import listing
 from app.jobs import states
 from app.models import Dataset, TrainingJob

@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, insert, select, update
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches import live, overview
 from app.matches.stored import StoredMatch, StoredSeat
 from app.matches.turns import WorkerContext, play_turn

@@ -20,16 +20,16 @@ from redis import Redis
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import selectinload
 
-from app.config import load_settings
-from app.errors import Conflict
-from app.extensions import reading, writing
+from app.core.config import load_settings
+from app.core.errors import Conflict
+from app.core.extensions import reading, writing
+from app.core.queues import MAKE_REQUEST, TURNS
 from app.matches.turns import WorkerContext
 from app.model_requests.lifecycle import take_forgotten
 from app.model_requests.runner import make_request
 from app.model_requests.test_call import request_test
 from app.models import LanguageModel, ModelRequest
 from app.players import prompts
-from app.queues import MAKE_REQUEST, TURNS
 from app.registry import ensure_baselines
 from app.web.admin import models as pages
 from app.web.admin import models_form

@@ -7,7 +7,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches.filter import REHEARSAL_SUFFIX
 from app.models import Rehearsal, RehearsedBot, Wave
 from tests.enrolments import load_example

@@ -15,8 +15,8 @@ from flask.testing import FlaskClient
 from flask_babel import refresh
 from sqlalchemy import Engine, func, select, update
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.matches import live
 from app.matches.stored import StoredSeat
 from app.models import MatchRow, RoundMaterial, RoundRow

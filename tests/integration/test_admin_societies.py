@@ -13,8 +13,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, update
 
-from app.config import Settings
-from app.extensions import db, reading, writing
+from app.core.config import Settings
+from app.core.extensions import db, reading, writing
 from app.models import Society, SocietyInteraction
 from app.society import listing
 from app.society.job import SOCIETY, SocietyKind

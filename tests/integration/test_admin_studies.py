@@ -16,8 +16,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, event, select
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
-from app.extensions import reading, writing
+from app.core.config import ROOT
+from app.core.extensions import reading, writing
 from app.models import Enrolment, Payment, StudyEvent, StudyVersion, Submission, Wave
 from app.registry import add_api_model
 from app.studies import store, waves

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, func, select
 from app.alignments import steps
 from app.alignments.job import ALIGNMENT
 from app.cli.jobs import run_job_here
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.context import JobContext

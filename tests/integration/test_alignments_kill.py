@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from app.alignments.job import ALIGNMENT
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.models import Alignment, LanguageModel, Society, TrainingJob
 from app.registry import add_local_model

@@ -12,9 +12,9 @@ from sqlalchemy import Engine, event, select, update
 
 from app.analysis.crossplay import cross_play
 from app.analysis.rounds import RoundAnalysis, analyse
-from app.config import Settings
-from app.errors import NotFound
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import NotFound
+from app.core.extensions import reading, writing
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.rounds import matrix
 from app.rounds.lifecycle import RoundSpec

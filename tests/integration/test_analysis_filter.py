@@ -16,9 +16,9 @@ from sqlalchemy import Engine, select
 
 from app.analysis.matches import MatchAnalysis, analyse_matches
 from app.analysis.rounds import analyse
-from app.config import Settings
-from app.errors import Invalid, NotFound
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import Invalid, NotFound
+from app.core.extensions import reading, writing
 from app.games import GAMES
 from app.games.metrics import PART, SHARE, Metric, Use
 from app.matches import live

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.errors import Invalid
-from app.failures import DENIED
+from app.core.errors import Invalid
+from app.core.failures import DENIED
 from app.games import find_game
 from app.players.api import client as api_client
 from app.players.api import player as api_player

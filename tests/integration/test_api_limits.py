@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from app.failures import BUSY, DENIED, REFUSED
+from app.core.failures import BUSY, DENIED, REFUSED
 from app.games import find_game
 from app.games.base import View
 from app.players.api import client as api_client

@@ -14,7 +14,7 @@ import traceback
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.games import find_game
 from app.games.base import View
 from app.matches import engine

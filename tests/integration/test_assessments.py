@@ -18,9 +18,9 @@ from app.assessments import listing
 from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import held_out
 from app.assessments.runner import run_assessment
-from app.config import Settings
-from app.errors import Invalid
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import Invalid
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.models import AssessedAnswer, Assessment, Dataset, GenerationRow, TrainingJob

@@ -11,8 +11,8 @@ from flask import Flask
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.errors import FieldError
-from app.extensions import insist, reading, writing
+from app.core.errors import FieldError
+from app.core.extensions import insist, reading, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import replay
 from app.studies.assignment_list import import_list, read_list, terms_of

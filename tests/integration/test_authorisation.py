@@ -28,8 +28,8 @@ from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from app import accounts
-from app.config import load_settings
-from app.extensions import db, reading, writing
+from app.core.config import load_settings
+from app.core.extensions import db, reading, writing
 from app.factory import create_app
 from app.matches import live
 from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, User, UserSession

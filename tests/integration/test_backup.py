@@ -21,9 +21,9 @@ from app.backup.archive import ArchiveReader
 from app.backup.create import create
 from app.backup.restore import restore
 from app.backup.tables import tables_of
-from app.config import load_settings
-from app.errors import AppError
-from app.extensions import db, reading, writing
+from app.core.config import load_settings
+from app.core.errors import AppError
+from app.core.extensions import db, reading, writing
 from app.matches import live
 from app.matches.stored import StoredSeat, load
 from app.models import Dataset, EventRow, LanguageModel, MatchRow, RecruitmentIdentity

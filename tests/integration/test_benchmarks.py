@@ -24,9 +24,9 @@ from app.benchmarks.lifecycle import create, create_missing
 from app.benchmarks.listing import compare, usage_of
 from app.benchmarks.spec import BenchmarkSpec
 from app.cli.benchmark import list_tasks
-from app.config import Settings
-from app.errors import AppError
-from app.extensions import db, reading, writing
+from app.core.config import Settings
+from app.core.errors import AppError
+from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.matches.turns import WorkerContext
 from app.models import BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel, ModelRequest

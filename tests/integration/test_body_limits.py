@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Rule
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.web.body_limits import SMALL, TEXTS, body_limits
 from tests.experimenter import signed_in
 

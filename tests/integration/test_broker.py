@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from app.config import Settings
+from app.core.config import Settings
 from tests.stack import PATIENCE, wait_until
 from workers import broker
 

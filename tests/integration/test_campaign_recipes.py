@@ -20,9 +20,9 @@ from app.campaigns.material import is_held_out, parted
 from app.campaigns.presets import PRESETS, with_preset
 from app.campaigns.spec import read_spec, spec_of
 from app.campaigns.start_data import read_start_data
-from app.config import Settings
-from app.errors import AppError
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import AppError
+from app.core.extensions import reading, writing
 from app.games.taboo.words import TargetWords
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext

@@ -25,9 +25,9 @@ from app.campaigns.awaited import awaited_jobs
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import is_held_out, parted
 from app.campaigns.spec import CampaignSpec, read_spec
-from app.config import Settings
-from app.errors import AppError, Conflict, Invalid
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import AppError, Conflict, Invalid
+from app.core.extensions import reading, writing
 from app.finetuning.job import TRAINING
 from app.games.negotiation.material import Contexts
 from app.jobs import leases, states

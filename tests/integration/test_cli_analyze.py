@@ -15,7 +15,7 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from app.analysis.tables import analysis_columns
-from app.extensions import writing
+from app.core.extensions import writing
 from app.games.negotiation.claims import CLAIMS_VERSION
 from app.registry import add_scripted_model
 from app.rounds import matrix

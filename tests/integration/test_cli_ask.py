@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, func, select
 
-from app.config import Settings
-from app.extensions import reading
+from app.core.config import Settings
+from app.core.extensions import reading
 from app.model_requests.batch import ask_all
 from app.models import GenerationRow, ModelRequest
 from app.players.base import ChatSampling

@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import Flask
 
+from app.core.extensions import db, reading
 from app.datasets.export import formats_of
 from app.datasets.store import get_dataset
-from app.extensions import db, reading
 from tests.integration.test_cli_dataset import build, flask
 
 USER = {"role": "user", "content": "Which animal purrs?"}

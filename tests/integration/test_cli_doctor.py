@@ -16,7 +16,7 @@ from flask import Flask
 from sqlalchemy import delete, text, update
 
 from app.cli import checks
-from app.extensions import writing
+from app.core.extensions import writing
 from app.models import LanguageModel, Lease
 from app.registry import add_api_model
 from tests.stack import PATIENCE

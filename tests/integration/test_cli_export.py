@@ -14,7 +14,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.matches import live
 from app.matches.stored import StoredSeat
 from app.registry import PERSON

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.matches.stored import load
 from app.models import MatchRow, RoundRow, SeatRow
 from tests.shell import Finished

@@ -10,7 +10,7 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine, update
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.models import Dataset, TrainingJob

@@ -10,7 +10,7 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.matches.turns import WorkerContext
 from app.model_requests.runner import make_request
 from app.models import LanguageModel, ModelRequest

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.models import LanguageModel
 from app.registry import SCRIPTED_CHATS
 from tests.shell import Finished

@@ -14,7 +14,7 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches.stored import StoredMatch, load
 from app.models import GenerationRow, MatchRow
 from app.registry import add_api_model

@@ -12,7 +12,7 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine, func, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.models import MatchRow, RoundRow
 from app.rounds.job import ROUND
 from tests.rounds import add_models, facts

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from app.extensions import writing
+from app.core.extensions import writing
 from tests.enrolments import enrol, finish, load_example, open_wave, play
 from tests.shell import Finished
 

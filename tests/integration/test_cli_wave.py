@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import StudyEvent
 from app.studies.waves import find_wave
 from tests.shell import Finished

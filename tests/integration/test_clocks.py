@@ -11,8 +11,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, delete, select, update
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.matches import clocks, live, outages
 from app.matches.clocks import Clocks
 from app.matches.lobby import GuestMatchRequest, start_guest_match

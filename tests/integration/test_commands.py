@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.commands import FILES
-from app.config import ROOT
+from app.core.config import ROOT
 from app.job_kinds import JOB_KINDS
 from tests.shell import Shell
 

@@ -16,7 +16,7 @@ from redis import Redis
 from redis.exceptions import AuthenticationError
 from sqlalchemy import create_engine
 
-from app.config import load_settings
+from app.core.config import load_settings
 from app.jobs import states
 from app.rounds.job import ROUND
 from tests.rounds import check, make_round, row_of

@@ -15,10 +15,10 @@ from flask import Flask
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.config import ROOT, Settings
+from app.core.config import ROOT, Settings
+from app.core.errors import Conflict, Invalid, NotAllowed
+from app.core.extensions import reading, transact, writing
 from app.datasets import register
-from app.errors import Conflict, Invalid, NotAllowed
-from app.extensions import reading, transact, writing
 from app.finetuning import lifecycle
 from app.lineage import models_of
 from app.matches import live

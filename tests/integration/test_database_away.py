@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from sqlalchemy.engine import make_url
 
-from app.extensions import db
+from app.core.extensions import db
 from tests.forwarder import Forwarder
 from tests.participant import Participant, Refused, request
 from tests.stack import TURNS_ALONE, Stack, free_port, wait_until

@@ -9,12 +9,12 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine
 
+from app.core.errors import Invalid
+from app.core.extensions import writing
 from app.datasets import rounds as imported
 from app.datasets import store
 from app.datasets.export import export_dataset, formats_of
 from app.datasets.exporters.row_formats import FORMATS, export_rows
-from app.errors import Invalid
-from app.extensions import writing
 from app.models import Dataset
 from tests.datasets import cut, matches_of, rows_of, seat_of, take_in
 from training.data import read_conversations

@@ -10,13 +10,13 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, func, select, update
 
-from app.config import Settings
+from app.core.config import Settings
+from app.core.errors import Invalid, NotFound
+from app.core.extensions import db, reading, transact, writing
 from app.datasets import build, register, store
 from app.datasets import rounds as imported
 from app.datasets.export import export_dataset
 from app.datasets.spec import read_spec
-from app.errors import Invalid, NotFound
-from app.extensions import db, reading, transact, writing
 from app.factory import create_app
 from app.matches import live, stored
 from app.matches.events import Violated

@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, create_engine
 
-from app.config import load_settings
-from app.extensions import writing
+from app.core.config import load_settings
+from app.core.extensions import writing
 from app.factory import create_app
 from app.finetuning.job import TRAINING
 from app.jobs import states

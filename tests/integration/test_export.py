@@ -14,9 +14,9 @@ from sqlalchemy import Engine, insert
 
 from app.analysis.codebook import codebook
 from app.analysis.tables import analysis_columns, campaign_columns
-from app.csv_tables import to_csv
-from app.errors import Invalid, NotFound
-from app.extensions import reading, writing
+from app.core.csv_tables import to_csv
+from app.core.errors import Invalid, NotFound
+from app.core.extensions import reading, writing
 from app.matches import export, live
 from app.matches.events import from_json
 from app.matches.filter import NAMES, read_choice

@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import select
 
-from app.errors import FieldError
-from app.extensions import reading, writing
+from app.core.errors import FieldError
+from app.core.extensions import reading, writing
 from app.models import Enrolment, Participant, StudyEvent
 from app.studies import extra_time, matches
 from app.studies.assignment import assign

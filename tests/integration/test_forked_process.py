@@ -55,7 +55,7 @@ def test_what_is_loaded_before_forks_starts_no_thread_and_opens_nothing() -> Non
     script = """
 import os
 from pathlib import Path
-from app.config import load_settings
+from app.core.config import load_settings
 from workers import shared_modules
 
 def open_files():

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.models import Payment, PaymentBatch, Submission, Wave
 from app.studies import assignment
 from app.studies.answers import finish

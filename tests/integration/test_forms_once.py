@@ -10,8 +10,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
-from app.config import ROOT
-from app.extensions import reading, writing
+from app.core.config import ROOT
+from app.core.extensions import reading, writing
 from app.models import FormRequest, LanguageModel, Rehearsal
 from tests.enrolments import load_example
 from tests.experimenter import signed_in

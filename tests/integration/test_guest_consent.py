@@ -8,8 +8,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
-from app.config import Settings
-from app.extensions import reading
+from app.core.config import Settings
+from app.core.extensions import reading
 from app.matches import live
 from app.models import Consent, Dataset, EventRow, MatchRow, Participant, SeatRow
 from tests.datasets import cut

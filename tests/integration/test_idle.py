@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches import live, outages
 from app.models import Enrolment, EventRow, Lease, MatchRow, Outage, Payment, StudyEvent, StudyVersion, Wave
 from app.studies.matches import start

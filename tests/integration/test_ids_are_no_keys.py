@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches import live
 from app.matches.lobby import person_in
 from app.matches.stored import load

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning.backends import find_backend
 from app.finetuning.files import JobFiles

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from app.config import ROOT
+from app.core.config import ROOT
 from tests.inventory import inventory
 
 BEFORE = Path(__file__).parent.parent / "golden" / "inventory.json"

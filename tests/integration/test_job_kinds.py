@@ -18,8 +18,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, event
 
-from app.config import ROOT, load_settings
-from app.extensions import Model, reading, writing
+from app.core.config import ROOT, load_settings
+from app.core.extensions import Model, reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import JobKind, fail

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from app.benchmarks.spec import BenchmarkSpec
 from app.cli.base import Command
 from app.cli.spec_options import spec_options
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.jobs.spec import JobSpec, asked
 from app.web.admin.spec_form import filled_in, form_fields
 from tests.benchmarks import make_benchmark

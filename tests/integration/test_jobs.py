@@ -14,9 +14,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, update
 
-from app.config import Settings
-from app.errors import AppError, Conflict, Invalid
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import AppError, Conflict, Invalid
+from app.core.extensions import reading, writing
 from app.finetuning import backends, config, listing, runner
 from app.finetuning import lifecycle as jobs
 from app.finetuning.backends import local

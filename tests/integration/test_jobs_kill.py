@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from app.config import load_settings
-from app.extensions import reading
+from app.core.config import load_settings
+from app.core.extensions import reading
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from tests.jobs import SMALL, events_of, make_dataset, make_job, model_of, models, row_of

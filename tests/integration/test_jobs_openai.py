@@ -13,17 +13,17 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, update
 
-from app.config import Settings
+from app.core.config import Settings
+from app.core.errors import AppError
+from app.core.extensions import reading, writing
+from app.core.queues import BATCH
 from app.datasets import store
-from app.errors import AppError
-from app.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning.job import TRAINING
 from app.finetuning.openai import runner
 from app.jobs import states
 from app.lineage import origin_of
 from app.models import Dataset, TrainingJob
-from app.queues import BATCH
 from app.registry import add_api_model, add_local_model
 from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, models, row_of, run

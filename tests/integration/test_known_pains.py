@@ -16,7 +16,7 @@ from flask import Flask
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches import live
 from app.matches.stored import StoredSeat
 from app.models import Enrolment

@@ -10,9 +10,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app.benchmarks.tasks import PRESETS
-from app.config import known_languages, load_settings
-from app.errors import Invalid
-from app.extensions import db, writing
+from app.core.config import known_languages, load_settings
+from app.core.errors import Invalid
+from app.core.extensions import db, writing
 from app.matches import live
 from app.matches.stored import load
 from app.registry import add_api_model

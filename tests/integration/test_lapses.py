@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select, update
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches import live, outages
 from app.models import Enrolment, Lease, MatchRow, Outage, Payment, StudyEvent, StudyVersion
 from app.studies import matches, store

@@ -9,9 +9,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, update
 
-from app.config import Settings
-from app.errors import NotFound
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import NotFound
+from app.core.extensions import reading, writing
 from app.lineage import ADDED, SHIPPED, TRAINED, ModelOrigin, ancestors, descendants
 from app.models import TrainingJob
 from app.registry import list_models

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine, event, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.errors import NotAllowed, NotFound
-from app.extensions import reading, writing
+from app.core.errors import NotAllowed, NotFound
+from app.core.extensions import reading, writing
 from app.games.taboo.words import target_words
 from app.matches import live, store
 from app.matches.events import Violated

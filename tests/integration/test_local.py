@@ -21,9 +21,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from app.cli import checks
 from app.cli.checks import OK, WARN
-from app.config import ROOT, Settings
-from app.extensions import reading, writing
-from app.failures import BUSY, DENIED, REFUSED
+from app.core.config import ROOT, Settings
+from app.core.extensions import reading, writing
+from app.core.failures import BUSY, DENIED, REFUSED
 from app.inference import runner as models
 from app.inference import scheduler as engines
 from app.inference.batch import Batch

@@ -13,13 +13,13 @@ from flask import Flask
 from sqlalchemy import Engine, create_engine, func, select, text, update
 from sqlalchemy.orm import Session
 
-from app.config import Settings
+from app.core.config import Settings
+from app.core.errors import Conflict, Invalid, NotFound, Unavailable
+from app.core.extensions import reading, transact, writing
 from app.datasets import build, register, store
 from app.datasets import rounds as imported
 from app.datasets.records import ImportedMatch
 from app.datasets.spec import read_spec
-from app.errors import Conflict, Invalid, NotFound, Unavailable
-from app.extensions import reading, transact, writing
 from app.models import (
     DatasetRow,
     EventRow,

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.web.study.page_texts import html_of
 from tests.experimenter import signed_in
 from tests.integration.test_admin_rounds import form

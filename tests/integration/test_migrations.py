@@ -12,8 +12,8 @@ from flask_migrate import downgrade, migrate, upgrade
 from sqlalchemy import Column, MetaData, Table, insert, select, text
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
-from app.extensions import Model, reading, writing
+from app.core.config import ROOT
+from app.core.extensions import Model, reading, writing
 from app.factory import create_app
 from app.models import LanguageModel
 from app.models.types import UtcDateTime

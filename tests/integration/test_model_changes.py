@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
 from app.campaigns.job import CAMPAIGN
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.model_requests import runner
 from app.model_requests.lifecycle import take_forgotten

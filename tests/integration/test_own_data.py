@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, delete, select, update
 
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Consent, Enrolment, Lease, Participant, RecruitmentIdentity, Submission, Wave
 from app.studies.answers import draw_arm

@@ -14,10 +14,10 @@ from flask.testing import FlaskClient
 from itsdangerous import URLSafeTimedSerializer
 from sqlalchemy import Engine, select
 
+from app.core.errors import Invalid
+from app.core.extensions import db, reading, writing
 from app.datasets import build
 from app.datasets.spec import read_spec
-from app.errors import Invalid
-from app.extensions import db, reading, writing
 from app.games.negotiation.contexts import generate_context
 from app.games.taboo.words import target_words
 from app.matches import engine as matches

@@ -6,8 +6,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select, update
 
-from app.errors import Conflict, Invalid
-from app.extensions import reading, writing
+from app.core.errors import Conflict, Invalid
+from app.core.extensions import reading, writing
 from app.models import PaymentBatch, StudyEvent, StudyVersion, Submission, Wave
 from app.studies import batches, payments
 from app.studies.endings import EndingName

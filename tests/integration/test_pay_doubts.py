@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, delete
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.models import Submission
 from app.studies import batches, payments
 from app.studies.endings import EndingName

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine, select, text
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, NotFound
-from app.extensions import reading, writing
+from app.core.errors import Invalid, NotFound
+from app.core.extensions import reading, writing
 from app.models import Enrolment, Payment, Submission, Wave
 from app.studies import batches, payments
 from app.studies.forget import forget_person

@@ -13,8 +13,8 @@ from flask import Flask
 from sqlalchemy import Engine, delete, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, Invalid, NotFound
-from app.extensions import reading, writing
+from app.core.errors import Conflict, Invalid, NotFound
+from app.core.extensions import reading, writing
 from app.matches import live
 from app.models import Payment, PaymentBatch, RecruitmentIdentity, StudyVersion, Submission, Wave
 from app.studies import batches, payments

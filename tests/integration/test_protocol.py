@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from itsdangerous import TimestampSigner
 
-from app.config import load_settings
+from app.core.config import load_settings
 from app.web import tickets
 from tests.another_web import another_web
 from tests.participant import JSON, Participant, Refused, Table, request

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches import live
 from app.matches.stored import StoredMatch, StoredSeat, load
 from app.registry import find_model

@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import Enrolment, Participant, Submission
 from app.studies.answers import finish
 from app.studies.endings import EndingName

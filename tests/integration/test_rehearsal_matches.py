@@ -13,7 +13,7 @@ from sqlalchemy import Engine, MetaData, Table, insert, select, text
 from sqlalchemy.orm import Session
 
 from app.analysis.reading import chosen_tables
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.factory import create_app
 from app.matches import export, live
 from app.matches.engine import MODEL_FAULT

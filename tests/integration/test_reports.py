@@ -8,7 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, Wave
 from app.studies.monitor.inbox import MOST, how_many, inbox, unread
 from app.studies.reports import HANDLED, MARKS, NEW, READ, keep_report, mark_report

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.models import Dataset
 from app.web.body_limits import SMALL
 from tests.chaos.hostile import KINDS, MB, Attempt, attack

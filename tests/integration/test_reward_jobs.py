@@ -8,9 +8,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select, update
 
-from app.config import Settings
-from app.errors import AppError, Conflict
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import AppError, Conflict
+from app.core.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning.files import JobFiles
 from app.jobs import states

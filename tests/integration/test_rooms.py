@@ -10,7 +10,7 @@ from flask import Flask
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 
-from app.extensions import writing
+from app.core.extensions import writing
 from app.games.base import JSON
 from app.matches import engine as match_engine
 from app.matches import live

@@ -11,9 +11,9 @@ from flask import Flask
 from sqlalchemy import Connection, Engine, event, func, select, update
 from sqlalchemy.orm import Session
 
-from app.config import Settings
-from app.errors import Conflict, Invalid, NotFound
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import Conflict, Invalid, NotFound
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.leases import MOST_DEATHS
 from app.matches.sweep import take_forgotten_turns

@@ -16,7 +16,7 @@ from redis import Redis
 from sqlalchemy import Engine, create_engine, select
 from sqlalchemy.exc import OperationalError
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.models import RoundRange, RoundRow
 from app.rounds.job import ROUND

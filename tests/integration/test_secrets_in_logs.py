@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import OperationalError
 from structlog.testing import CapturingLogger
 
-from app.extensions import db, open_engine
+from app.core.extensions import db, open_engine
 from app.web import auth, errors
 from app.web.study import coming_back, door, leaving, way
 

@@ -15,7 +15,7 @@ from redis import Redis
 from sqlalchemy import func, select, update
 
 from app import accounts
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import LoginLink, User, UserSession
 from app.web import form_writes, passwords
 from app.web.extensions import limiter

@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from flask import Flask
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import Enrolment, Submission
 from app.studies.answers import finish
 from app.studies.progress import find_way_by_token

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from app.chat_jobs import worker, writer
-from app.config import Settings
-from app.errors import Invalid
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import Invalid
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.leases import MOST_DEATHS
 from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction

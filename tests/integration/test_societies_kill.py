@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.jobs import states
 from app.society.job import SOCIETY
 from tests.conftest import CHAOS_SEED

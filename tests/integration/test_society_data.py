@@ -12,10 +12,10 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from app.cli.base import settings
+from app.core.errors import Invalid
+from app.core.extensions import reading, transact, writing
 from app.datasets import register
 from app.datasets import store as datasets
-from app.errors import Invalid
-from app.extensions import reading, transact, writing
 from app.registry import ensure_baselines
 from app.society import dataset, folders, store
 from app.society.agent_records import first_memories

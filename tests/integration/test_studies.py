@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 from flask import Flask
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.models import Arm, LanguageModel
 from app.registry import add_scripted_model
 from app.studies import store

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.extensions import insist, reading, writing
+from app.core.extensions import insist, reading, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import assign, replay
 from app.studies.places import free_place, places_taken

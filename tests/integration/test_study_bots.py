@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.jobs.context import JobContext
 from app.models import Enrolment, MatchRow, Rehearsal, SeatRow, Wave
 from app.studies.bots import job

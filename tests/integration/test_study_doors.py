@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
-from app.extensions import insist, reading, writing
+from app.core.extensions import insist, reading, writing
 from app.models import Enrolment, Participant, RecruitmentIdentity, Submission
 from app.studies import entry
 from app.studies.answers import finish

@@ -9,9 +9,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.csv_tables import guarded
-from app.errors import FieldError, NotAllowed
-from app.extensions import db, insist, reading, writing
+from app.core.csv_tables import guarded
+from app.core.errors import FieldError, NotAllowed
+from app.core.extensions import db, insist, reading, writing
 from app.models import Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.assignment import assign
 from app.studies.entry import mark_of_link, person_hash

@@ -17,9 +17,9 @@ from flask import Flask
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app import csv_tables
-from app.errors import Conflict, NotFound
-from app.extensions import reading, writing
+from app.core import csv_tables
+from app.core.errors import Conflict, NotFound
+from app.core.extensions import reading, writing
 from app.matches import live
 from app.models import (
     Consent,

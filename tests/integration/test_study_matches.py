@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.games import GAMES
 from app.matches import live
 from app.matches.engine import MODEL_FAULT

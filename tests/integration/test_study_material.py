@@ -4,9 +4,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.config import Settings
-from app.errors import FieldError
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.errors import FieldError
+from app.core.extensions import reading, writing
 from app.models import DatasetRow, MatchRow, Wave
 from app.rounds.lifecycle import Material
 from tests.campaigns import add_local, dataset_of, job_of, round_of

@@ -13,7 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Consent, Enrolment, MatchRow, Participant, Payment, StudyEvent, Submission, Wave
 from app.studies.answers import finish

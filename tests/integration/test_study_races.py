@@ -13,8 +13,8 @@ from flask import Flask
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.errors import TooMany
-from app.extensions import insist, reading, writing
+from app.core.errors import TooMany
+from app.core.extensions import insist, reading, writing
 from app.matches import live, outages
 from app.matches.stored import load
 from app.models import Arm, Enrolment, EventRow, Lease, MatchRow, Payment, StudyEvent, StudyVersion, Wave

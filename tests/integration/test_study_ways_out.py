@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Enrolment, Payment
 from app.studies.answers import draw_arm

@@ -17,7 +17,7 @@ import pytest
 
 from app.cli import checks
 from app.cli.checks import OK
-from app.errors import Conflict
+from app.core.errors import Conflict
 from tests.stack import PATIENCE, ROOT, TURNS_ALONE, Stack, alive, running_parlor, supervisors, wait_until
 from tests.tables import database, settings_of
 from workers import managed_process as children

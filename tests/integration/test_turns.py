@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select, update
 
-from app.extensions import reading, writing
+from app.core.extensions import reading, writing
 from app.jobs.leases import MOST_DEATHS
 from app.matches import live
 from app.matches.events import Aborted

@@ -13,7 +13,7 @@ from sqlalchemy import Integer, MetaData, Table, func, insert, select, text
 from sqlalchemy.orm import Session
 
 from app.analysis.rounds import analyse
-from app.extensions import db, reading, writing
+from app.core.extensions import db, reading, writing
 from app.factory import create_app
 from app.matches import live
 from app.matches.events import Ended

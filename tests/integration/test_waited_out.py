@@ -15,8 +15,8 @@ from flask import Flask
 from sqlalchemy import Engine, create_engine, event, text, update
 from sqlalchemy.engine import make_url
 
-from app.config import ROOT
-from app.extensions import reading, writing
+from app.core.config import ROOT
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.leases import MOST_DEATHS
 from app.matches import live, selfplay, turns
@@ -107,7 +107,7 @@ def test_a_match_goes_on_when_the_database_was_away_while_the_model_was_thinking
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     worker_database, away = far_database
-    monkeypatch.setattr("app.extensions._AWAY", 0.05)
+    monkeypatch.setattr("app.core.extensions._AWAY", 0.05)
     thought = threading.Event()
     stub.script("thinker", lambda _: "[message] I am back." if thought.wait(PATIENCE) else "")
     record = against("thinker")
@@ -289,7 +289,7 @@ def test_a_test_call_waits_for_a_database_that_is_away_and_is_made_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker_database, away = far_database
-    monkeypatch.setattr("app.extensions._AWAY", 0.05)
+    monkeypatch.setattr("app.core.extensions._AWAY", 0.05)
     answered = threading.Event()
     stub.script("thinker", lambda messages: negotiator(messages) if answered.wait(PATIENCE) else "")
     spec = {"base_url": stub.url, "model": "thinker", "key_env": "", "retries": 0, "timeout": PATIENCE}
@@ -302,7 +302,7 @@ def test_a_test_call_waits_for_a_database_that_is_away_and_is_made_once(
     worker.start()
     wait_until(lambda: stub.requests, "a call")
     log: list[str] = []
-    monkeypatch.setattr("app.extensions.log.warning", lambda what, **_: log.append(what), raising=False)
+    monkeypatch.setattr("app.core.extensions.log.warning", lambda what, **_: log.append(what), raising=False)
     with away():
         answered.set()
         wait_until(lambda: log, "a result that waits")

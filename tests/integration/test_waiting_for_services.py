@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.config import ROOT
+from app.core.config import ROOT
 from tests.forwarder import Forwarder
 from tests.stack import PATIENCE, TURNS_ALONE, Stack, free_port, wait_until
 

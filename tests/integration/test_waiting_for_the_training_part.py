@@ -11,8 +11,8 @@ from flask import Flask
 from sqlalchemy import Engine, select
 
 from app import training_part
-from app.config import Settings
-from app.extensions import reading, writing
+from app.core.config import Settings
+from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches import live, selfplay, turns
 from app.matches.events import Aborted

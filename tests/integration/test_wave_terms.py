@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.errors import FieldError
-from app.extensions import reading, writing
+from app.core.errors import FieldError
+from app.core.extensions import reading, writing
 from app.models import StudyEvent
 from app.studies.answers import finish
 from app.studies.assignment import replay

@@ -16,8 +16,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, create_engine, text, update
 
-from app import write_priority
-from app.config import ROOT
+from app.core import write_priority
+from app.core.config import ROOT
 from app.models import LanguageModel
 from app.web import form_writes
 from tests.experimenter import signed_in
@@ -26,8 +26,8 @@ from tests.stack import PATIENCE, wait_until
 _JOB = """
 import sys, time
 from sqlalchemy import create_engine, text
-from app import write_priority
-from app.extensions import writing
+from app.core import write_priority
+from app.core.extensions import writing
 write_priority.LONGEST_WAIT = float(sys.argv[3])
 if sys.argv[2] == "job":
     write_priority.give_way()
@@ -112,7 +112,7 @@ def test_a_job_goes_on_when_people_wait_without_end(
 def test_the_workers_of_jobs_give_way_and_those_of_turns_do_not(app: Flask, home: Path) -> None:
     """As the supervisor starts them: by their queues."""
     ask = (
-        "import sys; from workers import celery_app as c; from app import write_priority as w;"
+        "import sys; from workers import celery_app as c; from app.core import write_priority as w;"
         "c.celery.amqp.queues.select(sys.argv[1].split(',')); c._open_context(); print(w._gives_way)"
     )
     env = {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": "", "REDIS_URL": ""}

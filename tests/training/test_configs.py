@@ -10,8 +10,8 @@ from accelerate.utils import DistributedType
 from accelerate.utils.deepspeed import HfDeepSpeedConfig
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from app.config import LAUNCHERS, ROOT, load_settings
-from app.errors import Invalid
+from app.core.config import LAUNCHERS, ROOT, load_settings
+from app.core.errors import Invalid
 from training.config import read_config
 from training.errors import TrainingRefused
 from training.launch import find_cause, find_launcher, main

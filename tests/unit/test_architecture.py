@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import ROOT, Settings
+from app.core.config import ROOT, Settings
 
 TEXT = (ROOT / "docs/architecture.md").read_text()
 CODE = ("app", "training", "workers", "bench", "scripts", "tests")

@@ -13,7 +13,7 @@ import app
 from app.analysis.chart import Chart, Description
 from app.analysis.tables import analysis_columns, campaign_columns
 from app.benchmarks.table import comparison_columns
-from app.csv_tables import LONGEST_NAME, Column, short_names, to_csv, with_short_names
+from app.core.csv_tables import LONGEST_NAME, Column, short_names, to_csv, with_short_names
 from app.games import GAMES
 from app.matches.export import TABLES
 

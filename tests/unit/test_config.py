@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import load_settings
-from app.errors import Invalid
+from app.core.config import load_settings
+from app.core.errors import Invalid
 
 
 @pytest.mark.parametrize(

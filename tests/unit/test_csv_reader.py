@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.csv_reader import read_csv, refuse_rounded
-from app.errors import Invalid
+from app.core.csv_reader import read_csv, refuse_rounded
+from app.core.errors import Invalid
 from app.games import find_game
 from app.matches.material import pieces_of_file
 

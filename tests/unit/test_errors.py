@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from app.errors import Conflict, FieldName, Invalid, NotFound, Phrase, Verbatim, check_name, either
+from app.core.errors import Conflict, FieldName, Invalid, NotFound, Phrase, Verbatim, check_name, either
 
 
 def test_an_error_is_one_line_of_field_expected_got_and_remedy() -> None:

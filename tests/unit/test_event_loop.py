@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Settings
+from app.core.config import Settings
 from app.jobs.event_loop import running_loop
 from app.matches.turns import WorkerContext
 from app.players import make_player

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.games import GAMES
 
 FOLDERS = ("app", "workers", "training", "templates", "static/js")

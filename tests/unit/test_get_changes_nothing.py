@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.config import ROOT
+from app.core.config import ROOT
 
 WEB = ROOT / "app" / "web"
 # What writes all the same when it is only asked for, and why.

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.inference.requests import Sampling
 from app.model_requests.templates import ALPACA, PUBLISHED, SAMPLING_PRESETS, chat_of, read_question
 

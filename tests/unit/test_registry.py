@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app import registry
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.models import LanguageModel
 from app.players.base import PlayerSpec
 

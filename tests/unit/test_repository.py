@@ -13,7 +13,7 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from app.config import ROOT, Settings
+from app.core.config import ROOT, Settings
 
 LARGEST_FILE = 700_000  # bytes; axe-core, vendored for tests, is the largest there is
 LARGEST_WEIGHTS = 8_000_000  # bytes of a small model

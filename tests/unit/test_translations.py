@@ -7,7 +7,7 @@ import pytest
 from babel import Locale
 from babel.messages.catalog import Message
 
-from app.config import ENGLISH, ROOT, known_languages
+from app.core.config import ENGLISH, ROOT, known_languages
 from app.games import GAMES
 from app.games.base import Violation
 from app.games.negotiation.rules import NEGOTIATION

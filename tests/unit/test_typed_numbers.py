@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from app.errors import Invalid
-from app.typed_numbers import read_amount, read_typed_number
-from app.validation import real_number, whole_number
+from app.core.errors import Invalid
+from app.core.typed_numbers import read_amount, read_typed_number
+from app.core.validation import real_number, whole_number
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ The first message is that of the rules; from then on both sides take turns.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from app.errors import Invalid, either
+from app.core.errors import Invalid, either
 from training.marks import FAMILIES, ROLE_LABELS, Marks
 
 PLAIN, DIALOGUE, CHATML = "plain", "dialogue", "chatml"

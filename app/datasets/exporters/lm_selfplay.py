@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from app.core.errors import Invalid, Verbatim
+from app.core.files import temporary_beside
 from app.datasets.lm_folder import LOGS, RESULTS, SCORES, TEXTS, number, record_of
 from app.datasets.records import ExportableMatch, unreadable
-from app.errors import Invalid, Verbatim
-from app.files import temporary_beside
 
 
 def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) -> int:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.exporters.flat import DIALOGUE, flatten, marks_of
-from app.errors import Invalid, Phrase, Verbatim
 from app.games.base import JSON
 from training.marks import FAMILIES, broken_chat
 from training.methods.base import COMPARISONS, CONVERSATIONS, SAMPLED, SUPERVISED

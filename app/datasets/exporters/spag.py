@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from app.core.errors import Invalid, Verbatim
+from app.core.files import temporary_beside
 from app.datasets.records import ExportableMatch, unreadable
 from app.datasets.spag_episode import episode_of
-from app.errors import Invalid, Verbatim
-from app.files import temporary_beside
 
 
 def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:

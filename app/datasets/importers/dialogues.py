@@ -11,9 +11,9 @@ Source: Lewis et al. 2017, arXiv 1706.05125.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from app.core.errors import Invalid, Verbatim
 from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line
 from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, unreadable
-from app.errors import Invalid, Verbatim
 from app.games.base import Event
 from app.games.negotiation.contexts import Counts, three
 from app.games.negotiation.rules import MOST_MOVES, NEGOTIATION

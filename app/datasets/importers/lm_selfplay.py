@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.core.errors import Invalid, Verbatim
 from app.datasets.importers.attempts import Attempt, attempts_in, take_corrections
 from app.datasets.lm_folder import (
     ABORT,
@@ -37,7 +38,6 @@ from app.datasets.records import (
     unreadable,
     whole,
 )
-from app.errors import Invalid, Verbatim
 from app.games.base import JSON, Event, Violation
 from app.games.negotiation.contexts import ITEMS
 from app.games.negotiation.rules import NEGOTIATION

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from app.errors import Invalid, Phrase, Verbatim, either
+from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.games.base import JSON
 from training.methods.base import SAMPLED, SUPERVISED
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from app.core.errors import Invalid, either
 from app.datasets.json_list import read_list
 from app.datasets.records import MODEL, ImportedMatch, ImportedSeat, closed, packed
 from app.datasets.spag_episode import facts_of
-from app.errors import Invalid, either
 from app.games.base import JSON, Event
 from app.games.taboo.episodes import Episode, read_episode
 from app.games.taboo.judges import RULES, judge

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.core.errors import Invalid, Phrase, either
 from app.datasets.importers.row_checks import (
     check_comparison,
     check_conversation,
@@ -21,7 +22,6 @@ from app.datasets.importers.row_checks import (
     read_object,
     read_text,
 )
-from app.errors import Invalid, Phrase, either
 from app.games.base import JSON
 from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid, Phrase, either
+from app.core.errors import Invalid, Phrase, either
 from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
 from app.games.base import JSON

@@ -11,9 +11,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app import training_part
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
+from app.core.files import replace_file
+from app.core.queues import TRAIN
 from app.datasets import store
-from app.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
-from app.files import replace_file
 from app.finetuning.backends import ProcessBackend, TrainedModel
 from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, SFT_DATA, Fields, find_method, read_config
 from app.finetuning.files import JobFiles
@@ -21,7 +22,6 @@ from app.games.base import JSON
 from app.jobs.process import JobProcess
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import read_options, resolve
-from app.queues import TRAIN
 from app.registry import add_local_model, get_model
 from training.methods.base import Need
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.core.errors import Invalid, Phrase
+from app.core.queues import BATCH
 from app.datasets import store
-from app.errors import Invalid, Phrase
 from app.finetuning.backends import Backend, TrainedModel
 from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
@@ -19,7 +20,6 @@ from app.finetuning.openai.rows import vendor_row
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.api.options import read_options
-from app.queues import BATCH
 from app.registry import add_api_model
 
 API = "api"  # the kind of models that it goes on from

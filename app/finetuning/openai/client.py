@@ -17,7 +17,7 @@ from openai import APIConnectionError, APIStatusError, OpenAI, OpenAIError
 from openai.types import FileObject
 from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
 
-from app.errors import AppError
+from app.core.errors import AppError
 from app.finetuning.job import OVER
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_address, check_host, host_of

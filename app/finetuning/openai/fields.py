@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 from app.finetuning.config import Fields, read_fields, refuse_fault
 from app.games.base import JSON
 from training.methods.base import FieldFault, fields_of, first_fault

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from app.core.errors import Invalid, Phrase
 from app.datasets.exporters.row_formats import openai_row
-from app.errors import Invalid, Phrase
 from app.games.base import JSON
 
 

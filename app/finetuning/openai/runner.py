@@ -23,11 +23,11 @@ import structlog
 from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
 from sqlalchemy.orm import Session
 
+from app.core.disk import is_full
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, reading
+from app.core.files import private_folder, replace_file
 from app.datasets import store
-from app.disk import is_full
-from app.errors import AppError
-from app.extensions import DATABASE_AWAY, reading
-from app.files import private_folder, replace_file
 from app.finetuning import lifecycle, listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import JobFiles

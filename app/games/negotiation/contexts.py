@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from app.errors import Invalid, Phrase, Verbatim, shown
+from app.core.errors import Invalid, Phrase, Verbatim, shown
 
 ITEMS = ("book", "hat", "ball")
 POINTS = 10  # what all items together are worth to each seat

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Violation, transcript
 from app.games.config import GameConfig
 from app.games.negotiation.contexts import ITEMS, POINTS, Context, Counts, context_of, generate_context, three

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import Invalid, Verbatim, either
+from app.core.errors import Invalid, Verbatim, either
 from app.games.taboo.judges import RULES, judge
 from app.games.taboo.outcomes import ROLES, TIED
 from app.games.taboo.rules import decision

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.errors import Invalid, Phrase, shown
+from app.core.errors import Invalid, Phrase, shown
 from app.games.material import MaterialKind
 from app.games.taboo.spelling import fold
 

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.errors import Invalid, Phrase, Verbatim, shown
+from app.core.errors import Invalid, Phrase, Verbatim, shown
 
 _NETWORKS = tuple(
     map(

@@ -33,9 +33,9 @@ from aiohttp import (
 )
 
 from app import __version__
-from app.config import load_settings
-from app.errors import Invalid
-from app.failures import BUSY, DENIED, REFUSED, FailureKind
+from app.core.config import load_settings
+from app.core.errors import Invalid
+from app.core.failures import BUSY, DENIED, REFUSED, FailureKind
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_host, open_socket
 from app.players.api.limits import RateLimits

@@ -3,7 +3,7 @@
 import os
 import re
 
-from app.errors import AppError
+from app.core.errors import AppError
 from app.players.api.addresses import host_of
 from app.players.api.options import ApiOptions
 

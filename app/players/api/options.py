@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.errors import FieldName, Invalid, Phrase, Verbatim, either
+from app.core.errors import FieldName, Invalid, Phrase, Verbatim, either
+from app.core.validation import real_number, whole_number
 from app.games.base import JSON
-from app.validation import real_number, whole_number
 
 VENDOR_URL = "https://api.openai.com/v1"
 TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")

@@ -7,7 +7,7 @@ import os
 
 from aiohttp import ClientTimeout
 
-from app.failures import DENIED
+from app.core.failures import DENIED
 from app.players.api.client import (
     CHAT,
     CONNECT_SECONDS,

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.config import ROOT
-from app.errors import Invalid, Phrase, Verbatim, either
+from app.core.config import ROOT
+from app.core.errors import Invalid, Phrase, Verbatim, either
+from app.core.validation import real_number, whole_number
 from app.players.base import PlayerSpec
-from app.validation import real_number, whole_number
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("auto", "float32", "bfloat16")

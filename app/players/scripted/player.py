@@ -2,7 +2,7 @@
 
 import random
 
-from app.errors import Invalid, Verbatim, either
+from app.core.errors import Invalid, Verbatim, either
 from app.games.base import View
 from app.players.base import PlayerSpec
 from app.players.scripted import SCRIPTED

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Sequence
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
 from app.players.api.options import ApiOptions
 from app.society.embedders.api_names import api_options
 from app.society.embedders.base import Embedder

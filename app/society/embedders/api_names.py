@@ -1,6 +1,6 @@
 """Reads which model behind an API is to embed, and checks what may be asked of it. Loads nothing that asks."""
 
-from app.config import load_settings
+from app.core.config import load_settings
 from app.players.api.addresses import check_host, check_key_variable
 from app.players.api.options import ApiOptions, read_options
 

@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import AppError, Invalid, Phrase
+from app.core.errors import AppError, Invalid, Phrase
 from app.players.base import Generation
 
 Vectors: TypeAlias = npt.NDArray[np.float32]

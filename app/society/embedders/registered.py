@@ -3,8 +3,8 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.config import load_settings
-from app.errors import Invalid, Phrase
+from app.core.config import load_settings
+from app.core.errors import Invalid, Phrase
 from app.models import LanguageModel
 from app.players.api.addresses import check_host, check_key_variable
 from app.players.api.options import ApiOptions, read_options

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import Invalid, Phrase, Verbatim
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.players.base import Generation
 from app.society.embedders.base import EmbedderFailed, Vectors, unit_rows
 

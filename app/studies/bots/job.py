@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
+from app.core.queues import BATCH
+from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.kind import JobKind, Progress, Requester
 from app.models import Rehearsal, RehearsedBot, Wave
-from app.queues import BATCH
 from app.studies import store, waves
 from app.studies.bots.copies import open_rehearsal
 from app.studies.bots.notes import BotNotes
 from app.studies.bots.report import report
 from app.studies.progress import lock_wave
-from app.validation import whole_number
 
 MOST_BOTS = 2000
 LEASE = 30.0  # seconds

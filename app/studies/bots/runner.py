@@ -12,8 +12,8 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import AppError
-from app.extensions import DATABASE_AWAY, insist, reading, writing
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, insist, reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import finish

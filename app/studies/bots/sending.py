@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlalchemy import Engine
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.studies.answers import asked_now, quiz_now
 from app.studies.bots.bot import Bot
 from app.studies.bots.notes import HABITS, BotNotes

@@ -2,7 +2,7 @@
 
 import aiohttp
 
-from app.errors import AppError
+from app.core.errors import AppError
 
 _SECONDS = aiohttp.ClientTimeout(total=10)
 

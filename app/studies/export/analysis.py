@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.csv_tables import ROWS_AT_ONCE, Column
+from app.core.csv_tables import ROWS_AT_ONCE, Column
 from app.games import find_game
 from app.games.match_table import FinishedMatch, MatchTableBuilder
 from app.games.metrics import ABORTED

@@ -17,8 +17,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.codebook import CODEBOOK
-from app.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
-from app.files import temporary_beside
+from app.core.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
+from app.core.files import temporary_beside
 from app.models import Enrolment, Participant, StudyEvent, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
 from app.studies.export.columns import DATA_OF, of_people, streamed

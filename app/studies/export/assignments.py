@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, or_, select
 
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, Wave
 from app.studies.assignment import ASSIGNMENT
 from app.studies.batches import CONFIRMED, UPLOADED

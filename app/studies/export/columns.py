@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select
 from sqlalchemy.orm import Session
 
-from app.csv_tables import ROWS_AT_ONCE, Column
+from app.core.csv_tables import ROWS_AT_ONCE, Column
 from app.models import Enrolment, Participant, Wave
 from app.studies.endings import PROLIFIC
 from app.studies.export.scope import ExportScope

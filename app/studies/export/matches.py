@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, func
 from sqlalchemy.orm import aliased
 
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.matches.export import MATCHES, MOVES
 from app.matches.move_timing import COUNTS, MILLISECONDS
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, Wave

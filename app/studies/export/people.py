@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, false, or_, select
 
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.models import (
     Arm,
     Consent,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.csv_tables import Column
-from app.errors import Conflict, NotFound, Phrase
+from app.core.csv_tables import Column
+from app.core.errors import Conflict, NotFound, Phrase
 from app.models import Enrolment, SeatRow, Study, StudyEvent, StudyVersion, Wave
 from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.store import design_of

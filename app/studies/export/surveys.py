@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from app.csv_tables import Column
+from app.core.csv_tables import Column
 from app.studies.column_names import answer_name, asked, questions_of, rows_of
 from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.export.columns import DATA, PARTICIPANT, WAVE

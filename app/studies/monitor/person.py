@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound, Phrase
+from app.core.errors import NotFound, Phrase
 from app.models import Arm, Consent, Enrolment, MatchRow, Participant, Payment, SeatRow, StudyEvent, Submission
 from app.studies.monitor.waves import FoundWave, wave_by_id
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound, Phrase
+from app.core.errors import NotFound, Phrase
 from app.models import Enrolment, LanguageModel, Study, StudyVersion, Wave
 from app.studies.design import StudyDesign
 from app.studies.endings import COMPLETED

@@ -12,8 +12,8 @@ from app.alignments import listing
 from app.alignments.comparison import SocietyDifference
 from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
-from app.errors import AppError
-from app.extensions import db, reading
+from app.core.errors import AppError
+from app.core.extensions import db, reading
 from app.jobs import states
 from app.models import Alignment, LanguageModel, Society
 from app.web.admin.assessments import AssessedAspect, aspects_of, figures_of

@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import ALIGN, HELD_OUT_SHARE, PUBLISHED, SFT, AlignmentSpec, part, read_preset
-from app.errors import AppError, Invalid
+from app.core.errors import AppError, Invalid
+from app.core.validation import real_number, whole_number
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, read_config
 from app.games.base import JSON
@@ -22,7 +23,6 @@ from app.society.embedders import TFIDF
 from app.society.lifecycle import PriorMemories, QuestionList
 from app.society.priors import parse_priors, read_priors
 from app.society.questions import parse_questions, read_questions
-from app.validation import real_number, whole_number
 from app.web.admin import answer_sampling, societies_form
 from app.web.admin.societies_form import SCHEMAS, TICKS
 from app.web.admin.training_fields import read_lines

@@ -11,15 +11,15 @@ from sqlalchemy.orm import Session
 from app.alignments import lifecycle
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import ALIGN, HELD_OUT_SHARE, PUBLISHED, PUBLISHED_CODE, SFT, presets
+from app.core.errors import AppError, Invalid, either
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.datasets import store
-from app.errors import AppError, Invalid, either
-from app.extensions import reading
 from app.finetuning.config import find_method
 from app.jobs.kind import LARGEST
 from app.society.config import PRESETS
 from app.society.estimate import SocietyEstimate
 from app.society.questions import read_questions
-from app.validation import whole_number
 from app.web.admin import alignments_form, answer_sampling, societies_form
 from app.web.admin.alignments_form import AlignmentForm
 from app.web.admin.blueprint import blueprint

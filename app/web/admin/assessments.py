@@ -14,12 +14,12 @@ from app.alignments.job import ALIGNMENT
 from app.assessments import listing
 from app.assessments.figures import ASPECTS, COLUMNS, AssessmentFigures
 from app.assessments.job import ASSESSMENT
-from app.csv_tables import to_csv
-from app.errors import AppError
-from app.extensions import db, reading
+from app.core.csv_tables import to_csv
+from app.core.errors import AppError
+from app.core.extensions import db, reading
+from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.models import Alignment, Assessment
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
 from app.web.admin.rounds_analysis import cached

@@ -12,15 +12,15 @@ from app.assessments import learnt, lifecycle
 from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import HeldOutQuestions
 from app.assessments.lifecycle import AssessmentSpec
-from app.errors import AppError
-from app.extensions import db, reading
+from app.core.errors import AppError
+from app.core.extensions import db, reading
+from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs.kind import LARGEST
 from app.models import Assessment, LanguageModel
 from app.registry import CHAT_USE, SCRIPTED_CHATS, list_models
 from app.society.lifecycle import QuestionList
 from app.society.questions import parse_questions, read_questions
-from app.validation import whole_number
 from app.web.admin import answer_sampling
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester

@@ -11,11 +11,11 @@ from app.benchmarks import lifecycle, listing, tasks
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.scores import is_share
 from app.benchmarks.spec import BenchmarkSpec
-from app.errors import AppError
-from app.extensions import reading
+from app.core.errors import AppError
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.registry import list_models
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages, requester
 from app.web.admin.spec_form import filled_in, form_fields, typed

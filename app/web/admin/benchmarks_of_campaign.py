@@ -15,8 +15,8 @@ from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.tasks import PRESETS, SHIPPED
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import results
-from app.errors import AppError, NotFound, Phrase
-from app.extensions import reading
+from app.core.errors import AppError, NotFound, Phrase
+from app.core.extensions import reading
 from app.models import Campaign, LanguageModel
 from app.web.admin.benchmarks import enqueue
 from app.web.admin.blueprint import blueprint

@@ -14,8 +14,8 @@ from app.campaigns import listing
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import CampaignListItem, IterationResult
 from app.campaigns.spec import spec_of
-from app.errors import AppError, NotFound, Phrase
-from app.extensions import reading
+from app.core.errors import AppError, NotFound, Phrase
+from app.core.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import RATIO, Use
 from app.web.admin.benchmarks_of_campaign import benchmarks_of

@@ -21,15 +21,15 @@ from app.campaigns.spec import (
     read_spec,
     usual_training,
 )
-from app.config import Settings
-from app.errors import AppError, Invalid, either
+from app.core.config import Settings
+from app.core.errors import AppError, Invalid, either
+from app.core.validation import whole_number
 from app.finetuning.config import LOCAL, Fields, find_method, read_config
 from app.games import find_game
 from app.games.base import JSON
 from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel
 from app.rounds.lifecycle import Material
-from app.validation import whole_number
 from app.web.admin.game_fields import (
     material_defaults,
     material_field,

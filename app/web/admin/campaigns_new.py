@@ -13,10 +13,10 @@ from app.campaigns.material import parted
 from app.campaigns.presets import PRESETS
 from app.campaigns.spec import METHODS, mixes_supervised_rows, needs_rewards
 from app.campaigns.start_data import read_start_data
+from app.core.errors import AppError
+from app.core.extensions import db, reading
 from app.datasets import store
 from app.datasets.filters import FILTERS
-from app.errors import AppError
-from app.extensions import db, reading
 from app.finetuning.config import find_method
 from app.games import GAMES, find_game
 from app.matches.material import server_file

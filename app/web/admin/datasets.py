@@ -18,14 +18,14 @@ from app.analysis.distributions import bins_of
 from app.analysis.histogram import histogram
 from app.analysis.language import Language
 from app.analysis.themes import Palette
+from app.core.errors import AppError, Conflict, Invalid, NotFound
+from app.core.extensions import db, reading
+from app.core.validation import whole_number
 from app.datasets import rebuild, register, store
 from app.datasets.export import export_dataset, form_of, formats_of
-from app.errors import AppError, Conflict, Invalid, NotFound
-from app.extensions import db, reading
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow, MatchRow
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
 from app.web.admin.rounds_analysis import with_specs

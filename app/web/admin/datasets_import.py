@@ -9,13 +9,13 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy import Engine
 
+from app.core.errors import AppError, Invalid, Phrase, check_name
+from app.core.extensions import db, reading
 from app.datasets import register, row_import
 from app.datasets.import_tally import RefusedRow
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_files import too_large
 from app.datasets.row_import import ReadImport, RowImport
-from app.errors import AppError, Invalid, Phrase, check_name
-from app.extensions import db, reading
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
 from app.web.body_limits import TooLarge, refused_body

@@ -9,12 +9,12 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy import Engine
 
+from app.core.errors import AppError, Invalid, Phrase, check_name
+from app.core.extensions import db, reading
 from app.datasets import build, register, store
 from app.datasets.build import DatasetBuild
 from app.datasets.filters import BOTH, FILTERS, SPEAKERS
 from app.datasets.spec import NO_REWARDS, REWARDS, DatasetSpec, read_spec
-from app.errors import AppError, Invalid, Phrase, check_name
-from app.extensions import db, reading
 from app.games import GAMES
 from app.games.rewards import DECAY
 from app.matches.filter import CONSENTS, NAMES, SOURCES

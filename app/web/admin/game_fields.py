@@ -8,13 +8,13 @@ from typing import Any
 
 from flask import Request
 
-from app.config import Settings
-from app.errors import AppError, Invalid, Phrase
+from app.core.config import Settings
+from app.core.errors import AppError, Invalid, Phrase
+from app.core.validation import Schema, kinds_of, real_number, words_of
 from app.games.base import JSON, Game
 from app.matches.material import server_file
 from app.rounds.lifecycle import Material
 from app.rounds.material import material_of_file, material_of_text, own_material
-from app.validation import Schema, kinds_of, real_number, words_of
 from app.web.forms import RefusedField, one_of
 from app.web.threads import off_loop
 

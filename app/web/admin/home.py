@@ -11,10 +11,10 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.analysis.codebook import codebook
-from app.csv_tables import to_csv
-from app.disk import low_disk
-from app.errors import NotFound, Phrase
-from app.extensions import db, reading
+from app.core.csv_tables import to_csv
+from app.core.disk import low_disk
+from app.core.errors import NotFound, Phrase
+from app.core.extensions import db, reading
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
 from app.jobs.listing import failed_jobs

@@ -13,13 +13,13 @@ from flask_babel import gettext
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Conflict, Invalid, Phrase
-from app.extensions import reading
+from app.core.errors import AppError, Conflict, Invalid, Phrase
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import LARGEST, JobKind, R, Requester
 from app.jobs.listing import job_figures, job_items, latest_jobs
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 from app.web.seats import settings

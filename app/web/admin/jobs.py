@@ -13,8 +13,8 @@ from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
 from app.analysis.training_figures import method_curves
 from app.campaigns.listing import place_of
-from app.errors import AppError
-from app.extensions import reading
+from app.core.errors import AppError
+from app.core.extensions import reading
 from app.finetuning import listing
 from app.finetuning.job import TRAINING
 from app.games.base import JSON

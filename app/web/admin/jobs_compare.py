@@ -8,8 +8,8 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.analysis.training_figures import MOST_JOBS, compared_losses
-from app.errors import AppError
-from app.extensions import reading
+from app.core.errors import AppError
+from app.core.extensions import reading
 from app.finetuning import listing
 from app.finetuning.config import SFT_DATA
 from app.finetuning.job import TRAINING

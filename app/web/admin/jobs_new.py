@@ -8,9 +8,9 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.errors import AppError, Invalid
+from app.core.extensions import reading
 from app.datasets import store
-from app.errors import AppError, Invalid
-from app.extensions import reading
 from app.finetuning import lifecycle as life
 from app.finetuning.backends import Backend, all_backends, find_backend
 from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, SFT_DATA, Fields, find_method, preset_fields

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from flask import render_template
 from sqlalchemy.orm import Session
 
-from app.extensions import db
+from app.core.extensions import db
 from app.finetuning.job import TRAINING
 from app.lineage import Descendants, ModelOrigin, ancestors, descendants, models_of
 from app.models import Dataset

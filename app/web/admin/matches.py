@@ -10,9 +10,9 @@ from flask_babel import gettext, lazy_gettext
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.errors import AppError, Invalid, NotFound, Phrase
+from app.core.extensions import reading
 from app.datasets.store import datasets_of_match
-from app.errors import AppError, Invalid, NotFound, Phrase
-from app.extensions import reading
 from app.games import GAMES
 from app.games.base import JSON, Event
 from app.matches.events import Violated

@@ -9,8 +9,8 @@ from app.analysis.chart import Chart, Spec
 from app.analysis.charts import charts_of
 from app.analysis.matches import MatchAnalysis
 from app.analysis.tables import analysis_columns, analysis_rows
-from app.csv_tables import to_csv
-from app.errors import Invalid, NotFound, Verbatim
+from app.core.csv_tables import to_csv
+from app.core.errors import Invalid, NotFound, Verbatim
 from app.matches.filter import NAMES, MatchFilter, read_choice
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import analyses_of, page_part, with_specs

@@ -9,8 +9,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.benchmarks.listing import compare
-from app.errors import AppError, Conflict, Invalid, Phrase
-from app.extensions import reading
+from app.core.errors import AppError, Conflict, Invalid, Phrase
+from app.core.extensions import reading
+from app.core.queues import enqueue_request, enqueue_turn
 from app.games import GAMES
 from app.jobs.states import OPEN
 from app.lineage import models_of
@@ -21,7 +22,6 @@ from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.description import partner_kind
 from app.players.local import options as local_options
 from app.players.prompts import default_prompt
-from app.queues import enqueue_request, enqueue_turn
 from app.registry import (
     is_shipped,
     list_models,

@@ -8,14 +8,14 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid, NotFound, Phrase
-from app.extensions import reading
+from app.core.errors import AppError, Invalid, NotFound, Phrase
+from app.core.extensions import reading
+from app.core.queues import enqueue_request
 from app.games import GAMES
 from app.model_requests.test_call import request_test
 from app.models import LanguageModel
 from app.players.api.options import TOKEN_FIELDS
 from app.players.prompts import styles
-from app.queues import enqueue_request
 from app.registry import add_api_model
 from app.registry.changes import clone_model
 from app.web.admin.blueprint import blueprint

@@ -5,8 +5,8 @@ from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.errors import AppError
-from app.extensions import reading
+from app.core.errors import AppError
+from app.core.extensions import reading
 from app.jobs.listing import job_items, latest_jobs
 from app.models import Study, StudyVersion
 from app.studies.bots import job

@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 from app.analysis.charts import charts_of
 from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
+from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
+from app.core.extensions import db, reading
 from app.datasets.store import datasets_of_round
-from app.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
-from app.extensions import db, reading
 from app.games import find_game, metrics_of
 from app.games.metrics import SHARE
 from app.jobs import states

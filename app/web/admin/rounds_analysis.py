@@ -20,8 +20,8 @@ from app.analysis.crossplay import CrossPlay, cross_play
 from app.analysis.matches import MatchAnalysis, analyse_matches
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.themes import THEMES
-from app.errors import Invalid, Phrase
-from app.extensions import db
+from app.core.errors import Invalid, Phrase
+from app.core.extensions import db
 from app.games.metrics import Metric, Use
 from app.matches.filter import MatchFilter, check_known, conditions
 from app.models import MatchRow, RoundRow

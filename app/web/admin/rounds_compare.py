@@ -11,8 +11,8 @@ from app.analysis.bootstrap import Figure
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay
 from app.analysis.rounds import RoundAnalysis
-from app.errors import AppError, Conflict, Invalid, Phrase, Verbatim
-from app.extensions import reading
+from app.core.errors import AppError, Conflict, Invalid, Phrase, Verbatim
+from app.core.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import Metric, Use
 from app.jobs import states

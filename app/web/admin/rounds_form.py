@@ -7,8 +7,9 @@ from typing import Any
 from flask import Request
 from sqlalchemy.orm import Session
 
-from app.config import Settings
-from app.errors import AppError, Invalid, Phrase
+from app.core.config import Settings
+from app.core.errors import AppError, Invalid, Phrase
+from app.core.validation import whole_number
 from app.games import find_game
 from app.games.base import JSON
 from app.matches.lobby import new_seed, read_seed
@@ -16,7 +17,6 @@ from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
 from app.rounds.plan import RANDOM, usual_pick
-from app.validation import whole_number
 from app.web.admin.game_fields import (
     AGAIN,
     material_defaults,

@@ -7,8 +7,8 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid, Phrase
-from app.extensions import reading
+from app.core.errors import AppError, Invalid, Phrase
+from app.core.extensions import reading
 from app.games import GAMES, find_game
 from app.jobs.kind import Requester
 from app.matches.material import server_file

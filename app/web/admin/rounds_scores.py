@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import NullPool
 
 from app.analysis.headline import RoundHeadline, headline
-from app.extensions import open_engine, reading
+from app.core.extensions import open_engine, reading
 from app.models import RoundRow
 from app.rounds.listing import MeanScores, score
 from app.web.threads import off_loop

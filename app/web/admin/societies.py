@@ -14,8 +14,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.analysis.themes import LIGHT
-from app.errors import AppError, NotFound, Phrase, Verbatim
-from app.extensions import db, reading
+from app.core.errors import AppError, NotFound, Phrase, Verbatim
+from app.core.extensions import db, reading
+from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs.kind import LARGEST
 from app.models import Society
@@ -25,7 +26,6 @@ from app.society.config import SocietyConfig
 from app.society.grid import iterations_begun
 from app.society.job import SOCIETY
 from app.society.store import agents_of
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
 from app.web.admin.rounds_scores import in_thread

@@ -4,13 +4,13 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.errors import Invalid
-from app.extensions import reading
+from app.core.errors import Invalid
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs.kind import LARGEST
 from app.society.agent_records import find_agent, first_memories, interaction_at, page_of_interactions, place_of
 from app.society.job import SOCIETY
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 
 

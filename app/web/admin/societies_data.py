@@ -7,9 +7,9 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy import Engine
 
+from app.core.errors import AppError, Invalid, check_name, either
+from app.core.extensions import db, reading
 from app.datasets import register
-from app.errors import AppError, Invalid, check_name, either
-from app.extensions import db, reading
 from app.matches.lobby import read_seed
 from app.society import dataset as service
 from app.society import listing

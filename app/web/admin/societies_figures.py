@@ -6,8 +6,8 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
-from app.errors import Invalid, Phrase
-from app.extensions import db
+from app.core.errors import Invalid, Phrase
+from app.core.extensions import db
 from app.games.base import JSON
 from app.jobs import states
 from app.models import Society

@@ -6,7 +6,8 @@ from typing import Any
 from flask import Request
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, FieldError, Invalid, Phrase
+from app.core.errors import AppError, FieldError, Invalid, Phrase
+from app.core.validation import Schema, whole_number
 from app.games.base import JSON
 from app.matches.lobby import new_seed
 from app.models import LanguageModel, Society
@@ -17,7 +18,6 @@ from app.society.job import SOCIETY
 from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
 from app.society.priors import parse_priors, read_priors
 from app.society.questions import parse_questions, read_questions
-from app.validation import Schema, whole_number
 from app.web.admin.uploaded_texts import AGAIN, SHIPPED, UPLOAD, read_uploads, uploaded_text
 from app.web.forms import RefusedField, one_of
 

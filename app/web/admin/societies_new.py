@@ -8,8 +8,9 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid, either
-from app.extensions import reading
+from app.core.errors import AppError, Invalid, either
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.society import lifecycle
 from app.society.config import PRESETS
@@ -17,7 +18,6 @@ from app.society.estimate import SocietyEstimate
 from app.society.job import SOCIETY
 from app.society.lifecycle import SocietySpec
 from app.society.questions import read_questions
-from app.validation import whole_number
 from app.web.admin import societies_form
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester

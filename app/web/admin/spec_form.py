@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from flask import request
 from flask_babel import gettext
 
+from app.core.validation import Schema
 from app.jobs.spec import JobSpec, fields_of
-from app.validation import Schema
 from app.web.game_options import option_field
 
 Choices = Mapping[str, Sequence[tuple[str, str]]]  # of a field: values, and what each is called

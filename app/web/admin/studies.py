@@ -10,9 +10,9 @@ from flask_login import current_user
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
-from app.errors import AppError, Invalid, either
-from app.extensions import reading
+from app.core.config import ROOT
+from app.core.errors import AppError, Invalid, either
+from app.core.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import store, waves
 from app.studies.cost import most_a_place

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from flask import Response, request
 from sqlalchemy import Engine
 
-from app.extensions import db, reading
+from app.core.extensions import db, reading
 from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
 from app.studies.monitor.waves import wave_by_id

@@ -12,9 +12,10 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.config import ROOT
-from app.errors import AppError, Conflict, Invalid, NotFound, Phrase, either
-from app.extensions import reading
+from app.core.config import ROOT
+from app.core.errors import AppError, Conflict, Invalid, NotFound, Phrase, either
+from app.core.extensions import reading
+from app.core.validation import KeyPath, whole_number
 from app.models import Enrolment, Study, StudyVersion, Wave
 from app.studies import store
 from app.studies.arms import arms
@@ -24,7 +25,6 @@ from app.studies.design_process import read_design
 from app.studies.loaded_design import LoadedDesign
 from app.studies.quantities import CENT
 from app.studies.warnings import Warned, warnings
-from app.validation import KeyPath, whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.studies import EXAMPLES
 from app.web.admin.study_uploads import check_names

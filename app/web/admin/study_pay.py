@@ -8,8 +8,9 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Conflict, Invalid, NotFound, either
-from app.extensions import reading
+from app.core.errors import AppError, Conflict, Invalid, NotFound, either
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.models import PaymentBatch, Wave
 from app.studies import batches, payments, store, waves
 from app.studies.due import due as due_people
@@ -21,7 +22,6 @@ from app.studies.progress import Way
 from app.studies.quantities import CENT
 from app.studies.reports import NEW
 from app.studies.visits import last_table
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_people import adjust, keep, leave_out, refused_field, reverse
 from app.web.form_writes import write_once

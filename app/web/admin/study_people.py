@@ -7,16 +7,16 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Conflict, FieldError, Invalid, NotFound, Phrase, either
-from app.extensions import db, reading
+from app.core.errors import AppError, Conflict, FieldError, Invalid, NotFound, Phrase, either
+from app.core.extensions import db, reading
+from app.core.typed_numbers import read_amount
+from app.core.validation import whole_number
 from app.models import Participant
 from app.studies import extra_time, forget, pay_doubts, payments, removal, store, withdrawal
 from app.studies.monitor.person import PersonDetail, person
 from app.studies.progress import Way, find_way
 from app.studies.quantities import CENT, places_of
 from app.studies.steps import steps
-from app.typed_numbers import read_amount
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
 from app.web.form_writes import write, write_once

@@ -4,11 +4,11 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 
-from app.errors import AppError, Invalid, NotFound
-from app.extensions import reading
+from app.core.errors import AppError, Invalid, NotFound
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.studies.monitor import inbox
 from app.studies.reports import HANDLED, NEW, READ, mark_all_read, mark_report
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.extensions import reading
+from app.core.extensions import reading
 from app.models import Wave
 from app.studies.arms import Condition, arms, conditions
 from app.studies.checks import MODEL, OBJECTIVE

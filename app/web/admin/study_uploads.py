@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from werkzeug.datastructures import FileStorage
 
-from app.errors import AppError, Invalid, Phrase, Verbatim
+from app.core.errors import AppError, Invalid, Phrase, Verbatim
+from app.core.zip_files import BROKEN, check_entries, check_tree
 from app.studies.design import FILE_NAME
 from app.web.threads import off_loop
-from app.zip_files import BROKEN, check_entries, check_tree
 
 MOST_FILES = 100
 MOST_BYTES = 5_000_000  # unpacked, together

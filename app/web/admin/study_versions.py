@@ -15,8 +15,9 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid, NotFound, Phrase
-from app.extensions import reading
+from app.core.errors import AppError, Invalid, NotFound, Phrase
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.models import Arm, Study, StudyVersion
 from app.studies import store
 from app.studies.arms import PlannedArm, arms, matches_a_person
@@ -27,7 +28,6 @@ from app.studies.monitor.waves import models_by_label, waves_of
 from app.studies.previews import preview_token, preview_walks
 from app.studies.quantities import CENT
 from app.studies.warnings import warnings
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.forms import typed_amount
 from app.web.seats import settings

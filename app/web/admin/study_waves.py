@@ -9,8 +9,9 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Conflict, Invalid, Phrase, either
-from app.extensions import reading
+from app.core.errors import AppError, Conflict, Invalid, Phrase, either
+from app.core.extensions import reading
+from app.core.validation import whole_number
 from app.models import Wave
 from app.studies import entry, places, store, waves
 from app.studies.assignment_list import import_list, list_of, read_list, terms_of
@@ -24,7 +25,6 @@ from app.studies.quantities import CENT, rounded
 from app.studies.visits import done_elsewhere
 from app.studies.wave_file import WaveFile, link_path, wave_warnings
 from app.studies.wave_terms import CAP, CLOSES, PLACES, change_terms
-from app.validation import whole_number
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write
 from app.web.seats import settings

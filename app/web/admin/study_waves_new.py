@@ -11,8 +11,8 @@ from flask_login import current_user
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from app.errors import AppError, Invalid, Phrase, Verbatim
-from app.extensions import reading
+from app.core.errors import AppError, Invalid, Phrase, Verbatim
+from app.core.extensions import reading
 from app.studies import waves
 from app.studies.cost import most_a_place, study_cost
 from app.studies.design import expected_form

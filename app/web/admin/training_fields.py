@@ -6,9 +6,9 @@ from typing import Any
 
 from flask_babel import gettext
 
-from app.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase
+from app.core.validation import kinds_of, words_of
 from app.finetuning.config import Fields
-from app.validation import kinds_of, words_of
 
 
 @dataclass(frozen=True, slots=True)

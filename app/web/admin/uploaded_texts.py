@@ -5,8 +5,8 @@ from typing import Any
 
 from flask import Request
 
-from app.csv_reader import decode_text
-from app.errors import Invalid, Phrase
+from app.core.csv_reader import decode_text
+from app.core.errors import Invalid, Phrase
 from app.games.base import JSON
 
 MOST_UPLOADED = 200_000  # characters of one text

@@ -15,8 +15,8 @@ from flask import redirect, render_template, session, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.errors import NotFound, Phrase
-from app.extensions import reading
+from app.core.errors import NotFound, Phrase
+from app.core.extensions import reading
 from app.studies import answers
 from app.studies.entry import mark_of_link
 from app.studies.progress import Way, find_way

@@ -8,8 +8,8 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.errors import NotAllowed, NotFound, Phrase, TooMany
-from app.extensions import reading
+from app.core.errors import NotAllowed, NotFound, Phrase, TooMany
+from app.core.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import entry, extra_time, previews
 from app.studies.access_token import Doubt

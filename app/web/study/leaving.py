@@ -7,8 +7,8 @@ from flask_babel import format_date
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.errors import Invalid
-from app.extensions import db, reading
+from app.core.errors import Invalid
+from app.core.extensions import db, reading
 from app.models import Participant
 from app.studies import matches, payments, withdrawal
 from app.studies.consents import may_train

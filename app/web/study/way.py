@@ -7,13 +7,13 @@ from flask import redirect, render_template, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.errors import NotAllowed
-from app.extensions import reading
+from app.core.errors import NotAllowed
+from app.core.extensions import reading
+from app.core.queues import enqueue_turn
 from app.matches.engine import ABORTED
 from app.matches.lobby import person_in
 from app.matches.stored import StoredMatch
 from app.models import SeatRow
-from app.queues import enqueue_turn
 from app.registry import PERSON
 from app.studies import answers, idle, matches, payments
 from app.studies.progress import Way, find_way_by_token

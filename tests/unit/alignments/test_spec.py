@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.alignments.spec import AlignmentSpec, part, read_preset, spec_of
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.finetuning.config import preset_fields, read_config
 from app.players.base import ChatSampling
 from app.society.comparisons import MIXING

@@ -10,7 +10,7 @@ from app.analysis import drawing
 from app.analysis.campaign_charts import Point, figure, references
 from app.analysis.chart import Chart
 from app.analysis.themes import THEMES
-from app.config import ROOT
+from app.core.config import ROOT
 from tests.campaigns import made_up
 
 

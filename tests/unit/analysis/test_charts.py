@@ -15,8 +15,8 @@ from app.analysis.distributions import Bin, distributions
 from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, THEMES, palette
-from app.config import ROOT
-from app.errors import Invalid
+from app.core.config import ROOT
+from app.core.errors import Invalid
 from app.games.match_table import FinishedMatch, of_rows
 from app.games.metrics import SCORE_MEAN, WORDS_MEAN
 from app.games.taboo.outcomes import ROLES

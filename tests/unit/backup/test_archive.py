@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
-from app.errors import Invalid
+from app.core.errors import Invalid
 
 ROWS = [[1, "a", None], [2, "b", {"c": [1, 2]}]]
 

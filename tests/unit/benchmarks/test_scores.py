@@ -8,7 +8,7 @@ import pytest
 
 from app.benchmarks.scores import MeasuredScore, common_tasks, geometric_mean, is_share
 from app.benchmarks.tasks import PRESETS, SHIPPED, read_tasks
-from app.errors import Invalid
+from app.core.errors import Invalid
 
 
 def test_the_mean_is_that_of_the_logarithms() -> None:

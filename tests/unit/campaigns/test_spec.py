@@ -11,7 +11,7 @@ from app.campaigns.material import HELD_OUT, is_held_out, parted
 from app.campaigns.partners import PlayPartner
 from app.campaigns.presets import PRESETS, with_preset
 from app.campaigns.spec import CampaignSpec, read_spec, spec_of
-from app.errors import Invalid, NotFound
+from app.core.errors import Invalid, NotFound
 from app.games import GAMES
 from app.games.base import Game
 from app.games.taboo.words import TargetWords

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli.base import Command, RepeatableOption, is_pair, read_pairs
-from app.errors import AppError, Invalid
+from app.core.errors import AppError, Invalid
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.commands import LIST
-from app.config import ROOT
+from app.core.config import ROOT
 from scripts.command_list import command_list
 
 PAGES = {"app.factory", "app.web", "flask_socketio", "flask_babel"}

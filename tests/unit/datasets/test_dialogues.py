@@ -2,9 +2,9 @@
 
 import pytest
 
+from app.core.errors import Invalid
 from app.datasets.importers.dialogues import Dialogues
 from app.datasets.records import check
-from app.errors import Invalid
 from app.matches import engine
 from app.matches.events import Aborted, Event
 

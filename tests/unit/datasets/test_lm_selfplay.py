@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.core.errors import Invalid
 from app.datasets.exporters.lm_selfplay import write_lm_selfplay
 from app.datasets.importers.lm_selfplay import LmSelfplay
 from app.datasets.records import ImportedMatch, ImportedSeat, check
-from app.errors import Invalid
 from app.matches import engine
 from app.matches.events import Aborted, Event, Violated, from_json, to_json
 from tests.golden.record import scripted_log

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from app.core.errors import Invalid
 from app.datasets.exporters.spag import write_spag
 from app.datasets.importers.spag import Spag
 from app.datasets.records import ImportedMatch, check
-from app.errors import Invalid
 from app.games.taboo.episodes import judge_episodes
 from app.matches import engine
 from app.matches.events import Ended, Event, from_json, to_json

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from app.core.errors import Invalid
 from app.datasets.spec import read_spec
-from app.errors import Invalid
 from app.matches.filter import MatchFilter
 
 OLD = {

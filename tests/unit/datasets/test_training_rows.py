@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.core.errors import Invalid
 from app.datasets.importers.training_rows import FORMATS, line_of
 from app.datasets.row_files import RawRow, read_rows
-from app.errors import Invalid
 
 USER, ASSISTANT = {"role": "user", "content": "Which animal purrs?"}, {"role": "assistant", "content": "Ask another."}
 MOVE = {"query": "Which animal purrs?", "target": "Ask another."}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.finetuning.config import check_model_name, find_method, read_config
 from app.finetuning.openai import fields as openai_fields
 from training.methods import all_methods

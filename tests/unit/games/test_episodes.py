@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.games.taboo.episodes import Judged, judge_episodes
 
 REASONS = {"attacker wins", "defender wins", "attacker breaks the rules", "tied game"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.games.base import Event, Violation
 from app.games.negotiation.contexts import Context, generate_context, read_contexts
 from app.games.negotiation.rules import (

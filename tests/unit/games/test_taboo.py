@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.games.base import Event, Violation
 from app.games.taboo.outcomes import ATTACKER, DEFENDER
 from app.games.taboo.rules import TABOO

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from app.config import ROOT
+from app.core.config import ROOT
 
 # What is there once torch is loaded, and 64 MiB more.
 CODE = """

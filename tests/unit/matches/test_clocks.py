@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks, Deadline, next_deadline
 from app.matches.events import Ended, TimedOut, from_json, to_json

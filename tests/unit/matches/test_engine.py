@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Invalid, NotFound
+from app.core.errors import Invalid, NotFound
 from app.games import GAMES
 from app.games.base import Event
 from app.matches import engine

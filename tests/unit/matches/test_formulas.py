@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.csv_tables import guarded, looks_like_formula
+from app.core.csv_tables import guarded, looks_like_formula
 
 
 @pytest.mark.parametrize(

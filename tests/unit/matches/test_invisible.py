@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.games.base import Event
 from app.matches import invisible as module
 from app.matches.events import Violated, from_json, to_json

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.matches.move_timing import read_timing, reply_timing
 from app.matches.options import MatchOptions, ReplyTarget
 

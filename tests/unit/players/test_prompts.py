@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import Invalid, NotFound
+from app.core.errors import Invalid, NotFound
 from app.games import GAMES, find_game
 from app.games.base import View, Violation
 from app.games.negotiation.rules import NEGOTIATION

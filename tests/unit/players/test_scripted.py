@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.matches.engine import apply, replay, start, step
 from app.players import make_player
 from app.players.base import PlayerSpec

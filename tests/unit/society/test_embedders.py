@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.society.embedders import check_embedder, find_embedder
 from app.society.embedders.api import BATCH
 from app.society.embedders.base import Embedder, EmbedderFailed, unit_rows

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.society.priors import parse_priors, read_priors
 from app.society.questions import parse_questions, read_questions
 from app.society.text_files import LONGEST_TEXT

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.society.config import SocietyConfig, read_config
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.society.comparisons import MIXING, rated_rows
 from app.society.interaction import Feedback
 from app.society.record_files import (

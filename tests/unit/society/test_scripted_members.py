@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.players import make_player
 from app.players.base import PlayerSpec
 from app.players.scripted.chat import lexicon

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.csv_tables import to_csv
+from app.core.csv_tables import to_csv
 from app.society.comparisons import IMITATION, REALIGNMENT, SELF_CRITICISM, MixingRatio, rated_rows
 from app.society.statistics import DATA_COLUMNS, FEW_RATINGS, ITERATION_COLUMNS, data_figures, iteration_figures
 from tests.unit.society.worlds import feedback, interaction, many

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.society.config import PRESETS, SocietyConfig
 from app.society.world import critics_of, first_memories, labels, neighbours, question_of
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import ROOT
-from app.errors import Invalid
+from app.core.config import ROOT
+from app.core.errors import Invalid
 from app.studies.arms import arms, matches_a_person
 from app.studies.design_files import load_design, write_design
 from app.studies.endings import PROLIFIC

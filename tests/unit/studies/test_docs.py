@@ -2,7 +2,7 @@
 
 import re
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.studies.design import Part
 from app.studies.design_files import PLACEHOLDERS
 from app.studies.endings import PROLIFIC, EndingChange

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from app.config import ROOT
-from app.errors import Invalid, either
+from app.core.config import ROOT
+from app.core.errors import Invalid, either
 from app.studies.design import StudyDesign
 from app.studies.design_files import load_design, read_part
 from app.studies.yaml_reader import parse_yaml, read_yaml

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.studies.checks import condition_config
 from app.studies.design_files import load_design
 from tests.unit.studies.test_design_files import SHIPPED

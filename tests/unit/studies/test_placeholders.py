@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.studies.design_files import load_design
 from app.studies.placeholders import in_design, in_wave
 from tests.waves import changed, loaded_study

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.config import ROOT
-from app.errors import Invalid
+from app.core.config import ROOT
+from app.core.errors import Invalid
 from app.studies.design import StudyDesign
 from app.studies.design_files import load_design
 from app.studies.quiz import QuizState, are_right, quiz_state, read_answers

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.studies.arms import arms
 from app.studies.design import StudyDesign
 from app.studies.design_files import load_design

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from app.config import ROOT
+from app.core.config import ROOT
 from app.studies.design import StudyDesign
 from app.studies.design_files import load_design
 from app.studies.texts import goal_of, words_of

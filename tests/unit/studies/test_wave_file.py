@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import FieldError
+from app.core.errors import FieldError
 from app.studies.wave_file import WaveFile, link_path, most_with_fee, wave_warnings
 from app.studies.wave_reader import load_wave
 from tests.waves import loaded_study, wave_file

@@ -7,7 +7,7 @@ import gevent
 import pytest
 import socketio
 
-from app.config import Settings
+from app.core.config import Settings
 from app.web.connections import ConnectionLimits
 from app.web.packets import TextPacket
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from werkzeug.datastructures import FileStorage
 
-from app.errors import Invalid
+from app.core.errors import Invalid
 from app.web.admin.study_uploads import MOST_BYTES, MOST_FILES, check_names, read_upload
 
 STUDY = {"study/a.yaml": b"study: a\n" * 50, "study/texts/consent.md": b"# Purpose\n" * 20}

@@ -4,11 +4,11 @@ import json
 import random
 from dataclasses import dataclass
 
-from app.errors import Invalid, Verbatim, either
+from app.core.errors import Invalid, Verbatim, either
+from app.core.validation import real_number
 from app.players.base import ChatSampling, Generation, PlayerSpec
 from app.players.scripted.chat.prompts import ANSWER, REVISE, read_prompt
 from app.players.scripted.chat.speech import SPEAKERS, unreadable
-from app.validation import real_number
 
 CHAT = "chat"  # the option that says as whom a scripted player answers chats
 _AT_ONCE = 1024

@@ -3,7 +3,7 @@
 import errno
 import shutil
 
-from app.config import Settings
+from app.core.config import Settings
 
 MB = 10**6
 

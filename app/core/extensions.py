@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, Operation
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import DeclarativeBase, Session
 
-from app import write_priority
+from app.core import write_priority
 
 READ_ONLY = {"parlor_read_only": True}
 BUSY_SECONDS = 10

@@ -17,9 +17,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from app.errors import Invalid, Verbatim, shown
+from app.core.errors import Invalid, Verbatim, shown
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 TRANSLATIONS = ROOT / "translations"
 LAUNCHERS = ROOT / "training" / "configs" / "accelerate"
 ENGLISH = "en"  # the language that the code is written in

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from app.errors import Invalid, Phrase, Verbatim
+from app.core.errors import Invalid, Phrase, Verbatim
 
 _MARKS = (",", ";", "\t", "|")
 _MARK_NAMES: Mapping[str, str] = {",": "commas", ";": "semicolons (;)", "\t": "tabs", "|": "bars (|)"}

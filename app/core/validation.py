@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.errors import Invalid, Phrase, either
-from app.typed_numbers import is_plain_real, is_plain_whole
+from app.core.errors import Invalid, Phrase, either
+from app.core.typed_numbers import is_plain_real, is_plain_whole
 
 _MOST = 10**9  # of a whole number without a bound
 _LARGEST = 1e300  # of a number without a bound

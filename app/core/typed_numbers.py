@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 
-from app.errors import Invalid, Phrase, Verbatim
+from app.core.errors import Invalid, Phrase, Verbatim
 
 ENGLISH, GERMAN = "en", "de"
 _THOUSANDS: Mapping[str, str] = {ENGLISH: ",", GERMAN: "."}

@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 
-from app.errors import Invalid, Phrase, Verbatim
+from app.core.errors import Invalid, Phrase, Verbatim
 
 # What zipfile raises for an archive that is none, is broken off, lies about itself or is locked by a password.
 BROKEN: tuple[type[Exception], ...] = (
