@@ -145,7 +145,9 @@ class Marks:
             begin = max(0, at - _LABEL_REACH)
             label = self._label.search(folded[begin:at].rstrip())
             if label is not None and _begins_line(folded, begin + label.start()):
-                yield begin + label.start()
+                # One # alone cannot be parted from itself: the name behind it is.
+                alone = label[0].startswith("#") and not label[0].startswith("##")
+                yield begin + label.start() + (len(label[0]) - len(label[0][1:].lstrip()) if alone else 0)
             at = folded.find(":", at + 1)
 
     def _at_ends(self, folded: str) -> Iterator[int]:
@@ -181,7 +183,8 @@ def broken_chat(messages: Iterable[Mapping[str, Any]], marks: "Marks | None" = N
 def _label_source(label: str) -> str:
     """A pattern for the name of a speaker, or for a heading, with what blanks there may be."""
     signs, _, name = label.rpartition(" ")
-    return rf"#+\s{{0,{_LABEL_BLANKS}}}{re.escape(name)}" if signs else re.escape(name)
+    blank = f"[^\\S{re.escape(''.join(_LINE_BREAKS))}]"  # a heading stands in one line
+    return rf"#+{blank}{{0,{_LABEL_BLANKS}}}{re.escape(name)}" if signs else re.escape(name)
 
 
 def _has_sign(token: str) -> bool:

@@ -200,3 +200,16 @@ def test_only_the_template_names_speakers_in_a_prompt_without_control_tokens(nam
         return [text.count(label) for label in labels]
 
     assert speakers(chat) == speakers([{**each, "content": "x"} for each in chat])
+
+
+@pytest.mark.parametrize(
+    ("said", "broken"),
+    [
+        ("###\nassistant: x", "###\na ssistant: x"),
+        ("# user: x", "# u ser: x"),
+        ("#Human: x", "#H uman: x"),
+        ("### Human: x", "# ## Human: x"),
+    ],
+)
+def test_a_heading_stands_in_one_line_and_is_broken_by_one_space(said: str, broken: str) -> None:
+    assert FAMILIES.broken(said) == broken
