@@ -1,7 +1,7 @@
 """`python -m bench.parsers [--json]`: what the worst input that somebody may send costs each parser.
 
 For each parser that people without rights, participants or experimenters reach: the seconds of CPU for the largest
-input that is accepted, of the shape that costs most, and how many times as much it costs as half of it. Where it is
+input that is accepted, of the shape that costs most, and how many times as much twice an input costs. Where it is
 done says what the event loop feels of it. What is counted, such as the keys of a file, comes in as many pieces as are
 accepted, each as long as there is room for.
 """
@@ -50,7 +50,7 @@ from workers.web_worker import MOST_HEAD
 
 _LOOP, _THREAD, _PROCESS = "event loop", "a thread", "a process"
 MOST_MOVE = 2_000  # characters, the setting MOVE_CHARACTERS where nobody has changed it
-MOST_GROWTH = 2.5  # times the cost of half the input
+MOST_GROWTH = 2.5  # times the cost, of twice an input
 CHEAP = 0.01  # seconds at the largest input, below which it is all the same what they grow with
 _LINE = 4094  # bytes, gunicorn's limit_request_line
 _TRIES = 5
@@ -70,7 +70,7 @@ class Parser(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Seconds of the shape that costs most, and how many times as many as for half of it, at the most of all shapes."""
+    """Seconds of the shape that costs most, and the most that twice an input costs of all shapes, as a multiple."""
 
     parser: Parser
     shape: str
@@ -103,7 +103,7 @@ def counted(most: int, largest: int, form: str, before: str = "", after: str = "
     """Text of `most` pieces in the largest input and fewer in a smaller one; `{1}` takes what room there is."""
 
     def make(size: int) -> str:
-        number_of = most * size // largest
+        number_of = max(1, most * size // largest)
         room = max(0, (size - len(before) - len(after)) // number_of - len(form.format(number_of, "")))
         return before + "".join(form.format(number, "x" * room) for number in range(number_of)) + after
 
@@ -470,25 +470,26 @@ def seconds(parser: Parser, shape: Shape, size: int, times: int = 1) -> float:
 
 
 def growth(parser: Parser, shape: Shape, size: int, tries: int = _TRIES, enough: float = 0.0) -> tuple[float, float]:
-    """The seconds of an input, and how many times as much it costs as half of it, each the least of several tries.
+    """The seconds of an input, and how many times as much twice an input costs, each the least of several tries.
 
-    The two are measured in turn, and so often at a time that each takes long enough to be told apart from noise. What
-    costs next to nothing, or grows no faster than `enough`, is not tried again.
+    An input is measured in turn with a quarter of it, so that noise counts half in what a doubling costs, and so often
+    at a time that each takes long enough to be told apart from noise. What costs next to nothing, or grows no faster
+    than `enough`, is not tried again.
     """
-    least = seconds(parser, shape, size // 2)
+    least = seconds(parser, shape, size // 4)
     times = 1 + min(_MOST_AT_A_TIME, int(_LONG_ENOUGH / max(least, 1e-6)))
-    whole = half = math.inf
+    whole = quarter = math.inf
     gc.collect()
     gc.disable()  # it looks through all that a process has, at moments that have nothing to do with what is read
     try:
         for _ in range(tries):
-            half = min(half, seconds(parser, shape, size // 2, times))
+            quarter = min(quarter, seconds(parser, shape, size // 4, times))
             whole = min(whole, seconds(parser, shape, size, times))
-            if whole < CHEAP or whole <= enough * half:
+            if whole < CHEAP or whole <= enough**2 * quarter:
                 break
     finally:
         gc.enable()
-    return whole, whole / half
+    return whole, math.sqrt(whole / quarter)
 
 
 def cost(parser: Parser) -> Cost:
