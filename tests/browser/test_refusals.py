@@ -207,7 +207,7 @@ def test_where_guest_play_is_off_the_home_page_explains_and_nothing_starts(parlo
     token = page.locator("input[name=csrf_token]").first.get_attribute("value") or ""
     with another_web(parlor, {"GUEST_PLAY": "false"}) as server:
         page.goto(server)
-        expect(page.locator(".note")).to_contain_text("invited guests only")
+        expect(page.locator(".note")).to_contain_text("Only invited guests can play.")
         assert page.locator("main form").count() == 0
         page.get_by_role("link", name="Read the rules (Adversarial Taboo)").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("How to play Adversarial Taboo")

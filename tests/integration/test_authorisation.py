@@ -194,7 +194,7 @@ ROUTES: dict[str, Row] = {
     ),
     "GET /admin/benchmarks": experimenters("200"),
     "GET /admin/benchmarks/new": experimenters("200"),
-    "POST /admin/benchmarks/new": experimenters("404", form={"model": "none that there is"}),
+    "POST /admin/benchmarks/new": experimenters("404", form={"model": "none that there is", "tasks": "spag"}),
     "GET /admin/benchmarks/<int:benchmark_id>": experimenters("200"),
     "POST /admin/benchmarks/<int:benchmark_id>": experimenters(
         "303 /admin/benchmarks/{benchmark_id}", form={"action": "cancel"}

@@ -22,6 +22,7 @@ from app.matches.overview import chosen_matches, latest_matches, live_matches, o
 from app.matches.stored import load
 from app.models import MatchRow, Study, Wave
 from app.registry import add_scripted_model
+from app.schema import allow_migrations
 from app.studies import matches
 from app.studies.bots.copies import open_rehearsal
 from app.studies.monitor.inbox import inbox, unread, waves_with_reports
@@ -115,6 +116,7 @@ def test_matches_of_bots_from_before_are_recognised_by_their_wave(
 ) -> None:
     url = request.getfixturevalue("service_database") if database == "postgresql" else ""
     app = create_app({"PARLOR_HOME": home, "DATABASE_URL": url})
+    allow_migrations(app)
     with app.app_context():
         upgrade(revision="0028")
         with writing() as session:

@@ -20,6 +20,7 @@ from app.matches.events import Ended
 from app.matches.stored import load
 from app.models import LanguageModel, MatchRow, ModelRequest, RoundRow
 from app.registry import has_passed_test
+from app.schema import allow_migrations
 from tests.experimenter import signed_in
 from tests.rounds import play
 
@@ -34,6 +35,7 @@ def migrated(request: pytest.FixtureRequest, home: Path) -> Flask:
     """An app with the database of version 0.1, migrated."""
     url = request.getfixturevalue("service_database") if request.param == "postgresql" else ""
     app = create_app({"PARLOR_HOME": home, "DATABASE_URL": url, "READING_WORDS_PER_MINUTE": 0})
+    allow_migrations(app)
     app.config["WTF_CSRF_ENABLED"] = False
     with app.app_context():
         upgrade(revision=LAST_OF_0_1)
