@@ -11,6 +11,7 @@ from app.core.config import ROOT, Settings
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import ENGINE_OPTIONS, db, writing
 from app.core.files import private_file
+from app.registry import ensure_baselines
 
 if TYPE_CHECKING:  # Alembic takes as long to load as all the rest of a command, and few commands need it
     from alembic.script import ScriptDirectory
@@ -83,8 +84,6 @@ def upgrade(app: Flask) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.migration import MigrationContext
-
-    from app.registry import ensure_baselines
 
     settings: Settings = app.config["SETTINGS"]
     allow_migrations(app)

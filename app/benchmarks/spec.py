@@ -17,7 +17,6 @@ class BenchmarkSpec(JobSpec):
         "Model",
         "A local model is scored by how likely it finds the choices; one behind an API can only be asked, which costs"
         " what its tokens cost.",
-        widget="model",
         metavar="MODEL",
         argument=True,
     )

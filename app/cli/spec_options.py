@@ -25,7 +25,7 @@ def spec_options(spec: type[S]) -> Callable[[Callable[..., Any]], Callable[..., 
         @wraps(function)
         def call(spec_file: Path | None, **given: Any) -> Any:
             asked = {name: given.pop(name) for name in fields}
-            return function(spec=_read(spec, spec_file, asked), **given)
+            return function(spec=_spec_of(spec, spec_file, asked), **given)
 
         command: Callable[..., Any] = click.option(
             "--spec", "spec_file", type=Path, metavar="FILE", help="All of it from a file, YAML or JSON."
@@ -37,11 +37,6 @@ def spec_options(spec: type[S]) -> Callable[[Callable[..., Any]], Callable[..., 
     return decorate
 
 
-def option_name(name: str, field: Any) -> str:
-    """What a field is called on the command line."""
-    return "--" + (field["option"] or name).replace("_", "-")
-
-
 def _parameter(name: str, field: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Numbers stay text, to be refused in the words that a form has for them."""
     if field["argument"]:
@@ -49,10 +44,11 @@ def _parameter(name: str, field: Any) -> Callable[[Callable[..., Any]], Callable
     usual = field["unset"] or field.get("default")
     shown = "" if usual is None else f" [default: {usual}]"
     text = f"{field['title']}. {field['description']}{shown}"
-    return click.option(option_name(name, field), name, metavar=field["metavar"], help=text)
+    option = "--" + (field["option"] or name).replace("_", "-")
+    return click.option(option, name, metavar=field["metavar"], help=text)
 
 
-def _read(spec: type[S], file: Path | None, given: dict[str, Any]) -> S:
+def _spec_of(spec: type[S], file: Path | None, given: dict[str, Any]) -> S:
     """The spec of a file, with what was given beside it laid over. Raises Invalid, with the line of the file."""
     over = {name: value for name, value in given.items() if value is not None}
     if file is None:

@@ -1,19 +1,18 @@
 """What can be asked of a job, described once: each field with its type, limits, default, title and help. Pure.
 
 The `spec.py` of a kind has a JobSpec. Made from it are the options of its command (app/cli/spec_options.py), its form
-(app/web/admin/spec_form.py), what both refuse, its JSON and JSON Schema, and the table of its fields in docs/jobs.md.
+(app/web/admin/spec_form.py), what both refuse, its JSON and its JSON Schema.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.core.errors import Invalid, Phrase, Verbatim, shown
+from app.core.errors import Invalid, Phrase
 from app.core.validation import Schema, read_value
 
-Widget = Literal["text", "model"]  # how a form asks for a field: a file templates/admin/fields/WIDGET.html
 VERSION = "version"  # the key of a stored spec's version
 
 
@@ -22,7 +21,6 @@ def asked(
     text: str,
     default: Any = ...,
     *,
-    widget: Widget = "text",
     unset: str = "",
     metavar: str = "TEXT",
     option: str = "",
@@ -36,7 +34,6 @@ def asked(
     one. `limits` are pydantic's: ge, le, max_length.
     """
     extra: dict[str, Any] = {
-        "widget": widget,
         "unset": unset,
         "metavar": metavar,
         "option": option,
@@ -95,11 +92,6 @@ def fields_of(spec: type[JobSpec]) -> Mapping[str, Schema]:
     return found
 
 
-def is_required(spec: type[JobSpec], name: str) -> bool:
-    """Whether a field has to be given."""
-    return spec.model_fields[name].is_required()
-
-
 def _value(schema: Schema, raw: Any, name: str) -> Any:
     value = read_value(schema, raw, name)
     if schema.get("type") == "string" and not isinstance(value, str):
@@ -114,4 +106,4 @@ def _fault(error: ValidationError) -> Invalid:
     if first["type"] == "missing":
         return Invalid(field, expected=Phrase("a value"), got=Phrase("none"))
     expected = str(first["msg"]).removeprefix("Input should be ").lower()
-    return Invalid(field, expected=expected, got=Verbatim(shown(first["input"])))
+    return Invalid(field, expected=expected, got=first["input"])
