@@ -25,7 +25,7 @@ from app.assessments import lifecycle as assessments
 from app.assessments.figures import ASPECTS
 from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import held_out
-from app.assessments.lifecycle import AssessmentSpec
+from app.assessments.spec import AnswerSampling, AssessmentSpec
 from app.cli.jobs import run_job_here
 from app.core.extensions import db, reading, transact, writing
 from app.datasets import register, row_import
@@ -41,7 +41,8 @@ from app.society import dataset as society_data
 from app.society import lifecycle as societies
 from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
-from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
+from app.society.lifecycle import SocietySpec
+from app.society.material import PriorMemories, QuestionList
 from app.society.priors import read_priors
 from app.society.store import read_interactions
 from bench.in_process import fresh_parlor
@@ -139,12 +140,13 @@ class Laboratory:
         return register.save(self._save, found.draft, name)
 
     def _assessed(self, kind: str, model: str, base: str, held: Sequence[str], seed: int) -> dict[str, list[float]]:
-        spec = AssessmentSpec(model, base, [OBSERVER], QuestionList("held out", held), SAMPLING, seed)
+        sampling = AnswerSampling.read(SAMPLING._asdict())
+        spec = AssessmentSpec(model=model, base=base, raters=(OBSERVER,), sampling=sampling, seed=seed)
         with reading() as session:
             unknown = held_out(session, self._home, (model, base), held)
         assert not unknown.known
         with writing() as session:
-            number = assessments.create(session, spec, unknown, queued=False).id
+            number = assessments.create(session, spec, QuestionList("held out", held), unknown, queued=False).id
         self._run(ASSESSMENT, number)
         found: dict[str, list[float]] = {}
         with reading() as session:

@@ -24,7 +24,8 @@ from app.registry import CHAT_USE, add_api_model
 from app.society import lifecycle, store
 from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
-from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
+from app.society.lifecycle import SocietySpec
+from app.society.material import PriorMemories, QuestionList
 from app.society.runner import run_society
 from bench.in_process import fresh_parlor, timed
 from bench.processes import yardstick_ms

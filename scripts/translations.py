@@ -15,12 +15,13 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from app.assessments.spec import AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
 from app.campaigns.presets import PRESETS
 from app.core.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
 from app.games import GAMES
-from app.jobs.spec import JobSpec, fields_of
+from app.jobs.spec import JobSpec, SpecPart, fields_of, parts_of
 from app.society.config import SocietyConfig
 from training.methods import all_methods
 
@@ -35,7 +36,7 @@ KEYWORDS = {
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 
-SPECS = (BenchmarkSpec,)  # of the kinds of jobs that are described by one
+SPECS: tuple[type[JobSpec], ...] = (BenchmarkSpec, AssessmentSpec)  # of the kinds of jobs that are described by one
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}
 
@@ -60,7 +61,7 @@ def described() -> Iterator[tuple[str, Iterable[str]]]:
     for backend in all_backends().values():
         yield "app/finetuning/backends", (backend.title, backend.summary)
     yield "app/games", game_texts()
-    yield "app/society/config", society_texts()
+    yield "app/society/config", spec_texts(SocietyConfig)
     for spec in SPECS:
         yield spec.__module__.replace(".", "/"), spec_texts(spec)
     for preset in PRESETS.values():
@@ -90,16 +91,13 @@ def training_texts() -> Iterator[str]:
             yield from (field[name] for name in ("title", "description", "unset") if name in field)
 
 
-def spec_texts(spec: type[JobSpec]) -> Iterator[str]:
+def spec_texts(spec: type[SpecPart]) -> Iterator[str]:
     """What forms show of the fields of a job."""
     for field in fields_of(spec).values():
-        yield from (text for text in (field["title"], field["description"], field["unset"]) if text)
-
-
-def society_texts() -> Iterator[str]:
-    """What forms show of the settings of societies."""
-    for field in SocietyConfig.model_json_schema()["properties"].values():
-        yield from (field[name] for name in ("title", "description", "unset") if name in field)
+        yield from (field[name] for name in ("title", "description", "unset", "heading") if field.get(name))
+        yield from field.get("labels", {}).values()
+    for part in parts_of(spec).values():
+        yield from spec_texts(part)
 
 
 def unfinished(catalog: Catalog) -> Iterator[Message]:

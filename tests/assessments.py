@@ -16,8 +16,8 @@ from app.alignments.spec import AlignmentSpec
 from app.assessments import lifecycle
 from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import held_out
-from app.assessments.lifecycle import AssessmentSpec
 from app.assessments.runner import run_assessment
+from app.assessments.spec import AssessmentSpec
 from app.core.config import Settings
 from app.core.extensions import reading, writing
 from app.finetuning.job import TRAINING
@@ -26,7 +26,7 @@ from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.models import Assessment, SocietyAgent
 from app.society.job import SOCIETY
-from app.society.lifecycle import QuestionList
+from app.society.material import QuestionList
 from tests.campaigns import pretend_trained
 from tests.societies import PRIORS, QUESTIONS
 from tests.societies import run as run_society
@@ -45,11 +45,11 @@ def make_assessment(
     seed: int = 1,
 ) -> int:
     """An assessment that waits; gives its number."""
-    spec = AssessmentSpec(model, base, raters, QuestionList("a test", questions), seed=seed)
+    spec = AssessmentSpec(model=model, base=base, raters=raters, seed=seed)
     with reading(engine) as session:
         found = held_out(session, home, (model, base), questions)
     with writing(engine) as session:
-        return lifecycle.create(session, spec, found, queued=False).id
+        return lifecycle.create(session, spec, QuestionList("a test", questions), found, queued=False).id
 
 
 def make_alignment(engine: Engine, base: str, name: str, **wanted: Any) -> int:

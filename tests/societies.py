@@ -16,7 +16,8 @@ from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction
 from app.registry import CHAT_USE, add_api_model
 from app.society import lifecycle
 from app.society.job import SOCIETY
-from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
+from app.society.lifecycle import SocietySpec
+from app.society.material import PriorMemories, QuestionList
 from app.society.runner import run_society
 from tests.stub_openai import Messages
 

@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import ALIGN, SFT, AlignmentSpec
-from app.assessments import lifecycle as assessments
+from app.assessments.lifecycle import check_sampling
+from app.assessments.spec import AnswerSampling, AssessmentSpec
 from app.core.errors import Conflict, Invalid, Phrase, shown
 from app.datasets.store import check_usable, find_dataset
 from app.finetuning.backends import find_backend
@@ -17,10 +18,12 @@ from app.jobs import states
 from app.jobs.kind import Requester
 from app.models import Alignment, LanguageModel
 from app.registry import CHAT_USE, check_not_archived, get_model
+from app.registry.named import named_models
 from app.society import lifecycle as societies
 from app.society.config import read_config as read_society
 from app.society.estimate import SocietyEstimate
-from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
+from app.society.lifecycle import SocietySpec
+from app.society.material import PriorMemories, QuestionList
 
 
 def create(
@@ -52,7 +55,7 @@ def create(
     config = read_society({"seed": spec.seed, **spec.society}, spec.society_preset)
     spec = replace(spec, society=config.model_dump(mode="json"), society_preset=None)
     societies.check(session, society_of(spec, spec.base, questions, priors, ""))
-    assessments.check(session, assessment_of(spec, None, spec.base, held_out))
+    _check_assessment(session, spec, base, held_out)
     if both := sorted(set(questions.questions).intersection(held_out.questions)):
         raise Invalid(
             "held_out", expected=Phrase("questions that the societies are not asked"), got=both[0],
@@ -110,11 +113,18 @@ def society_of(
     )
 
 
-def assessment_of(
-    spec: AlignmentSpec, model: str | None, base: str, held_out: QuestionList
-) -> assessments.AssessmentSpec:
-    """The assessment of an alignment; `model` is None as long as there is none."""
-    return assessments.AssessmentSpec(model, base, spec.raters, held_out, spec.sampling, spec.seed)
+def assessment_of(spec: AlignmentSpec, model: str, base: str) -> AssessmentSpec:
+    """The assessment of an alignment."""
+    sampling = AnswerSampling.read(spec.sampling._asdict())
+    return AssessmentSpec(model=model, base=base, raters=tuple(spec.raters), sampling=sampling, seed=spec.seed)
+
+
+def _check_assessment(session: Session, spec: AlignmentSpec, base: LanguageModel, held_out: QuestionList) -> None:
+    sampling = AnswerSampling.read(spec.sampling._asdict())
+    wanted = AssessmentSpec.model_construct(raters=tuple(spec.raters), sampling=sampling)
+    named_models(session, wanted)
+    check_sampling(sampling, [base])
+    societies.check_questions(held_out)
 
 
 def model_names(name: str) -> Sequence[str]:

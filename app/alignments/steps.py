@@ -26,7 +26,7 @@ from app.jobs.kind import LEASE, fail, finish, requester_of
 from app.models import Alignment, LanguageModel, TrainingJob
 from app.society import dataset as society_data
 from app.society import lifecycle as societies
-from app.society.lifecycle import PriorMemories, QuestionList
+from app.society.material import PriorMemories, QuestionList
 from training.methods.base import COMPARISONS
 
 
@@ -208,13 +208,12 @@ def _assess(context: JobContext, number: int) -> None:
     with reading(context.database) as session:
         row = ALIGNMENT.get(session, number)
         base, model = learner_of(session, row).name, _made_by(session, row.job_id or 0).name
-        wanted = assessment_of(spec_of(row.spec), model, base, _questions(row, "held_out"))
-        questions = wanted.questions.questions
-        found = learnt.held_out(session, context.settings.home, (model, base), questions)
+        wanted, asked = assessment_of(spec_of(row.spec), model, base), _questions(row, "held_out")
+        found = learnt.held_out(session, context.settings.home, (model, base), asked.questions)
     with writing(context.database) as session:
         if (ours := _ours(session, number, context.owner)) is not None:
             made = assessments.create(
-                session, wanted, found, queued=ours.queued, requester=requester_of(ours), goes_on=True
+                session, wanted, asked, found, queued=ours.queued, requester=requester_of(ours), goes_on=True
             )
             ours.assessment_id = made.id
 

@@ -101,6 +101,7 @@ def new_job(
     job = BENCHMARK.new_row(
         queued=queued,
         requester=requester,
+        spec=spec.to_json(),
         model_id=row.id,
         tasks=named,
         item_limit=spec.item_limit,
@@ -118,17 +119,6 @@ def new_job(
     if row.kind == "local" and home is not None:
         checkpoint_of(home, row)
     return job
-
-
-def spec_of(session: Session, row: BenchmarkJob) -> BenchmarkSpec:
-    """What a benchmark was asked for."""
-    return BenchmarkSpec(
-        model=session.get_one(LanguageModel, row.model_id).name,
-        tasks=", ".join(row.tasks),
-        item_limit=row.item_limit,
-        shots=row.shots,
-        batch=row.batch,
-    )
 
 
 def folder_of(home: Path, row: LanguageModel) -> Path:

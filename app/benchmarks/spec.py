@@ -19,6 +19,9 @@ class BenchmarkSpec(JobSpec):
         " what its tokens cost.",
         metavar="MODEL",
         argument=True,
+        widget="model",
+        use="scored",
+        heading="What is scored",
     )
     tasks: str = asked(
         "Tasks",

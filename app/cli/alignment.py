@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.alignments import lifecycle, listing, steps
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import ALIGN, HELD_OUT_SHARE, PUBLISHED, SFT, AlignmentSpec, part, presets
-from app.cli.assessment import sampling_options, table
+from app.cli.assessment import table
 from app.cli.base import (
     Command,
     Interrupted,
@@ -25,6 +25,7 @@ from app.cli.base import (
 from app.cli.dataset_import import read_file
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
 from app.cli.model_ask import read_sampling
+from app.cli.model_options import number_options
 from app.cli.society import read_share
 from app.cli.training import train_here
 from app.core import write_priority
@@ -37,11 +38,12 @@ from app.datasets.importers.training_rows import FORMATS
 from app.finetuning.job import TRAINING
 from app.jobs.context import JobContext
 from app.matches.lobby import new_seed
+from app.model_requests.templates import SAMPLING_PRESETS
 from app.models import Alignment
 from app.society.config import LARGEST_SEED
 from app.society.config import PRESETS as SOCIETY_PRESETS
 from app.society.embedders import TFIDF
-from app.society.lifecycle import PriorMemories, QuestionList
+from app.society.material import PriorMemories, QuestionList
 from app.society.priors import read_priors
 from app.society.questions import read_questions
 
@@ -92,8 +94,14 @@ from app.society.questions import read_questions
 @click.option(
     "--sft", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help=f"A field of {SFT}, on the demonstrations."
 )
-@sampling_options[0]
-@sampling_options[1]
+@click.option("--sampling", type=click.Choice(list(SAMPLING_PRESETS)), help="Of the answers, by name.")
+@number_options(
+    temperature="Of the answers, 0 to 2. [default: the model's own]",
+    top_p="0 to 1. [default: the model's own]",
+    top_k="Of local models. [default: the model's own]",
+    max_tokens="Most tokens of an answer. [default: the model's own]",
+    no_repeat_ngram="Of local models: so many tokens in a row never come twice. [default: they may]",
+)
 @click.option("--seed", metavar="S", help="Of everything that is drawn. [default: drawn]")
 @click.option("--name", metavar="NAME", help="Models are called NAME-sft, NAME-aligned. [default: base and number]")
 @queue_option

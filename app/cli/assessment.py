@@ -1,8 +1,6 @@
 """`flask society compare`, also `flask assessment run`: a model beside another one, as raters see their answers."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import click
 from sqlalchemy.orm import Session
@@ -12,69 +10,21 @@ from app.assessments import lifecycle, listing
 from app.assessments.figures import COLUMNS, AssessmentFigures
 from app.assessments.job import ASSESSMENT
 from app.assessments.learnt import held_out
-from app.assessments.lifecycle import AssessmentSpec
-from app.cli.base import (
-    Command,
-    RepeatableOption,
-    check_one_format,
-    ensure_database,
-    is_name,
-    print_csv,
-    settings,
-)
+from app.assessments.spec import AssessmentSpec
+from app.cli.base import Command, check_one_format, ensure_database, print_csv, settings
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
-from app.cli.model_ask import read_sampling
-from app.cli.model_options import number_options
+from app.cli.spec_options import read_files, spec_options
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
-from app.model_requests.templates import SAMPLING_PRESETS
 from app.models import Assessment
-from app.society.lifecycle import QuestionList
-from app.society.questions import read_questions
-
-sampling_options = (
-    click.option("--sampling", type=click.Choice(list(SAMPLING_PRESETS)), help="Of the answers, by name."),
-    number_options(
-        temperature="Of the answers, 0 to 2. [default: the model's own]",
-        top_p="0 to 1. [default: the model's own]",
-        top_k="Of local models. [default: the model's own]",
-        max_tokens="Most tokens of an answer. [default: the model's own]",
-        no_repeat_ngram="Of local models: so many tokens in a row never come twice. [default: they may]",
-    ),
-)
-raters_option = click.option(
-    "--raters",
-    cls=RepeatableOption,
-    belongs=is_name,
-    required=True,
-    metavar="NAME",
-    help="Models that rate every answer, with the prompts of a society's observers.",
-)
 
 
 @click.command(cls=Command)
-@click.argument("model")
-@click.argument("base")
-@raters_option
-@click.option("--questions", required=True, type=Path, metavar="FILE", help="One a line, or a list in JSON.")
-@sampling_options[0]
-@sampling_options[1]
-@click.option("--seed", default="0", show_default=True, metavar="S", help="Of the answers and the ratings.")
+@spec_options(AssessmentSpec)
 @queue_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an aspect and rater.")
 @json_option
-def compare(
-    model: str,
-    base: str,
-    raters: Sequence[str],
-    questions: Path,
-    sampling: str | None,
-    seed: str,
-    queue: bool,
-    as_csv: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def compare(spec: AssessmentSpec, queue: bool, as_csv: bool, as_json: bool) -> None:
     """Have MODEL and BASE answer the same held-out questions, and raters say how good each answer is.
 
     Questions that MODEL or BASE was trained on are left out, and a line says how many. Exit code 0: all is rated; 1:
@@ -83,17 +33,17 @@ def compare(
     check_one_format(as_json, as_csv)
     if queue and as_csv:
         raise Invalid("--csv", expected="it without --queue", got=Verbatim("both"))
-    asked = QuestionList(str(questions), read_questions(questions))
-    spec = AssessmentSpec(model, base, raters, asked, read_sampling(given, sampling), seed)
+    asked = read_files(spec)["questions"]
     ensure_database()
     with reading() as session:
-        found = held_out(session, settings().home, (model, base), asked.questions)
+        lifecycle.check(session, spec, asked)
+        found = held_out(session, settings().home, (spec.model, spec.base), asked.questions)
     with writing() as session:
-        number = lifecycle.create(session, spec, found, queued=queue).id
+        number = lifecycle.create(session, spec, asked, found, queued=queue).id
     if found.known:
         click.echo(
             f"{len(found.known)} of {len(found.known) + len(found.unknown)} questions are left out, because"
-            f" {model} or {base} was trained on them.",
+            f" {spec.model} or {spec.base} was trained on them.",
             err=True,
         )
     if not as_csv:

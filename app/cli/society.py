@@ -18,8 +18,9 @@ from app.society import estimate, lifecycle, listing
 from app.society.config import LARGEST_SEED, PRESETS, read_config
 from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
-from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
+from app.society.lifecycle import SocietySpec
 from app.society.listing import IterationMeans
+from app.society.material import PriorMemories, QuestionList
 from app.society.priors import read_priors
 from app.society.questions import read_questions
 

@@ -1,63 +1,159 @@
 """The options of a command that asks for a job, made from the spec of its kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
 from app.core.errors import Invalid
-from app.jobs.spec import VERSION, JobSpec, fields_of
+from app.core.validation import Schema, words_of
+from app.jobs.spec import PRESET, VERSION, JobSpec, fields_of, parts_of
+from app.society.text_files import read_bytes
 from app.studies.yaml_reader import read_yaml
 
 S = TypeVar("S", bound=JobSpec)
+_IN = "__"  # between a field and one of its part, in the name of a parameter, which has to be an identifier
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def spec_options(spec: type[S]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def spec_options(spec: type[S]) -> Decorator:
     """Give a command an option for each field of a spec, and `--spec FILE` for all of them; it gets the spec as `spec`.
 
     What is given beside a file is laid over it. Raises Invalid, when the command runs, for what is no such spec.
     """
-    fields = fields_of(spec)
+    parameters = dict(_parameters(spec))
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def call(spec_file: Path | None, **given: Any) -> Any:
-            asked = {name: given.pop(name) for name in fields}
-            return function(spec=_spec_of(spec, spec_file, asked), **given)
+            options = {name: given.pop(name) for name in parameters}
+            return function(spec=_spec_of(spec, spec_file, _asked(spec, options)), **given)
 
         command: Callable[..., Any] = click.option(
             "--spec", "spec_file", type=Path, metavar="FILE", help="All of it from a file, YAML or JSON."
         )(call)
-        for name in reversed([*fields]):
-            command = _parameter(name, fields[name])(command)
+        for name in reversed([*parameters]):
+            command = parameters[name](command)
         return command
 
     return decorate
 
 
-def _parameter(name: str, field: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def read_files(spec: JobSpec) -> dict[str, Any]:
+    """What the files hold that a spec names, by field; None where none is given and none ships. Raises Invalid."""
+    found = {}
+    for name, file in spec.files.items():
+        given = getattr(spec, name)
+        path = file.shipped if given is None else Path(given)
+        found[name] = None if path is None else file.parse(read_bytes(path, name), given or "shipped")
+    return found
+
+
+# ---- Options -----------------------------------------------------------------------
+
+
+def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
+    """The parameters of a command, each with the name under which click passes it."""
+    parts = parts_of(spec)
+    for name, schema in fields_of(spec).items():
+        part = parts.get(name)
+        if part is None:
+            yield name, _parameter(name, schema)
+            continue
+        if part.presets:
+            words = f"{schema['title']}, by name. {schema['description']}"
+            kind = click.Choice([*part.presets])
+            called = f"{name}{_IN}{PRESET}"
+            yield called, click.option(f"--{schema[PRESET]}", called, type=kind, help=words)
+        if "option" in schema:
+            yield name, _parameter(name, schema)
+        else:
+            for field, of in fields_of(part).items():
+                yield f"{name}{_IN}{field}", _parameter(field, of, f"{name}{_IN}{field}")
+
+
+def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
     """Numbers stay text, to be refused in the words that a form has for them."""
-    if field["argument"]:
-        return click.argument(name, metavar=field["metavar"], required=False)
-    usual = field["unset"] or field.get("default")
-    shown = "" if usual is None else f" [default: {usual}]"
-    text = f"{field['title']}. {field['description']}{shown}"
-    option = "--" + (field["option"] or name).replace("_", "-")
-    return click.option(option, name, metavar=field["metavar"], help=text)
+    metavar = schema.get("metavar", "TEXT")
+    if schema.get("argument"):
+        return click.argument(name, metavar=metavar, required=False)
+    usual = schema.get("unset") or schema.get("default")
+    shown = "" if usual is None or isinstance(usual, list | dict) else f" [default: {usual}]"
+    words = f" One of {', '.join(words_of(schema))}." if "enum" in schema else ""
+    text = f"{schema['title']}. {schema['description']}{words}{shown}"
+    option = "--" + (schema.get("option") or name).replace("_", "-")
+    if (kind := _repeated(schema)) is not None:
+        belongs = is_pair if kind == "pairs" else is_name
+        return click.option(option, called or name, cls=RepeatableOption, belongs=belongs, metavar=metavar, help=text)
+    return click.option(option, called or name, metavar=metavar, help=text)
+
+
+def _repeated(schema: Schema) -> str | None:
+    """What an option that may be repeated takes: names, names with shares, or pairs of K=V."""
+    if schema.get("type") == "array":
+        return "names"
+    if schema.get("widget") == "shares":
+        return "shares"
+    return "pairs" if "$ref" in schema or schema.get("type") == "object" else None
+
+
+# ---- Reading -----------------------------------------------------------------------
+
+
+def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options ask for, as a file would: those that were not given are left out."""
+    found: dict[str, Any] = {}
+    for called, value in options.items():
+        name, _, field = called.partition(_IN)
+        if value is None or value == ():
+            continue
+        schema = fields_of(spec)[name]
+        if field:
+            found.setdefault(name, {})[field] = value
+        elif _repeated(schema) == "shares":
+            found[name] = _shares(value, name)
+        elif _repeated(schema) == "pairs":
+            option = "--" + (schema.get("option") or name).replace("_", "-")
+            found[name] = {**found.get(name, {}), **read_pairs(value, option)}
+        else:
+            found[name] = value
+    return found
+
+
+def _shares(given: tuple[str, ...], name: str) -> dict[str, Any]:
+    """Models with their shares, which are 1 where none is given. Raises Invalid for one that is named twice."""
+    found: dict[str, Any] = {}
+    for model, mark, share in (each.partition("=") for each in given):
+        if model in found:
+            raise Invalid(name, expected="each model once", got=model)
+        found[model] = share if mark else 1.0
+    return found
 
 
 def _spec_of(spec: type[S], file: Path | None, given: dict[str, Any]) -> S:
     """The spec of a file, with what was given beside it laid over. Raises Invalid, with the line of the file."""
-    over = {name: value for name, value in given.items() if value is not None}
     if file is None:
-        return spec.read(over)
+        return spec.read(given)
     document = read_yaml(file)
     try:
-        return spec.of_json({VERSION: spec.version, **document.value, **over})
+        return spec.of_json({VERSION: spec.version, **document.value}, given)
     except Invalid as error:
-        if error.field in document.value and error.field not in over:
-            line = document.line((error.field,))
+        path = tuple((error.field or "").split("."))
+        if path[0] in document.value and not _is_in(given, path):
+            line = document.line(path)
             raise error.at(f"{line.source}:{line.number}") from None
         raise
+
+
+def _is_in(given: Any, path: tuple[str, ...]) -> bool:
+    """Whether a value is among nested ones, or something that it would be in is no mapping."""
+    for name in path:
+        if not isinstance(given, Mapping):
+            return True
+        if name not in given:
+            return False
+        given = given[name]
+    return True

@@ -1,78 +1,107 @@
 """What can be asked of a job, described once: each field with its type, limits, default, title and help. Pure.
 
 The `spec.py` of a kind has a JobSpec. Made from it are the options of its command (app/cli/spec_options.py), its form
-(app/web/admin/spec_form.py), what both refuse, its JSON and its JSON Schema.
+(app/web/admin/spec_form.py), what both refuse, its JSON, its JSON Schema and its table in docs/jobs.md.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.core.errors import Invalid, Phrase
-from app.core.validation import Schema, read_value
+from app.core.errors import Invalid, Phrase, either
+from app.core.validation import Schema, kinds_of, read_value
 
 VERSION = "version"  # the key of a stored spec's version
+PRESET = "preset"  # the key of a part's preset, over which its fields are laid
+_LIMITS = ("ge", "gt", "le", "lt", "min_length", "max_length", "default_factory")  # what pydantic is told of a field
 
 
-def asked(
-    title: str,
-    text: str,
-    default: Any = ...,
-    *,
-    unset: str = "",
-    metavar: str = "TEXT",
-    option: str = "",
-    argument: bool = False,
-    **limits: Any,
-) -> Any:
-    """A field of a spec.
+class TextFile(NamedTuple):
+    """How the file of a field is read: `parse` takes its content and what errors call it.
 
-    `title` heads it in forms, `text` explains it there and on the command line, and `unset` says what an empty field
-    stands for. `option` is its name on the command line where that is another, and `argument` puts it there without
-    one. `limits` are pydantic's: ge, le, max_length.
+    `shipped` is read where no file is given, if Parlor ships one. `accept` is for the file dialog of a form.
     """
-    extra: dict[str, Any] = {
-        "unset": unset,
-        "metavar": metavar,
-        "option": option,
-        "argument": argument,
-    }
-    return Field(default, title=title, description=text, json_schema_extra=extra, **limits)
+
+    parse: Callable[[bytes, str], Any]
+    shipped: Path | None
+    accept: str
 
 
-class JobSpec(BaseModel):
-    """What somebody asks of a job of one kind. A kind's fields may have been others in an earlier version."""
+def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
+    """A field of a spec: `title` heads it in forms, `text` explains it there and on the command line.
+
+    What else may be said of it, beside pydantic's limits and `default_factory`:
+    unset: what an empty field stands for. labels: what the words that it may be are called, or a part's presets.
+    metavar, option, argument: its placeholder on the command line, its name where that is another, whether it has none.
+        A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
+    widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training.
+        use: of models, a key of `app.registry.named.USES`. suggested: the scripted chat that a form begins with.
+        method: of a training, whose fields these are.
+    heading: of the section of the form that it begins. prefix: of the names that a part's fields have in a form.
+        fills: whether presets fill the form in. without: fields of a part that are not asked for in a form.
+        unless: the field and the value with which it is hidden.
+    once: whether a form that is filled in like an earlier job leaves it empty.
+    """
+    limits = {name: said.pop(name) for name in _LIMITS if name in said}
+    if "default_factory" not in limits:
+        limits["default"] = default
+    return Field(title=title, description=text, json_schema_extra=said, **limits)
+
+
+class SpecPart(BaseModel):
+    """Fields that belong together: those of a spec, or settings inside of one, which may have presets by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    version: ClassVar[int] = 1
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @classmethod
-    def read(cls, raw: Mapping[str, Any]) -> Self:
-        """The spec of what came from a form, a command or a file; numbers may have come as text, and an empty text or
-        null stands for the default. Raises Invalid, naming the field.
+    def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
+        """What came from a form, a command or a file; numbers may have come as text, and an empty text or null stands
+        for the default. `at` is the field that it is a part of. Raises Invalid, naming the field.
         """
-        fields = fields_of(cls)
-        if unknown := next((name for name in raw if name not in fields), None):
-            expected = Phrase("one of the fields %(names)s", names=", ".join(fields))
-            raise Invalid(unknown, expected=expected, got=unknown)
-        given = {name: _value(fields[name], raw[name], name) for name in fields if raw.get(name) not in (None, "")}
+        under, fields, known = f"{at}." if at else "", fields_of(cls), {**cls.presets}
+        given = {name: value for name, value in _mapping(raw, at or None).items() if value is not None and value != ""}
+        preset = given.pop(PRESET, None) if known else None
+        if preset is not None and preset not in known:
+            raise Invalid(f"{under}{PRESET}", expected=either(known), got=preset)
+        if unknown := next((name for name in raw if name not in fields and not (known and name == PRESET)), None):
+            expected = Phrase("one of the fields %(names)s", names=", ".join([*fields, *([PRESET] if known else [])]))
+            raise Invalid(under + unknown, expected=expected, got=unknown)
+        values = {**known.get(preset or "", {}), **{name: _value(cls, name, given[name], under) for name in given}}
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(values)
         except ValidationError as error:
-            raise _fault(error) from None
+            raise _fault(error, under) from None
+        except Invalid as error:  # of fields that do not fit each other
+            raise type(error)(f"{under}{error.field}", **error.parts) from None
+
+
+class JobSpec(SpecPart):
+    """What somebody asks of a job of one kind. A kind's fields may have been others in an earlier version."""
+
+    version: ClassVar[int] = 1
+    files: ClassVar[Mapping[str, TextFile]] = {}  # of the fields that name one
 
     @classmethod
-    def of_json(cls, stored: Mapping[str, Any]) -> Self:
-        """The spec that `to_json` wrote, in this version or an earlier one. Raises Invalid for one of a later one."""
+    def of_json(cls, stored: Mapping[str, Any], over: Mapping[str, Any] | None = None) -> Self:
+        """The spec that `to_json` wrote, in this version or an earlier one, with the fields of `over` laid over it.
+
+        Raises Invalid for one of a later version, and as `read` does.
+        """
         version = stored.get(VERSION, 1)
         if not isinstance(version, int) or not 1 <= version <= cls.version:
             raise Invalid(VERSION, expected=Phrase("at most %(newest)s", newest=cls.version), got=version)
         fields = {name: value for name, value in stored.items() if name != VERSION}
         for before in range(version, cls.version):
             fields = cls.of_version(before, fields)
+        for name, value in (over or {}).items():
+            within = name in parts_of(cls) and isinstance(fields.get(name), dict)
+            fields[name] = {**fields[name], **value} if within else value
         return cls.read(fields)
 
     @classmethod
@@ -86,23 +115,73 @@ class JobSpec(BaseModel):
 
 
 @cache
-def fields_of(spec: type[JobSpec]) -> Mapping[str, Schema]:
+def fields_of(spec: type[SpecPart]) -> Mapping[str, Schema]:
     """The JSON Schema of each field, in the order in which they are declared."""
     found: Mapping[str, Schema] = spec.model_json_schema()["properties"]
     return found
 
 
-def _value(schema: Schema, raw: Any, name: str) -> Any:
-    value = read_value(schema, raw, name)
-    if schema.get("type") == "string" and not isinstance(value, str):
-        raise Invalid(name, expected=Phrase("text"), got=raw)
+@cache
+def parts_of(spec: type[SpecPart]) -> Mapping[str, type[SpecPart]]:
+    """The settings inside of a spec, by the field that holds them."""
+    types = {name: field.annotation for name, field in spec.model_fields.items()}
+    return {name: each for name, each in types.items() if isinstance(each, type) and issubclass(each, SpecPart)}
+
+
+def _value(spec: type[SpecPart], name: str, raw: Any, under: str) -> Any:
+    schema, field = fields_of(spec)[name], under + name
+    if name in (parts := parts_of(spec)):
+        return parts[name].read(_mapping(raw, field), field)
+    match schema.get("type"):
+        case "array":
+            return _several(schema, raw, field)
+        case "object":
+            each, given = schema["additionalProperties"], _mapping(raw, field)
+            _check_count(len(given), schema.get("minProperties", 0), schema.get("maxProperties"), field)
+            return {**given} if each is True else {key: read_value(each, given[key], field) for key in given}
+        case "boolean":
+            return _truth(raw, field)
+    value = read_value(schema, raw, field)
+    if {kind["type"] for kind in kinds_of(schema)} == {"string"} and not isinstance(value, str):
+        raise Invalid(field, expected=Phrase("text"), got=raw)
+    if isinstance(value, str) and len(value) > (most := schema.get("maxLength", len(value))):
+        raise Invalid(field, expected=Phrase("at most %(most)s characters", most=most), got=raw)
     return value
 
 
-def _fault(error: ValidationError) -> Invalid:
+def _mapping(raw: Any, field: str | None) -> Mapping[str, Any]:
+    if not isinstance(raw, Mapping) or not all(isinstance(name, str) for name in raw):
+        raise Invalid(field, expected=Phrase("names with their values"), got=raw)
+    return raw
+
+
+def _several(schema: Schema, raw: Any, field: str) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(isinstance(each, str) for each in raw):
+        raise Invalid(field, expected=Phrase("a list of names"), got=raw)
+    _check_count(len(raw), schema.get("minItems", 0), schema.get("maxItems"), field)
+    if twice := next((name for name, count in Counter(raw).items() if count > 1), None):
+        raise Invalid(field, expected=Phrase("each model once"), got=twice)
+    return tuple(raw)
+
+
+def _check_count(count: int, least: int, most: int | None, field: str) -> None:
+    if most is not None and not least <= count <= most:
+        raise Invalid(field, expected=Phrase("%(least)s to %(most)s models", least=least, most=most), got=count)
+
+
+def _truth(raw: Any, field: str) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    known = {"true": True, "false": False}
+    if not isinstance(raw, str) or raw not in known:
+        raise Invalid(field, expected=Phrase("true or false"), got=raw)
+    return known[raw]
+
+
+def _fault(error: ValidationError, under: str) -> Invalid:
     """The first fault, as the rest of Parlor says it."""
     first = error.errors()[0]
-    field = str(first["loc"][0])
+    field = under + ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
         return Invalid(field, expected=Phrase("a value"), got=Phrase("none"))
     expected = str(first["msg"]).removeprefix("Input should be ").lower()

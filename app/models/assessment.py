@@ -16,6 +16,7 @@ class Assessment(JobMixin, LeaseMixin, Model):
     __tablename__ = "assessment"
     __table_args__ = (Index("ix_assessment_to_run", "status", "queued"),)
 
+    spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for, as the spec of its kind
     model_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
     base_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
     raters: Mapped[list[dict[str, Any]]] = mapped_column(Json)  # {"model_id", "model"} of each

@@ -16,6 +16,7 @@ class BenchmarkJob(JobMixin, LeaseMixin, Model):
     __tablename__ = "benchmark_job"
     __table_args__ = (Index("ix_benchmark_job_to_run", "status", "queued"),)
 
+    spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for, as the spec of its kind
     model_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
     tasks: Mapped[list[str]] = mapped_column(Json)  # names, in the order in which they are scored
     # A run with other values of these cannot be compared with it. None: all items; as many examples as a task says.

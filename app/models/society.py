@@ -17,6 +17,7 @@ class Society(JobMixin, LeaseMixin, Model):
     __tablename__ = "society"
     __table_args__ = (Index("ix_society_to_run", "status", "queued"),)
 
+    spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for; None where it was imported
     name: Mapped[str] = mapped_column(String(80))
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # the fields of SocietyConfig
     imported: Mapped[bool] = mapped_column(default=False)  # its interactions were made elsewhere

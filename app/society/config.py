@@ -1,16 +1,15 @@
-"""What a society is: its grid, who criticises whom, what is remembered, and how its models are sampled. Pure.
+"""The settings of a society: its grid, who criticises whom, what is remembered, and how its models are sampled. Pure.
 
-The JSON Schema of `SocietyConfig` feeds the form, the command line and the validation. The defaults are the published
-settings; `PRESETS` has others by name.
+The defaults are the published settings; the presets have others by name.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import model_validator
 
-from app.core.errors import Invalid, Phrase, either
-from app.core.validation import Schema, read_value
+from app.core.errors import Invalid, Phrase
+from app.jobs.spec import PRESET, SpecPart, asked
 
 Setting = Literal["all_good", "all_bad", "half_half", "mixed_half_half"]
 Label = Literal["good", "bad"]
@@ -19,76 +18,68 @@ BAD: Label = "bad"
 LARGEST_SIZE = 40
 LARGEST_RATING = 7
 LARGEST_SEED = 2**32 - 1
+SETTINGS: Mapping[str, str] = {
+    "all_good": "all good",
+    "all_bad": "all bad",
+    "half_half": "half good and half bad",
+    "mixed_half_half": "half good and half bad, mixed",
+}
 
 
-class SocietyConfig(BaseModel):
-    """The fields of a society. Models, questions, memories and the embedder belong to the job, not to it."""
+class SocietyConfig(SpecPart):
+    """The settings of a society. Models, questions, memories and the embedder belong to the job, not to them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "published": {},
+        "published-single-thread": {"critics": 16, "dropout": 0.8},
+    }
 
-    size: int = Field(
-        default=10, ge=2, le=LARGEST_SIZE, title="Size", description="Agents on each side of the square grid."
+    size: int = asked("Size", "Agents on each side of the square grid.", 10, ge=2, le=LARGEST_SIZE)
+    iterations: int = asked("Iterations", "Questions that each agent is asked, one after another.", 50, ge=1, le=1000)
+    setting: Setting = asked(
+        "Setting", "Which agents remember good answers at the start, and which bad ones.", "all_good", labels=SETTINGS
     )
-    iterations: int = Field(
-        default=50,
-        ge=1,
-        le=1000,
-        title="Iterations",
-        description="Questions that each agent is asked, one after another.",
-    )
-    setting: Setting = Field(
-        default="all_good",
-        title="Setting",
-        description="Which agents remember good answers at the start, and which bad ones.",
-    )
-    radius: float | None = Field(
-        default=None,
+    radius: float | None = asked(
+        "Radius",
+        "How far away, by Euclidean distance on the grid, a neighbour may be.",
+        None,
+        unset="half the size",
         gt=0,
-        title="Radius",
-        description="How far away, by Euclidean distance on the grid, a neighbour may be.",
-        json_schema_extra={"unset": "half the size"},
     )
-    critics: int = Field(default=4, ge=1, title="Critics", description="Agents that rate each draft, at most.")
-    global_interaction: bool = Field(
-        default=True, title="Global interaction", description="Whether some of the critics come from anywhere."
-    )
-    dropout: float = Field(
-        default=0.5,
+    critics: int = asked("Critics", "Agents that rate each draft, at most.", 4, ge=1)
+    global_interaction: bool = asked("Global interaction", "Whether some of the critics come from anywhere.", True)
+    dropout: float = asked(
+        "Dropout",
+        "Share of the neighbours that are left out where some critics come from anywhere.",
+        0.5,
         ge=0,
         lt=1,
-        title="Dropout",
-        description="Share of the neighbours that are left out where some critics come from anywhere.",
     )
-    score_only: bool = Field(
-        default=False, title="Ratings alone", description="Whether revisions see the mean rating and no reasons."
-    )
-    recall: bool = Field(
-        default=True, title="Recall", description="Whether a similar question from memory, with its answer, is shown."
-    )
-    threshold: float | None = Field(
-        default=None,
+    score_only: bool = asked("Ratings alone", "Whether revisions see the mean rating and no reasons.", False)
+    recall: bool = asked("Recall", "Whether a similar question from memory, with its answer, is shown.", True)
+    threshold: float | None = asked(
+        "Recall distance",
+        "Cosine distance up to which a remembered question counts as similar.",
+        None,
+        unset="the embedder's own",
         gt=0,
         le=2,
-        title="Recall distance",
-        description="Cosine distance up to which a remembered question counts as similar.",
-        json_schema_extra={"unset": "the embedder's own"},
     )
-    first_memories: int = Field(
-        default=50,
-        ge=0,
-        title="First memories",
-        description="Questions and answers that each agent remembers at the start.",
+    first_memories: int = asked(
+        "First memories", "Questions and answers that each agent remembers at the start.", 50, ge=0
     )
-    temperature: float = Field(default=1.0, ge=0, le=2, title="Temperature", description="Of every call.")
-    max_tokens: int = Field(default=256, ge=8, le=4096, title="Longest answer", description="Tokens of every call.")
-    seed: int = Field(default=0, ge=0, le=LARGEST_SEED, title="Seed", description="The same seed gives the same world.")
+    temperature: float = asked("Temperature", "Of every call.", 1.0, ge=0, le=2)
+    max_tokens: int = asked("Longest answer", "Tokens of every call.", 256, ge=8, le=4096)
+    seed: int = asked("Seed", "The same seed gives the same world.", 0, ge=0, le=LARGEST_SEED)
 
     @model_validator(mode="after")
     def _enough_agents(self) -> Self:
-        if self.critics >= self.size**2:
-            raise ValueError(
-                f"critics: expected fewer than the {self.size**2} agents of the grid, got {self.critics};"
-                " choose fewer critics or a larger grid"
+        if self.critics >= self.agents:
+            raise Invalid(
+                "critics",
+                expected=Phrase("fewer than the %(agents)s agents of the grid", agents=self.agents),
+                got=self.critics,
+                remedy=Phrase("choose fewer critics or a larger grid"),
             )
         return self
 
@@ -103,41 +94,9 @@ class SocietyConfig(BaseModel):
         return self.size // 2 if self.radius is None else self.radius
 
 
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "published": {},
-    "published-single-thread": {"critics": 16, "dropout": 0.8},
-}
+PRESETS = SocietyConfig.presets
 
 
 def read_config(raw: Mapping[str, Any], preset: str | None = None) -> SocietyConfig:
-    """The config of a mapping, laid over a preset; numbers may have come as text, and null stands for the default.
-
-    Raises Invalid, naming the field.
-    """
-    if preset is not None and preset not in PRESETS:
-        raise Invalid("preset", expected=either(PRESETS), got=preset)
-    if unknown := sorted(set(raw) - set(SocietyConfig.model_fields)):
-        names = ", ".join(SocietyConfig.model_fields)
-        raise Invalid("config", expected=Phrase("only %(names)s", names=names), got=unknown[0])
-    schemas: Mapping[str, Schema] = SocietyConfig.model_json_schema()["properties"]
-    given = {name: read_value(schemas[name], value, name) for name, value in raw.items() if value is not None}
-    fields = {**PRESETS[preset or "published"], **given}
-    _check_critics(fields)
-    try:
-        return SocietyConfig.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        # Numbers and words were checked before.
-        raise Invalid(str(first["loc"][0]), expected=Phrase("true or false"), got=first["input"]) from None
-
-
-def _check_critics(fields: Mapping[str, Any]) -> None:
-    usual = SocietyConfig.model_fields
-    size, critics = (fields.get(name, usual[name].default) for name in ("size", "critics"))
-    if critics >= size**2:
-        raise Invalid(
-            "critics",
-            expected=Phrase("fewer than the %(agents)s agents of the grid", agents=size**2),
-            got=critics,
-            remedy=Phrase("choose fewer critics or a larger grid"),
-        )
+    """The settings of a mapping, laid over a preset. Raises Invalid, naming the field."""
+    return SocietyConfig.read({**raw, PRESET: preset})

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
@@ -229,11 +228,9 @@ def _config(
     """The settings that the folder tells, or those that its files look like."""
     if "config" in about:
         try:
-            return SocietyConfig.model_validate(about["config"])
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, first["loc"])) or "config"
-            raise Invalid(field, expected=first["msg"], got=first["input"], subject=ABOUT) from None
+            return SocietyConfig.read(about["config"], "config")
+        except Invalid as error:
+            raise error.at(ABOUT) from None
     size = max(2, next(size for size in range(1, LARGEST_SIZE + 1) if size**2 >= agents))
     told = set(labels.values())
     setting: Setting = "all_good" if told == {GOOD} else "all_bad" if told == {BAD} else "mixed_half_half"

@@ -11,36 +11,20 @@ from app.core.errors import Invalid, Phrase, shown
 from app.core.validation import real_number
 from app.jobs.kind import Requester
 from app.models import LanguageModel, Society
-from app.players import make_player
-from app.players.base import PlayerSpec
 from app.registry import CHAT_USE, check_not_archived, get_model, player_spec
+from app.registry.named import answers_chats
 from app.society import store
-from app.society.config import Label, SocietyConfig, read_config
+from app.society.config import SocietyConfig, read_config
 from app.society.embedders import check_embedder, registered
 from app.society.estimate import SocietyEstimate, embedding_of, estimate_for
 from app.society.job import SOCIETY
+from app.society.material import PriorMemories, QuestionList
 from app.society.population import models_of_agents
 from app.society.world import first_memories, labels
 
 MOST_MODELS = 100  # of agents, and of observers
 MOST_QUESTIONS = 200_000
 LONGEST_QUESTION = 20_000  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionList:
-    """What agents are asked, and where it was read from."""
-
-    source: str
-    questions: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class PriorMemories:
-    """Questions with the answers that agents of a label may remember at the start, and where they were read from."""
-
-    source: str
-    pairs: Mapping[Label, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +170,6 @@ def _chat_model(session: Session, field_name: str, name: str) -> LanguageModel:
             remedy=Phrase("`flask model list` shows what each model is for"),
         )
     return row
-
-
-def answers_chats(spec: PlayerSpec) -> bool:
-    """Whether a player has answers to chats. Scripted players of games have none; all others call a model."""
-    return spec.kind != "scripted" or hasattr(make_player(spec), "complete")
 
 
 def check_questions(given: QuestionList) -> None:

@@ -2,7 +2,6 @@
 has it to be added."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,12 +11,15 @@ from click.testing import CliRunner
 from flask import Flask
 from sqlalchemy import Engine
 
+from app.assessments.spec import AnswerSampling, AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
 from app.cli.base import Command
 from app.cli.spec_options import spec_options
 from app.core.errors import Invalid
+from app.core.extensions import reading
 from app.jobs.spec import JobSpec, asked
-from app.web.admin.spec_form import filled_in, form_fields
+from app.web.admin.spec_form import ShownField, filled_in, refusal, sections
+from scripts.spec_tables import table
 from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local
 from tests.experimenter import signed_in
@@ -54,17 +56,62 @@ def asked_by_command(spec: type[JobSpec], *words: str) -> JobSpec | str:
     return found[0] if found else result.output.strip()
 
 
-def test_a_field_is_added_in_one_place(make_app: Callable[..., Flask]) -> None:
+def shown(app: Flask, spec: type[JobSpec]) -> dict[str, ShownField]:
+    """The fields of a form for a spec, by name."""
+    with app.test_request_context(), reading() as session:
+        found = sections(session, spec, filled_in(spec, {}))
+        return {each.name: each for _, groups in found for group in groups for each in group.fields}
+
+
+def test_a_field_is_added_in_one_place(app: Flask) -> None:
     got = asked_by_command(Longer, "tiny", "--tasks", "a,b", "--patience", "7")
     assert got == Longer(model="tiny", tasks="a,b", patience=7)
     refused = asked_by_command(Longer, "tiny", "--tasks", "a,b", "--patience", "70")
     assert refused == "Error: patience: expected a whole number from 1 to 60, got '70'"
-    with make_app().test_request_context():
-        [field] = [each for each in form_fields(Longer, {}) if each.name == "patience"]
-        assert (field.title, field.help, field.inputmode) == ("Patience", "Minutes that an item may take.", "numeric")
+    field = shown(app, Longer)["patience"]
+    assert (field.title, field.help, field.inputmode) == ("Patience", "Minutes that an item may take.", "numeric")
     assert filled_in(Longer, got.to_json() if isinstance(got, Longer) else {})["patience"] == "7"
     assert Longer.model_json_schema()["properties"]["patience"]["maximum"] == 60
     assert Longer.of_json(json.loads(json.dumps(Longer(model="a", tasks="b", patience=9).to_json()))).patience == 9
+    with pytest.raises(Invalid) as wrong:
+        Longer.read({"model": "a", "tasks": "b", "patience": "0"})
+    assert refusal(Longer, wrong.value).field == "patience"
+    assert "| `patience` | 5 | Patience: Minutes that an item may take. |" in table(Longer)
+
+
+class Kinder(AnswerSampling):
+    """How answers are sampled, with one setting more."""
+
+    kindness: int = asked("Kindness", "Of every answer.", 2, metavar="N", ge=1, le=3)
+
+
+class Closer(AssessmentSpec):
+    """An assessment with a setting more among its nested ones, and with a list more."""
+
+    sampling: Kinder = asked("Sampling", "Of all.", Kinder(), prefix="answer_", preset="sampling", labels={})
+    guests: tuple[str, ...] = asked("Guests", "Who listens.", (), widget="models", use="chat", max_length=3)
+
+
+def test_a_nested_field_and_a_list_are_added_in_one_place(app: Flask) -> None:
+    asked_for = ("a", "b", "--raters", "c", "--guests", "d", "e")
+    got = asked_by_command(Closer, *asked_for, "--kindness", "3", "--sampling", "published")
+    assert isinstance(got, Closer)
+    assert (got.guests, got.sampling.kindness, got.sampling.top_p) == (("d", "e"), 3, 0.9)
+    for more, line in (
+        (("--kindness", "4"), "sampling.kindness: expected a whole number from 1 to 3, got '4'"),
+        (("--guests", "d"), "guests: expected each model once, got 'd'"),
+        (("--guests", "f", "g"), "guests: expected 0 to 3 models, got 4"),
+    ):
+        assert asked_by_command(Closer, *asked_for, *more) == f"Error: {line}"
+    fields = shown(app, Closer)
+    assert (fields["answer_kindness"].title, fields["answer_kindness"].inputmode) == ("Kindness", "numeric")
+    assert ("scripted-observer", "scripted-observer") in fields["guests"].choices
+    form = filled_in(Closer, got.to_json())
+    assert (form["answer_kindness"], form["guests"], form["sampling"]) == ("3", ["d", "e"], "")
+    with pytest.raises(Invalid) as wrong:
+        Closer.read({"model": "a", "base": "b", "raters": ["c"], "sampling": {"kindness": 0}})
+    assert refusal(Closer, wrong.value).field == "answer_kindness"
+    assert "| `sampling.kindness` | 2 | Kindness: Of every answer. |" in table(Closer)
 
 
 @pytest.mark.parametrize(

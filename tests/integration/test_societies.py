@@ -21,7 +21,7 @@ from app.registry.changes import is_in_use
 from app.society import lifecycle, listing, store, world
 from app.society.config import SocietyConfig
 from app.society.job import SOCIETY
-from app.society.lifecycle import PriorMemories, QuestionList
+from app.society.material import PriorMemories, QuestionList
 from tests.societies import QUESTIONS, add_chat_models, facts, make_society, model_of, opinion, row_of, run, spec_of
 from tests.stub_openai import Reply, StubServer
 

@@ -20,7 +20,7 @@ from app.registry import SCRIPTED_CHATS, check_not_archived, get_model
 from app.society.config import LARGEST_SEED, PRESETS, SocietyConfig
 from app.society.config import read_config as read_society
 from app.society.embedders import TFIDF
-from app.society.lifecycle import PriorMemories, QuestionList
+from app.society.material import PriorMemories, QuestionList
 from app.society.priors import parse_priors, read_priors
 from app.society.questions import parse_questions, read_questions
 from app.web.admin import answer_sampling, societies_form

@@ -10,6 +10,7 @@ from app.analysis.chart import Chart
 from app.analysis.themes import LIGHT
 from app.benchmarks import lifecycle
 from app.benchmarks.chart import BenchmarkPoint, benchmark_figure
+from app.benchmarks.job import BENCHMARK
 from app.benchmarks.listing import BenchmarkComparison, compare
 from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.tasks import PRESETS, SHIPPED
@@ -18,10 +19,8 @@ from app.campaigns.listing import results
 from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
 from app.models import Campaign, LanguageModel
-from app.web.admin.benchmarks import enqueue
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of, requester
-from app.web.admin.spec_form import typed
 from app.web.chart_language import page_language
 from app.web.form_writes import write_once
 from app.web.seats import settings
@@ -72,7 +71,7 @@ def campaign_benchmarks(campaign_id: int) -> ResponseReturnValue:
 @blueprint.post("/campaigns/<int:campaign_id>/benchmarks")
 def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
     """Score every model of a campaign that was not scored so yet."""
-    form = {**typed(BenchmarkSpec), "model": "each of them"}
+    given = {name: request.form.get(name, "") for name in ("tasks", "item_limit")}  # all that the button asks
     home, by = settings().home, requester()
 
     def create(session: Session) -> list[int]:
@@ -80,12 +79,14 @@ def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
         return [each.id for each in lifecycle.create_missing(session, models, spec, home=home, requester=by)]
 
     try:
-        spec = BenchmarkSpec.read(form)
+        spec = BenchmarkSpec.read({**given, "model": "each of them"})
         created = write_once(create)
     except AppError as error:
         return pages_of(CAMPAIGN).render(campaign_id, error), error.status
-    for number in created:
-        enqueue(number)
+    with reading() as session:
+        queues = {number: BENCHMARK.queue_of(session, number) for number in created}
+    for number, queue in queues.items():
+        BENCHMARK.enqueue(settings().broker_url, number, queue=queue)
     return redirect(url_for("admin.campaign_page", campaign_id=campaign_id, _anchor="benchmarks"), 303)
 
 

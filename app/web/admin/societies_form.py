@@ -15,7 +15,8 @@ from app.registry import CHAT_USE, SCRIPTED_CHATS, list_models
 from app.society.config import LARGEST_SEED, PRESETS, SocietyConfig
 from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
-from app.society.lifecycle import PriorMemories, QuestionList, SocietySpec
+from app.society.lifecycle import SocietySpec
+from app.society.material import PriorMemories, QuestionList
 from app.society.priors import parse_priors, read_priors
 from app.society.questions import parse_questions, read_questions
 from app.web.admin.uploaded_texts import AGAIN, SHIPPED, UPLOAD, read_uploads, uploaded_text

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from flask_babel import format_decimal, gettext
 
-from app.society.config import LARGEST_RATING
+from app.society.config import LARGEST_RATING, SETTINGS
 from app.society.grid import FAILED, SHOWN, UNREAD
 
 SHOWS = SHOWN  # what the grid shows first is the first
@@ -32,10 +32,5 @@ def cell_of(tenths: int | None) -> CellWords:
 
 def setting_words(setting: str) -> str:
     """Which agents remember good answers at the start, in words."""
-    known: dict[str, str] = {
-        "all_good": gettext("all good"),
-        "all_bad": gettext("all bad"),
-        "half_half": gettext("half good and half bad"),
-        "mixed_half_half": gettext("half good and half bad, mixed"),
-    }
-    return known.get(setting, setting)
+    words = SETTINGS.get(setting, "")
+    return gettext(words) if words else setting

@@ -1,49 +1,304 @@
-"""The form that asks for a job, made from the spec of its kind: its fields, what was typed, and what stands in them."""
+"""The fields of a form that asks for a job, made from the spec of its kind: what they are, hold and ask for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from flask import request
 from flask_babel import gettext
+from sqlalchemy.orm import Session
 
-from app.core.validation import Schema
-from app.jobs.spec import JobSpec, fields_of
-from app.web.game_options import option_field
+from app.core.errors import AppError, FieldError, Phrase
+from app.core.validation import Schema, kinds_of, words_of
+from app.datasets import store
+from app.finetuning.config import find_method
+from app.games.base import JSON
+from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
+from app.models import LanguageModel
+from app.registry import list_models
+from app.registry.named import SCORED, TRAINED, USES
+from app.web.admin.training_fields import read_lines, training_fields
+from app.web.admin.uploaded_texts import AGAIN, SHIPPED, UPLOAD, read_uploads, uploaded_text
+from app.web.forms import RefusedField, one_of
 
-Choices = Mapping[str, Sequence[tuple[str, str]]]  # of a field: values, and what each is called
+Form = Mapping[str, Any]
+_SHARE = "share "  # before the name of a model, in the name of the field of its share
 
 
 class SpecField(NamedTuple):
-    """A field of a form, in the language of the page."""
+    """A field as a form has it. `path` is its name in the spec, and that of the part which it is in before it."""
 
     name: str
+    path: tuple[str, ...]
+    widget: str
+    schema: Schema
+
+
+class ShownField(NamedTuple):
+    """A field in the language of the page, for the fragment of its widget (templates/admin/spec-fields.html).
+
+    `choices` are values with what each is called. `more` is what only some widgets have: the fields of a training,
+    the kinds of files that are taken.
+    """
+
+    name: str
+    widget: str
     title: str
     help: str
-    inputmode: str
-    choices: Sequence[tuple[str, str]]
+    unset: str
+    inputmode: str = "text"
+    choices: Sequence[tuple[str, str]] = ()
+    unless: str = ""
+    more: Any = None
 
 
-def form_fields(spec: type[JobSpec], choices: Choices) -> list[SpecField]:
-    """The fields of a spec in their order; `choices` are those that only the database knows."""
-    return [_field(name, schema, choices.get(name)) for name, schema in fields_of(spec).items()]
+class FieldGroup(NamedTuple):
+    """Fields of one layout that follow each other. `empty` says that the registry has no model for them."""
+
+    layout: str
+    fields: list[ShownField]
+    empty: str
+    lost: list[str]  # models of the form that can no longer be chosen
 
 
-def _field(name: str, schema: Schema, choices: Sequence[tuple[str, str]] | None) -> SpecField:
-    found = option_field(name, schema)
-    unset = schema["unset"]  # a call with a text in it would be taken for that text
-    text = f"{found.help} {gettext('Empty: %(value)s.', value=gettext(unset))}" if unset else found.help
-    return SpecField(name, found.title, text, found.inputmode, found.choices if choices is None else choices)
+# ---- Widgets: how a value is sent, read for the spec, and shown -----------------------
 
 
-def typed(spec: type[JobSpec]) -> dict[str, str]:
-    """The fields as they were sent."""
-    return {name: request.form.get(name, "").strip() for name in fields_of(spec)}
+class _Widget(NamedTuple):
+    sent: Callable[[str], Any]
+    read: Callable[[str, Any], Any]
+    shown: Callable[[Any], Any]
+    layout: str = "fields"
 
 
-def filled_in(spec: type[JobSpec], given: Mapping[str, Any]) -> dict[str, str]:
-    """The fields as they are first shown, or for a spec that was: what is not given has its default."""
-    return {name: _text(given.get(name, schema.get("default"))) for name, schema in fields_of(spec).items()}
+def _sent_text(name: str) -> str:
+    return request.form.get(name, "").strip()
+
+
+def _sent_list(name: str) -> list[str]:
+    return request.form.getlist(name)
+
+
+def _sent_shares(_name: str) -> dict[str, str]:
+    given = request.form.items()
+    return {name.removeprefix(_SHARE): text.strip() for name, text in given if name.startswith(_SHARE)}
 
 
 def _text(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_TEXT = _Widget(_sent_text, lambda _name, text: text, _text)
+_WIDGETS: Mapping[str, _Widget] = {
+    **dict.fromkeys(("text", "number", "choice", "model", "dataset"), _TEXT),
+    PRESET: _TEXT,
+    "file": _TEXT._replace(layout="file"),
+    "tick": _Widget(_sent_text, lambda _name, text: bool(text), lambda value: "1" if value else "", "choices"),
+    "models": _Widget(_sent_list, lambda _name, given: given, list, "members"),
+    "shares": _Widget(
+        _sent_shares,
+        lambda _name, given: {model: share for model, share in given.items() if share},
+        lambda value: {model: _text(share) for model, share in value.items()},
+        "members",
+    ),
+    "training": _Widget(
+        _sent_text,
+        lambda name, text: read_lines(text, name, ()),
+        lambda value: "\n".join(f"{name} = {each}" for name, each in sorted(value.items())),
+        "training",
+    ),
+}
+
+
+_EMPTY: Mapping[str, Any] = {"models": (), "shares": {}, "training": {}}
+
+
+def _widget_of(schema: Schema) -> str:
+    if "widget" in schema:
+        return str(schema["widget"])
+    if schema.get("type") == "boolean":
+        return "tick"
+    if words_of(schema):
+        return "choice"
+    return "number" if any(kind["type"] in ("integer", "number") for kind in kinds_of(schema)) else "text"
+
+
+def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
+    """The fields of a form for a spec, with those of its parts in their places: ticks come last in a part."""
+    parts = parts_of(spec)
+    for name, schema in fields_of(spec).items():
+        if name not in parts:
+            yield SpecField(name, (name,), _widget_of(schema), schema)
+            continue
+        if parts[name].presets and not schema.get("fills"):
+            yield SpecField(name, (name, PRESET), PRESET, schema)
+        own = {field: of for field, of in fields_of(parts[name]).items() if field not in schema.get("without", ())}
+        for field, of in sorted(own.items(), key=lambda each: _widget_of(each[1]) == "tick"):
+            yield SpecField(schema.get("prefix", "") + field, (name, field), _widget_of(of), of)
+
+
+# ---- What a form holds ---------------------------------------------------------------
+
+
+def typed(spec: type[JobSpec]) -> JSON:
+    """The fields as they were sent; what came as a file stands in its text field, and so comes back with the page."""
+    found = {each.name: _WIDGETS[each.widget].sent(each.name) for each in leaves(spec)}
+    for name in spec.files:
+        found |= {f"{name}_{part}": request.form.get(f"{name}_{part}", "").strip() for part in ("text", "name")}
+    return {**found, **read_uploads(request, [*spec.files])}
+
+
+def filled_in(
+    spec: type[JobSpec], given: Mapping[str, Any], *, files: str = SHIPPED, scripted: Mapping[str, str] | None = None
+) -> JSON:
+    """The fields for values of a spec, as they are first shown or as they were for a job; others have their defaults.
+
+    `files` says which texts are meant. `scripted` has the names of scripted chats by who they are, for fields that
+    begin with one.
+    """
+    found: JSON = {f"{name}_{part}": "" for name in spec.files for part in ("text", "name")}
+    for each in leaves(spec):
+        first, last = each.path[0], each.path[-1]
+        value = each.schema.get("default", _EMPTY.get(each.widget))
+        if last == PRESET and len(each.path) > 1:
+            value = ""
+        elif given.get(first) is not None:
+            value = given[first] if len(each.path) == 1 else given[first].get(last)
+        elif (name := (scripted or {}).get(each.schema.get("suggested", ""))) is not None:
+            value = {name: 1}
+        found[each.name] = files if each.widget == "file" else _WIDGETS[each.widget].shown(value)
+    return found
+
+
+def values_of(spec: type[JobSpec], form: Form) -> JSON:
+    """What a form asks for, as JobSpec.read takes it, but for its files. Raises Invalid."""
+    found: JSON = {}
+    for each in leaves(spec):
+        value = None if each.widget == "file" else _WIDGETS[each.widget].read(each.name, form[each.name])
+        if len(each.path) == 1:
+            found[each.name] = value
+        else:
+            found.setdefault(each.path[0], {})[each.path[1]] = value
+    return found
+
+
+def files_of(spec: type[JobSpec], form: Form, again: Mapping[str, Any] | None) -> JSON:
+    """What the texts hold that a form means, by field; `again` are those of the job that it is filled in like.
+
+    None where nothing ships. Raises Invalid.
+    """
+    found: JSON = {}
+    for name, file in spec.files.items():
+        chosen = one_of(name, form, (SHIPPED, UPLOAD) if again is None else (SHIPPED, UPLOAD, AGAIN))
+        if again is not None and chosen == AGAIN:
+            found[name] = again[name]
+        elif chosen == UPLOAD:
+            try:
+                found[name] = file.parse(*uploaded_text(name, form))
+            except FieldError as error:
+                raise type(error)(name, **error.parts) from None
+        else:
+            found[name] = None if file.shipped is None else file.parse(file.shipped.read_bytes(), SHIPPED)
+    return found
+
+
+def refusal(spec: type[JobSpec], error: AppError) -> RefusedField:
+    """An error of a layer below at the field of the form that it is about, with what that is called there."""
+    path = tuple((error.field or "").split("."))
+    fields = [*leaves(spec)]
+    found = next((each for each in fields if path in (each.path, (each.name,))), None)
+    found = found or next((each for each in fields if each.path[-1] == path[-1]), None)
+    if found is None:
+        return RefusedField(path[0], error)
+    if isinstance(error, FieldError) and error.parts["subject"] is None:
+        title = found.schema["title"]  # a Phrase with a text in it would be taken for that text
+        error = type(error)(found.name, **{**error.parts, "subject": Phrase(title)})
+    return RefusedField(found.name, error)
+
+
+# ---- What a form shows -----------------------------------------------------------------
+
+
+def sections(session: Session, spec: type[JobSpec], form: Form) -> list[tuple[str, list[FieldGroup]]]:
+    """The sections of a form, each with its heading and its fields in groups, in the language of the page."""
+    models = list_models(session, archived=False)
+    found: list[tuple[str, list[SpecField]]] = []
+    for each in leaves(spec):
+        heading = fields_of(spec)[each.path[0]].get("heading", "")
+        if not found or (heading and heading != found[-1][0]):
+            found.append((heading, []))
+        found[-1][1].append(each)
+    return [(gettext(heading) if heading else "", _groups(session, spec, form, of, models)) for heading, of in found]
+
+
+def presets_of(spec: type[JobSpec]) -> tuple[str, str, Sequence[tuple[str, str]]] | None:
+    """The part of a spec that presets fill in: its field, the argument that names one in the address, the presets."""
+    for name, part in parts_of(spec).items():
+        schema = fields_of(spec)[name]
+        if schema.get("fills"):
+            argument = schema[PRESET].replace("-", "_")
+            return name, argument, [(each, _called(schema, each)) for each in part.presets]
+    return None
+
+
+def _groups(
+    session: Session, spec: type[JobSpec], form: Form, fields: Sequence[SpecField], models: Sequence[LanguageModel]
+) -> list[FieldGroup]:
+    groups = []
+    for layout, of in groupby(fields, lambda each: _WIDGETS[each.widget].layout):
+        own = list(of)
+        use = next((each.schema["use"] for each in own if "use" in each.schema), None)
+        known = [row.name for row in models if use is None or USES[use](row)]
+        named = [name for each in own for name in form[each.name]] if layout == "members" else []
+        empty = "" if known or use is None else _none_known(use)
+        shown = [_shown(session, spec, each, form, models) for each in own]
+        groups.append(FieldGroup(layout, shown, empty, [*dict.fromkeys(name for name in named if name not in known)]))
+    return groups
+
+
+def _shown(
+    session: Session, spec: type[JobSpec], field: SpecField, form: Form, models: Sequence[LanguageModel]
+) -> ShownField:
+    schema = field.schema
+    title, text = schema["title"], schema["description"]  # a call with a text in it would be taken for that text
+    said = schema.get("unset", "")
+    unset, help_ = gettext(said) if said else "", gettext(text)
+    choices: Sequence[tuple[str, str]] = ()
+    more: Any = None
+    if field.widget in ("model", "models", "shares"):
+        choices = [(row.name, row.name) for row in models if USES[schema["use"]](row)]
+        if field.widget == "model" and form[field.name] not in dict(choices):
+            choices = [(form[field.name], form[field.name] or gettext("choose one")), *choices]
+    elif field.widget == "dataset":
+        rows = store.list_datasets(session)
+        choices = [(str(row.id), f"{row.name}, {gettext('version %(version)s', version=row.version)}") for row in rows]
+        choices = [("", unset), *choices]
+    elif field.widget == PRESET:
+        choices = [("", unset), *((name, _called(schema, name)) for name in schema["labels"])]
+    elif field.widget == "choice":
+        choices = [(word, _called(schema, word)) for word in words_of(schema)]
+    elif field.widget == "training":
+        more = training_fields({schema["method"]: find_method(schema["method"]).job_fields})
+    elif field.widget == "file":
+        more = spec.files[field.name].accept
+    elif unset:
+        help_ = f"{help_} {gettext('Empty: %(value)s.', value=unset)}"
+    types = {kind.get("type") for kind in kinds_of(schema)} if field.widget == "number" else set()
+    inputmode = "text" if not types else "numeric" if types == {"integer"} else "decimal"
+    return ShownField(
+        field.name, field.widget, gettext(title), help_, unset, inputmode, choices, schema.get("unless", ""), more
+    )
+
+
+def _called(schema: Schema, word: str) -> str:
+    label = schema.get("labels", {}).get(word)
+    return gettext(label) if label else word
+
+
+def _none_known(use: str) -> str:
+    found: str = gettext("No model answers chats. Register one, such as a model behind an API.")
+    if use == TRAINED:
+        found = gettext("No model here can be trained and answers chats. Register a local checkpoint, or train one.")
+    if use == SCORED:
+        found = gettext("No model can be scored. Register a local checkpoint, or a model behind an API.")
+    return found

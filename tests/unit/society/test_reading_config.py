@@ -51,7 +51,7 @@ def test_no_value_of_any_kind_is_refused_with_anything_but_a_line() -> None:
 
 
 def test_a_field_and_a_preset_that_do_not_exist_are_refused() -> None:
-    for raw, preset, field in (({"sise": 3}, None, "config"), ({}, "mine", "preset")):
+    for raw, preset, field in (({"sise": 3}, None, "sise"), ({}, "mine", "preset")):
         with pytest.raises(Invalid) as refused:
             read_config(raw, preset)
         assert refused.value.field == field

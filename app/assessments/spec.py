@@ -1,0 +1,123 @@
+"""What can be asked of an assessment."""
+
+from typing import ClassVar, Self
+
+from pydantic import model_validator
+
+from app.core.errors import Invalid, Phrase
+from app.jobs.spec import JobSpec, SpecPart, asked
+from app.model_requests.templates import SAMPLING_PRESETS
+from app.players.base import ChatSampling
+from app.society.config import LARGEST_SEED
+from app.society.material import QUESTIONS
+
+MOST_RATERS = 20
+_OWN = "as the preset says, else as the model has it"
+
+
+class AnswerSampling(SpecPart):
+    """How two models are to answer held-out questions."""
+
+    presets: ClassVar = {
+        name: {field: value for field, value in sampling._asdict().items() if value is not None}
+        for name, sampling in SAMPLING_PRESETS.items()
+    }
+
+    temperature: float | None = asked(
+        "Temperature of the answers", "0 to 2.", None, unset=_OWN, metavar="T", ge=0, le=2
+    )
+    top_p: float | None = asked("Top-p of the answers", "0 to 1.", None, unset=_OWN, metavar="P", ge=0, le=1)
+    top_k: int | None = asked(
+        "Top-k of the answers", "Of local models.", None, unset=_OWN, metavar="K", ge=1, le=1_000_000
+    )
+    max_tokens: int | None = asked(
+        "Most tokens of an answer", "What is longer is cut off.", None, unset=_OWN, metavar="N", ge=1, le=1_000_000
+    )
+    no_repeat_ngram: int | None = asked(
+        "Tokens in a row that never come twice",
+        "Of local models. 2: no pair of tokens is written twice.",
+        None,
+        unset=_OWN,
+        metavar="N",
+        ge=1,
+        le=100,
+    )
+
+    @property
+    def chat(self) -> ChatSampling:
+        """The same for a player."""
+        return ChatSampling(**self.model_dump())
+
+
+def asked_sampling(heading: str) -> AnswerSampling:
+    """The field of a spec that says how the answers are sampled."""
+    found: AnswerSampling = asked(
+        "Sampling",
+        "Of both models’ answers. The fields below are laid over it.",
+        AnswerSampling(),
+        heading=heading,
+        prefix="answer_",
+        preset="sampling",
+        unset="each model’s own",
+        labels={"published": "published: temperature 0.7, top-p 0.9, 256 tokens, no pair of tokens twice"},
+    )
+    return found
+
+
+class AssessmentSpec(JobSpec):
+    """Two models, the questions that both answer, and the models that rate the answers."""
+
+    files: ClassVar = {"questions": QUESTIONS}
+
+    model: str = asked(
+        "Model",
+        "The one that is assessed: usually the newer one.",
+        widget="model",
+        use="chat",
+        metavar="MODEL",
+        argument=True,
+        heading="Who answers and who rates",
+    )
+    base: str = asked(
+        "Base",
+        "The one beside it: usually what the model was trained from.",
+        widget="model",
+        use="chat",
+        metavar="BASE",
+        argument=True,
+    )
+    raters: tuple[str, ...] = asked(
+        "Raters",
+        "They get the prompts of a society’s observers. Each question takes two answers, and of each rater two ratings"
+        " of either answer: 100 questions and 2 raters are 1,000 calls.",
+        widget="models",
+        use="chat",
+        suggested="observer",
+        metavar="NAME",
+        min_length=1,
+        max_length=MOST_RATERS,
+    )
+    questions: str | None = asked(
+        "Questions",
+        "One a line, or a list in JSON. Those that either model was trained on here are left out.",
+        None,
+        unset="those that ship",
+        widget="file",
+        metavar="FILE",
+        heading="What is asked",
+    )
+    sampling: AnswerSampling = asked_sampling("Sampling and seed")
+    seed: int = asked(
+        "Seed",
+        "Of the answers and the ratings. Both models answer a question with the same one.",
+        0,
+        metavar="S",
+        ge=0,
+        le=LARGEST_SEED,
+    )
+
+    @model_validator(mode="after")
+    def _two_models(self) -> Self:
+        if self.model == self.base:
+            raise Invalid("base", expected=Phrase("another model than the one that is assessed"), got=self.base)
+        return self

@@ -1,0 +1,56 @@
+"""The models that the fields of a job's spec name, found in the registry."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlalchemy.orm import Session
+
+from app.core.errors import FieldError, Invalid, Phrase, shown
+from app.jobs.spec import SpecPart, fields_of
+from app.models import LanguageModel
+from app.players import make_player
+from app.players.base import PlayerSpec
+from app.registry import CHAT_USE, check_not_archived, get_model, player_spec
+
+CHAT, SCORED, TRAINED = "chat", "scored", "trained"
+# What a field may want of a model, and which models a form offers for it.
+USES: Mapping[str, Callable[[LanguageModel], bool]] = {
+    CHAT: lambda row: CHAT_USE in row.uses,
+    SCORED: lambda row: row.kind != "scripted",
+    TRAINED: lambda row: row.kind == "local" and CHAT_USE in row.uses,
+}
+
+
+def named_models(session: Session, spec: SpecPart, *, goes_on: bool = False) -> dict[str, list[LanguageModel]]:
+    """The models that each field of a spec names, in their order.
+
+    What belongs to something begun `goes_on` with models that were archived meanwhile. Raises NotFound for an unknown
+    model, Conflict for an archived one, and Invalid for one that answers no chats where it has to; all name the field.
+    """
+    found = {}
+    for field, schema in fields_of(type(spec)).items():
+        if "use" in schema and (named := getattr(spec, field, None)):
+            names: Sequence[str] = [named] if isinstance(named, str) else [*named]
+            found[field] = [_model(session, field, name, schema["use"], goes_on) for name in names]
+    return found
+
+
+def _model(session: Session, field: str, name: str, use: str, goes_on: bool) -> LanguageModel:
+    try:
+        row = get_model(session, name)
+        if not goes_on:
+            check_not_archived(row)
+    except FieldError as error:
+        raise type(error)(field, **error.parts) from None
+    if use == CHAT and not (CHAT_USE in row.uses and answers_chats(player_spec(row))):
+        raise Invalid(
+            field,
+            expected=Phrase("a model that answers chats"),
+            got=Phrase("%(name)s, whose uses are %(uses)s", name=shown(name), uses=", ".join(row.uses) or "none"),
+            remedy=Phrase("`flask model list` shows what each model is for"),
+        )
+    return row
+
+
+def answers_chats(spec: PlayerSpec) -> bool:
+    """Whether a player has answers to chats. Scripted players of games have none; all others call a model."""
+    return spec.kind != "scripted" or hasattr(make_player(spec), "complete")

@@ -1,0 +1,201 @@
+"""The page that starts a job of a kind: its form made of the spec, its estimate, and the start.
+
+A kind registers a subclass of JobForm, which says what is so for it alone.
+"""
+
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.core.errors import AppError, Invalid, Phrase, either
+from app.core.extensions import reading
+from app.core.validation import whole_number
+from app.games.base import JSON
+from app.jobs.kind import LARGEST, JobKind, R, Requester
+from app.jobs.spec import PRESET, JobSpec, fields_of, parts_of
+from app.registry import SCRIPTED_CHATS, list_models
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import job_address, pages_of, requester
+from app.web.admin.rounds_new import form_action
+from app.web.admin.spec_form import Form, files_of, filled_in, presets_of, refusal, sections, typed, values_of
+from app.web.admin.uploaded_texts import AGAIN
+from app.web.form_writes import write_once
+from app.web.forms import RefusedField
+from app.web.seats import settings
+
+S = TypeVar("S", bound=JobSpec)
+
+
+class FormWords(NamedTuple):
+    """What the page says, in lazy texts; the last two are of its estimate."""
+
+    title: Any
+    intro: Any
+    start: Any
+    back: Any
+    estimate: Any = ""
+    estimate_hint: Any = ""
+
+
+class Asked(NamedTuple, Generic[S]):
+    """What a form asks for: the spec, its texts by field, and what `check` gave."""
+
+    spec: S
+    files: JSON
+    known: Any = None
+
+
+class JobForm(Generic[R, S]):
+    """The form of a kind."""
+
+    kind: JobKind[R]
+    spec: type[S]
+    words: FormWords
+    below: ClassVar[str] = ""  # a template with what the form says below its fields
+    field: ClassVar[str] = ""  # at which a refusal is shown that is about none
+    estimate_template: ClassVar[str] = ""
+
+    # ---- What a kind says ----------------------------------------------------------
+
+    def check(self, asked: Asked[S]) -> Any:
+        """What has to be known before the transaction; `create` is given it. Raises AppError."""
+
+    def create(self, session: Session, asked: Asked[S], by: Requester) -> R:
+        """Write the job down, in the thread that writes, which has no request. Raises AppError."""
+        raise NotImplementedError
+
+    def files_of(self, row: R) -> JSON:  # noqa: ARG002 - most kinds take no files
+        """The texts that a job was given, by field."""
+        return {}
+
+    def spec_of(self, session: Session, row: R) -> JSON:  # noqa: ARG002 - a kind may have to look
+        """The spec of a job as JSON. Raises Invalid for one that has none."""
+        stored: JSON | None = row.spec
+        if stored is None:
+            expected, got = Phrase("one that was run here"), Phrase("one that was imported")
+            raise Invalid("like", expected=expected, got=got, subject=self.kind.subject(row.id))
+        return self.spec.of_json(stored).to_json()
+
+    def estimated(self, session: Session, asked: Asked[S]) -> Any:
+        """What a job will take, for `estimate_template`: its `calls`, and its `cost` in USD if that is known."""
+
+    def further(self) -> JSON:
+        """What the template `below` is given."""
+        return {}
+
+    # ---- The page ------------------------------------------------------------------
+
+    def begin(self) -> str:
+        """The form, filled in with what the address names, or like a job that was."""
+        with reading() as session:
+            if number := request.args.get("like", ""):
+                row = self.kind.get(session, whole_number(number, "like", 1, LARGEST))
+                given = {**self.spec_of(session, row)}
+                for name, schema in fields_of(self.spec).items():
+                    if schema.get("once"):
+                        given.pop(name, None)
+                return self._page(session, {**filled_in(self.spec, given, files=AGAIN), "like": str(row.id)})
+            given = {name: text for name in fields_of(self.spec) if (text := request.args.get(name))}
+            preset = ""
+            if (fills := presets_of(self.spec)) is not None:
+                part, argument, known = fills
+                preset = request.args.get(argument) or known[0][0]
+                if preset not in dict(known):
+                    raise Invalid(argument, expected=either(dict(known)), got=preset)
+                given[part] = parts_of(self.spec)[part].read({PRESET: preset}).model_dump(mode="json")
+            names = {row.name for row in list_models(session, archived=False)}
+            scripted = {who: name for name, who in SCRIPTED_CHATS.items() if name in names}
+            form = filled_in(self.spec, self.suggested(session, given), scripted=scripted)
+            return self._page(session, {**form, "like": ""}, preset)
+
+    def suggested(self, session: Session, given: JSON) -> JSON:  # noqa: ARG002 - a kind may look at its models
+        """The values with which the form is first shown, where the address names some."""
+        return given
+
+    def start(self) -> ResponseReturnValue:
+        """Say what the job will take, or write it down and call a worker, as the button says; or why it cannot be."""
+        form = {**typed(self.spec), "like": _sent("like"), "agreed": _sent("agreed")}
+        by = requester()
+        try:
+            with reading() as session:
+                asked = self._read(session, form)
+                expected = self.estimated(session, asked)
+                dear = expected is not None and self._asks_again(form, expected)
+                if expected is not None and (form_action() == "estimate" or dear):
+                    return self._page(session, form, expected=expected, asks=dear and form_action() != "estimate")
+            asked = asked._replace(known=self.check(asked))
+            number = write_once(lambda session: self.create(session, asked, by).id)
+        except AppError as error:
+            with reading() as session:
+                return self._page(session, form, refused=self._refusal(error)), error.status
+        with reading() as session:
+            queue = self.kind.queue_of(session, number)
+        self.kind.enqueue(settings().broker_url, number, queue=queue)
+        return redirect(job_address(self.kind, number), 303)
+
+    def _read(self, session: Session, form: Form) -> Asked[S]:
+        again = None
+        if form["like"]:
+            row = self.kind.get(session, whole_number(form["like"], "like", 1, LARGEST))
+            self.spec_of(session, row)
+            again = self.files_of(row)
+        files = files_of(self.spec, form, again)
+        return Asked(self.spec.read(values_of(self.spec, form)), files)
+
+    def _refusal(self, error: AppError) -> RefusedField:
+        found = refusal(self.spec, error)
+        return found if found.field or not self.field else RefusedField(self.field, error)
+
+    def _asks_again(self, form: Form, expected: Any) -> bool:
+        """Whether somebody has to say once more that this is meant; a form that was changed since asks again."""
+        dearest = settings().CONFIRM_COST
+        return bool(dearest and (expected.cost or 0) > dearest and form["agreed"] != _agreement(expected))
+
+    def _page(
+        self,
+        session: Session,
+        form: Form,
+        preset: str = "",
+        *,
+        refused: RefusedField | None = None,
+        expected: Any = None,
+        asks: bool = False,
+    ) -> str:
+        fills = presets_of(self.spec)
+        return render_template(
+            "admin/job-form.html",
+            form={**form, "agreed": _agreement(expected) if expected is not None and asks else ""},
+            kind=self.kind,
+            pages=pages_of(self.kind),
+            action=url_for(f"admin.start_{self.kind.name}"),
+            words=self.words,
+            sections=sections(session, self.spec, form),
+            files=bool(self.spec.files),
+            presets=None if fills is None else fills[1:],
+            preset=preset,
+            refused=refused,
+            expected=expected,
+            asks=asks,
+            dearest=settings().CONFIRM_COST,
+            estimate_template=self.estimate_template,
+            below=self.below,
+            **self.further(),
+        )
+
+
+def register_form(form: JobForm[Any, Any]) -> None:
+    """Add the page that starts jobs of a kind, below its list."""
+    name, rule = form.kind.name, f"/{form.kind.plural}/new"
+    blueprint.add_url_rule(rule, f"new_{name}", form.begin, methods=["GET"])
+    blueprint.add_url_rule(rule, f"start_{name}", form.start, methods=["POST"])
+
+
+def _sent(name: str) -> str:
+    return request.form.get(name, "").strip()
+
+
+def _agreement(expected: Any) -> str:
+    """What a second press of the button agrees to."""
+    return f"{expected.calls} calls"

@@ -1,0 +1,56 @@
+"""Writes the tables of docs/jobs.md from the specs of jobs: `python -m scripts.spec_tables`."""
+
+from collections.abc import Iterator
+
+from app.core.config import ROOT
+from app.core.validation import words_of
+from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
+from scripts.translations import SPECS
+
+PAGE = ROOT / "docs" / "jobs.md"
+BEGIN, END = "<!-- fields: python -m scripts.spec_tables -->", "<!-- end of fields -->"
+
+
+def tables() -> str:
+    """A section for each kind of jobs that has a spec."""
+    return "\n\n".join(f"## {_name(spec)}\n\n{(spec.__doc__ or '').strip()}\n\n{table(spec)}" for spec in SPECS)
+
+
+def _name(spec: type[JobSpec]) -> str:
+    """What a kind is called: `AssessmentSpec` is of assessments."""
+    return spec.__name__.removesuffix("Spec")
+
+
+def table(spec: type[SpecPart]) -> str:
+    """The fields of a spec, each with its default and what it means."""
+    return "\n".join(["| field | default | meaning |", "|---|---|---|", *_rows(spec, "")])
+
+
+def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
+    parts = parts_of(spec)
+    for name, schema in fields_of(spec).items():
+        if (part := parts.get(name)) is not None:
+            known = ", ".join(f"`{each}`" for each in part.presets)
+            words = f"{schema['title']}: one of {known}, over which the others are laid."
+            yield f"| `{under}{name}.{PRESET}` | none | {words} |"
+            yield from _rows(part, f"{under}{name}.")
+            continue
+        default = schema.get("default")
+        usual = schema.get("unset") or ("none" if default in ([], {}, "") else default)
+        shown = "required" if usual is None else str(usual).lower() if isinstance(usual, bool) else usual
+        words = f" One of {', '.join(f'`{word}`' for word in words_of(schema))}." if "enum" in schema else ""
+        yield f"| `{under}{name}` | {shown} | {schema['title']}: {schema['description']}{words} |"
+
+
+def with_tables(text: str) -> str:
+    """The page with its tables as they are to be."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
