@@ -13,8 +13,8 @@ from app.core.config import ROOT
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, StudyVersion, Wave
 from app.studies import store
 from app.studies.design_files import load_design
+from app.studies.participant_steps import Step
 from app.studies.progress import Way
-from app.studies.steps import Step
 
 EXAMPLES = ROOT / "data" / "studies"
 

@@ -16,7 +16,7 @@ from app.studies import store
 from app.studies.assignment import assign
 from app.studies.design import StudyDesign
 from app.studies.design_files import load_design
-from app.studies.entry import Visitor, enter, take_place
+from app.studies.enrolment import Visitor, enter, take_place
 from app.studies.loaded_design import LoadedDesign
 from app.studies.progress import Way
 from app.studies.wave_file import WaveFile

@@ -9,7 +9,7 @@ from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
 from app.studies import waves
 from app.studies.assignment_list import import_list, read_list, terms_of
-from app.studies.entry import person_hash
+from app.studies.enrolment import person_hash
 
 
 @click.command("assignments", cls=Command)

@@ -13,13 +13,12 @@ from sqlalchemy.orm import Session
 from app.core.errors import FieldError, Invalid, Phrase
 from app.matches.stored import StoredMatch
 from app.models import Wave
-from app.studies import consents, entry, matches, payments, withdrawal
+from app.studies import consents, matches, payments, withdrawal
 from app.studies.assignment import assign
 from app.studies.design import EITHER, PERSON, Questions
 from app.studies.endings import COMPLETED, DECLINED, QUIZ_FAILED, EndingName
-from app.studies.progress import STILL_THERE, Way, advance, answer, end, find_way_by_token, note
-from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
-from app.studies.steps import (
+from app.studies.enrolment import come_again, take_place
+from app.studies.participant_steps import (
     CONSENT,
     DEBRIEF,
     DONE,
@@ -32,6 +31,8 @@ from app.studies.steps import (
     Step,
     shows_arm,
 )
+from app.studies.progress import STILL_THERE, Way, advance, answer, end, find_way_by_token, note
+from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
 from app.studies.survey import SurveyForm, Values, read_survey, typed_numbers
 from app.studies.texts import first_condition
 
@@ -140,7 +141,7 @@ def _consent(session: Session, way: Way, form: SurveyForm, text: str) -> StepOut
         return StepOutcome()
     if _sent(form, "part") != YES:
         return _refused("part", Phrase("a tick, or “No” below"))
-    entry.take_place(session, way)
+    take_place(session, way)
     if way.enrolment.ending is not None:
         payments.settle(session, way)
         return StepOutcome()
@@ -152,7 +153,7 @@ def _consent(session: Session, way: Way, form: SurveyForm, text: str) -> StepOut
 
 def _done(session: Session, way: Way, _form: SurveyForm, _text: str) -> StepOutcome:
     """Whoever was sent away before they had agreed looks once more whether they can begin."""
-    entry.come_again(session, way)
+    come_again(session, way)
     return StepOutcome()
 
 

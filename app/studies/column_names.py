@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from app.core.csv_tables import short_names
 from app.studies.arms import conditions
 from app.studies.design import Questions, StudyDesign, SurveyQuestion
-from app.studies.steps import SURVEY, Step, steps
+from app.studies.participant_steps import SURVEY, Step, steps
 
 UTILITY = "utility"  # the figure of which there are always outcomes
 

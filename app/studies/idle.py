@@ -16,8 +16,8 @@ from app.studies import matches
 from app.studies.design import REPLACE, StudyDesign
 from app.studies.endings import INACTIVE
 from app.studies.extra_time import factor_of
+from app.studies.participant_steps import DEBRIEF, DONE, MATCH, PRACTICE
 from app.studies.progress import STILL_THERE, Way, find_way, note
-from app.studies.steps import DEBRIEF, DONE, MATCH, PRACTICE
 from app.studies.withdrawal import leave
 
 LEAST = timedelta(hours=1)

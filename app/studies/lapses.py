@@ -21,8 +21,8 @@ from app.matches.stored import load_log
 from app.models import Enrolment, MatchRow, SeatRow
 from app.studies.design import SHORTEST_GRACE
 from app.studies.extra_time import factor_of
+from app.studies.participant_steps import MATCH
 from app.studies.progress import Way
-from app.studies.steps import MATCH
 
 MOST = 2  # lapses, of which the last ends the study
 _BY_TIME = (TIMEOUT, ABANDONED)

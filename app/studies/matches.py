@@ -31,8 +31,8 @@ from app.studies.design import END_STUDY, REPLACE, StudyDesign
 from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
 from app.studies.extra_time import factor_of, longer
 from app.studies.lapses import Lapse
+from app.studies.participant_steps import MATCH, PRACTICE, Step
 from app.studies.progress import Way
-from app.studies.steps import MATCH, PRACTICE, Step
 from app.studies.store import models_of
 
 

@@ -16,7 +16,7 @@ from app.models import (
     Participant,
     StudyVersion,
 )
-from app.studies.entry import new_way
+from app.studies.enrolment import new_way
 from app.studies.progress import Way
 
 PREVIEW = "preview"

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import NotFound, Phrase
 from app.models import Enrolment, MatchRow, SeatRow, StudyEvent, StudyVersion, Wave
 from app.studies.endings import PROLIFIC, EndingName
-from app.studies.steps import DEBRIEF, DONE, Step, steps
+from app.studies.participant_steps import DEBRIEF, DONE, Step, steps
 from app.studies.store import design_of
 
 ENDING = "ending"  # the kind of the event that says how an enrolment ended

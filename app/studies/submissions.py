@@ -16,7 +16,7 @@ from app.core.csv_reader import read_csv, refuse_rounded
 from app.core.errors import Invalid, Verbatim
 from app.models import Enrolment, Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.endings import INACTIVE, WITHDRAWN
-from app.studies.entry import one_case
+from app.studies.enrolment import one_case
 from app.studies.places import free_place
 from app.studies.progress import find_way, lock_enrolments
 from app.studies.visits import (

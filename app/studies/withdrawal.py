@@ -18,8 +18,8 @@ from app.studies.consents import withdraw_training
 from app.studies.deadlines import day_of
 from app.studies.endings import COMPLETED, DECLINED, INACTIVE, WITHDRAWN, EndingName
 from app.studies.forget import ForgetReport, forget_person
+from app.studies.participant_steps import CONSENT, DEBRIEF
 from app.studies.payments import settle
-from app.studies.steps import CONSENT, DEBRIEF
 from app.studies.withdrawn_data import WithdrawnData
 
 

@@ -12,9 +12,9 @@ from app.core.extensions import reading
 from app.models import MatchRow, SeatRow, Wave
 from app.studies import lapses, matches
 from app.studies.endings import INACTIVE, WITHDRAWN
+from app.studies.participant_steps import DEBRIEF, DONE
 from app.studies.payments import owed_now
 from app.studies.progress import Way, find_way
-from app.studies.steps import DEBRIEF, DONE
 from app.studies.waves import settings_of
 from app.web.language import use_language
 

@@ -23,10 +23,10 @@ from app.registry import add_api_model
 from app.studies import store, waves
 from app.studies.endings import EndingName
 from app.studies.monitor import funnel, people
+from app.studies.participant_steps import steps
 from app.studies.payments import settle
 from app.studies.progress import advance, find_way, note
 from app.studies.reports import REPORT
-from app.studies.steps import steps
 from app.web.admin import study_uploads
 from tests.enrolments import break_off, enrol, finish, load_example, open_wave, play
 from tests.experimenter import signed_in

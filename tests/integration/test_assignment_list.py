@@ -16,7 +16,7 @@ from app.core.extensions import insist, reading, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import replay
 from app.studies.assignment_list import import_list, read_list, terms_of
-from app.studies.entry import person_hash
+from app.studies.enrolment import person_hash
 from app.studies.progress import end, lock_wave
 from app.studies.waves import close, freeze
 from tests.experimenter import signed_in

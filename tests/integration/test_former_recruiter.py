@@ -14,8 +14,8 @@ from app.core.extensions import writing
 from app.models import Payment, PaymentBatch, Submission, Wave
 from app.studies import assignment
 from app.studies.answers import finish
+from app.studies.participant_steps import DONE
 from app.studies.payments import settle
-from app.studies.steps import DONE
 from tests.enrolments import enrol, load_example, open_wave, play
 from tests.experimenter import signed_in
 from tests.shell import Finished

@@ -11,7 +11,7 @@ from structlog.testing import CapturingLogger
 
 from app.core.extensions import db, open_engine
 from app.web import auth, errors
-from app.web.study import coming_back, door, leaving, way
+from app.web.study import entry, leaving, progress, survey_return
 
 SECRET = "Zk-dhI0Qy0o4C5FzG7q"
 AWAY = OperationalError("SELECT 1", {}, Exception("connection refused"))
@@ -21,11 +21,11 @@ AWAY = OperationalError("SELECT 1", {}, Exception("connection refused"))
 @pytest.mark.parametrize(
     ("module", "name", "address"),
     [
-        (way, "find_way_by_token", "/s/me/{}"),
-        (way, "find_way_by_token", "/s/me/{}/agreed"),
+        (progress, "find_way_by_token", "/s/me/{}"),
+        (progress, "find_way_by_token", "/s/me/{}/agreed"),
         (leaving, "find_way_by_token", "/s/me/{}/leave"),
-        (coming_back, "_read", "/s/me/back/{}"),
-        (door.previews, "read_preview", "/s/preview/{}"),
+        (survey_return, "_read", "/s/me/back/{}"),
+        (entry.previews, "read_preview", "/s/preview/{}"),
         (auth, "FlaskForm", "/enter/{}"),
     ],
 )

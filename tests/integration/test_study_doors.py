@@ -14,9 +14,9 @@ from sqlalchemy import Engine, select
 
 from app.core.extensions import insist, reading, writing
 from app.models import Enrolment, Participant, RecruitmentIdentity, Submission
-from app.studies import entry
+from app.studies import enrolment as enrolments
 from app.studies.answers import finish
-from app.studies.entry import person_hash
+from app.studies.enrolment import person_hash
 from app.studies.idle import end_silent
 from app.studies.places import committed, places_taken
 from app.studies.progress import end, find_way, find_way_by_token
@@ -175,7 +175,7 @@ def test_a_person_of_before_is_known_by_the_hash_of_before(app: Flask) -> None:
         wave = new_wave(session)
         join(session, wave, "ANN")
         person = session.scalars(select(Participant)).one()
-        person.person_hash = entry._hash(SECRET, "prolific", "ANN")
+        person.person_hash = enrolments._hash(SECRET, "prolific", "ANN")
         assert person.person_hash != person_hash(SECRET, "prolific", "ANN")
         assert join(session, wave, "ann", submission_id="visit of ANN").enrolment.participant_id == person.id
         later = new_wave(session, wave="later", not_if_took_part_in=[WAVE])
@@ -282,7 +282,7 @@ def test_of_ten_who_agree_for_the_last_place_one_gets_it(app: Flask, engine: Eng
     def agree(token: str) -> None:
         def act(session: Any) -> str | None:
             way = find_way_by_token(session, token, lock=True)
-            entry.take_place(session, way)
+            enrolments.take_place(session, way)
             return way.enrolment.ending
 
         ready.wait()

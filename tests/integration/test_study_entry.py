@@ -14,7 +14,7 @@ from app.core.errors import FieldError, NotAllowed
 from app.core.extensions import db, insist, reading, writing
 from app.models import Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.assignment import assign
-from app.studies.entry import mark_of_link, person_hash
+from app.studies.enrolment import mark_of_link, person_hash
 from app.studies.places import places_taken
 from app.studies.previews import Preview, enter_preview, preview_token, read_preview
 from app.studies.progress import end

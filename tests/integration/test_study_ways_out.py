@@ -11,9 +11,9 @@ from app.core.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Enrolment, Payment
 from app.studies.answers import draw_arm
-from app.studies.entry import take_place
+from app.studies.enrolment import take_place
+from app.studies.participant_steps import CONSENT, DEBRIEF, steps
 from app.studies.progress import find_way_by_token
-from app.studies.steps import CONSENT, DEBRIEF, steps
 from app.studies.waves import close, find_wave, freeze
 from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, text_of
 from tests.waves import changed, loaded_study, new_wave, store_study

@@ -9,7 +9,7 @@ from app.core.config import ROOT
 WEB = ROOT / "app" / "web"
 # What writes all the same when it is only asked for, and why.
 EXCEPTIONS = {
-    "study/way.py: way": "a match that is over is settled, once, which upkeep would do a little later",
+    "study/progress.py: way": "a match that is over is settled, once, which upkeep would do a little later",
 }
 
 

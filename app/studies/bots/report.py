@@ -15,7 +15,7 @@ from app.studies import store
 from app.studies.bots.copies import CODES
 from app.studies.bots.notes import BotNotes
 from app.studies.endings import COMPLETED
-from app.studies.steps import MATCH, PRACTICE
+from app.studies.participant_steps import MATCH, PRACTICE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from app.core.extensions import reading
 from app.studies.answers import asked_now, quiz_now
 from app.studies.bots.bot import Bot
 from app.studies.bots.notes import HABITS, BotNotes
+from app.studies.participant_steps import QUIZ, SURVEY
 from app.studies.progress import Way, find_way_by_token
 from app.studies.quiz import right_values
-from app.studies.steps import QUIZ, SURVEY
 
 AT_ONCE = 20
 Keep = Callable[[BotNotes], None]

@@ -25,7 +25,7 @@ from app.studies.export.columns import DATA, PARTICIPANT, WAVE, WITHDRAWN, data_
 from app.studies.export.scope import ExportScope
 from app.studies.export.surveys import LOST, NOT_ASKED, PersonAnswers, answered, quiz_attempts
 from app.studies.expressions import read_comparison
-from app.studies.steps import SURVEY, steps
+from app.studies.participant_steps import SURVEY, steps
 
 ATTENTION = "attention"
 

@@ -32,8 +32,8 @@ from app.studies.export.columns import (
 )
 from app.studies.export.scope import ExportScope
 from app.studies.extra_time import EXTRA_TIME
+from app.studies.participant_steps import DEBRIEF
 from app.studies.progress import STEP
-from app.studies.steps import DEBRIEF
 
 
 def tables(scope: ExportScope) -> list[StoredTable]:

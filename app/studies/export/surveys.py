@@ -15,7 +15,7 @@ from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.export.columns import DATA, PARTICIPANT, WAVE
 from app.studies.export.columns import WITHDRAWN as DELETED
 from app.studies.export.scope import ExportScope
-from app.studies.steps import PARTNER, QUIZ, SURVEY, Step, steps
+from app.studies.participant_steps import PARTNER, QUIZ, SURVEY, Step, steps
 from app.studies.survey import NOT_SAID
 
 NOT_ASKED, SKIPPED, REFUSED, LOST, WITHDRAWN, WITHHELD = (

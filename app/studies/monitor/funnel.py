@@ -14,8 +14,20 @@ from app.models import Arm, Enrolment, MatchRow, SeatRow, StudyEvent, Wave
 from app.studies.design import StudyDesign
 from app.studies.endings import COMPLETED, INACTIVE, WITHDRAWN
 from app.studies.monitor.people import COMPLETE, EARLY, HERE
+from app.studies.participant_steps import (
+    CONSENT,
+    DEBRIEF,
+    DONE,
+    INSTRUCTIONS,
+    MATCH,
+    PARTNER,
+    PRACTICE,
+    QUIZ,
+    SURVEY,
+    Step,
+    steps,
+)
 from app.studies.progress import STEP
-from app.studies.steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PARTNER, PRACTICE, QUIZ, SURVEY, Step, steps
 
 
 class Stage(NamedTuple):

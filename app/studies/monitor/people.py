@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.models import Arm, Enrolment, MatchRow, Participant, Payment, SeatRow, StudyEvent, Wave
 from app.studies.design import StudyDesign
 from app.studies.endings import COMPLETED
-from app.studies.steps import Step, steps
+from app.studies.participant_steps import Step, steps
 
 PAGE = 25  # people on a page
 HERE, COMPLETE, EARLY = "here", "completed", "ended early"

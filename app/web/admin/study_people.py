@@ -14,9 +14,9 @@ from app.core.validation import whole_number
 from app.models import Participant
 from app.studies import extra_time, forget, pay_doubts, payments, removal, store, withdrawal
 from app.studies.monitor.person import PersonDetail, person
+from app.studies.participant_steps import steps
 from app.studies.progress import Way, find_way
 from app.studies.quantities import CENT, places_of
-from app.studies.steps import steps
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
 from app.web.form_writes import write, write_once

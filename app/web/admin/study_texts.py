@@ -23,8 +23,8 @@ from app.studies.texts import goal_of, words_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_versions import FoundVersion, find_version
 from app.web.study.blueprint import money
+from app.web.study.page_context import consent_page
 from app.web.study.page_texts import goal_words, html_of
-from app.web.study.pages import consent_page
 
 _USUAL = "prolific"  # the recruiter of a study that has no wave yet
 

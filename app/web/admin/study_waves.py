@@ -13,10 +13,11 @@ from app.core.errors import AppError, Conflict, Invalid, Phrase, either
 from app.core.extensions import reading
 from app.core.validation import whole_number
 from app.models import Wave
-from app.studies import entry, places, store, waves
+from app.studies import places, store, waves
 from app.studies.assignment_list import import_list, list_of, read_list, terms_of
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
+from app.studies.enrolment import person_hash
 from app.studies.monitor import funnel, inbox, incidents
 from app.studies.monitor.people import WHERE, PeopleFilter, people
 from app.studies.monitor.recruiter import STATUSES, against_recruiter
@@ -98,7 +99,7 @@ def _take_list(wave_id: int, by: str) -> None:
 
     with reading() as session:
         terms = terms_of(session, wave_by_id(session, wave_id).wave)
-    found = off_loop(read_list, content, name, terms, lambda each: entry.person_hash(secret, terms.recruiter, each))
+    found = off_loop(read_list, content, name, terms, lambda each: person_hash(secret, terms.recruiter, each))
     write(lambda session: import_list(session, wave_by_id(session, wave_id).wave, found, by))
 
 

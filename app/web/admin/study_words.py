@@ -5,7 +5,7 @@ where it is shown.
 from collections.abc import Mapping
 
 from app.studies.endings import EndingName
-from app.studies.steps import StepKind
+from app.studies.participant_steps import StepKind
 from app.web.admin.blueprint import blueprint
 from app.web.translations import N_
 

@@ -1,6 +1,6 @@
-"""The pages of a study for the people in it: the door, each step of the way, and the ways out."""
+"""The pages of a study for the people in it: how they come in, the page that is due, and the ways out."""
 
-from app.web.study import coming_back, door, leaving, way
+from app.web.study import entry, leaving, progress, survey_return
 from app.web.study.blueprint import blueprint
 
-__all__ = ["blueprint", "coming_back", "door", "leaving", "way"]
+__all__ = ["blueprint", "entry", "leaving", "progress", "survey_return"]

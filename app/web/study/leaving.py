@@ -14,14 +14,14 @@ from app.studies import matches, payments, withdrawal
 from app.studies.consents import may_train
 from app.studies.endings import TECHNICAL, WITHDRAWN, EndingName
 from app.studies.forget import delete_unusable_files
+from app.studies.participant_steps import MATCH, PRACTICE
 from app.studies.progress import Way, find_way_by_token, has_played
 from app.studies.reports import REASONS, keep_report, read_reason
-from app.studies.steps import MATCH, PRACTICE
 from app.web.form_writes import write
 from app.web.language import use_language
 from app.web.own_data import data_file
 from app.web.seats import settings
-from app.web.study import pages
+from app.web.study import page_context
 from app.web.study.blueprint import blueprint, way_url
 from app.web.study.page_texts import deadline_words, vendors
 
@@ -97,8 +97,8 @@ def _report_page(token: str, **more: object) -> str:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
         ending = _ending_by_report(session, found)
-        pay = payments.owed_now(session, found, ending) if pages.can_leave(found) else None
-        context = pages.common(session, found) | {"reasons": REASONS, "pay": pay, "most": _LONGEST_REPORT}
+        pay = payments.owed_now(session, found, ending) if page_context.can_leave(found) else None
+        context = page_context.common(session, found) | {"reasons": REASONS, "pay": pay, "most": _LONGEST_REPORT}
     return render_template("study/report.html", **{"errors": {}, "form": {}, "sent": False, **context, **more})
 
 
@@ -108,8 +108,8 @@ def _page(token: str, **more: object) -> str:
         use_language(found.design.language)
         participant = session.get_one(Participant, found.enrolment.participant_id)
         last = withdrawal.last_day(session, participant.id)
-        context = pages.common(session, found) | {
-            "pay": payments.owed_now(session, found, WITHDRAWN) if pages.can_leave(found) else None,
+        context = page_context.common(session, found) | {
+            "pay": payments.owed_now(session, found, WITHDRAWN) if page_context.can_leave(found) else None,
             "last_day": None if last is None else format_date(last, "long"),
             "delete_until": deadline_words(found.design.privacy.delete_my_data_until),
             "erased": participant.erased_at is not None,

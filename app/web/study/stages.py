@@ -7,8 +7,8 @@ from typing import NamedTuple
 from flask_babel import gettext
 
 from app.studies.arms import blocks_a_person, matches_a_person
+from app.studies.participant_steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PRACTICE, QUIZ, Step
 from app.studies.progress import Way
-from app.studies.steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PRACTICE, QUIZ, Step
 
 
 class WayStage(NamedTuple):

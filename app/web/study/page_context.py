@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Consent, Participant, RecruitmentIdentity, StudyVersion, Wave
-from app.studies import answers, entry, idle, lapses, matches, payments
+from app.studies import answers, idle, lapses, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
 from app.studies.consents import TRAINING
@@ -28,10 +28,9 @@ from app.studies.endings import (
     WITHDRAWN,
     EndingName,
 )
+from app.studies.enrolment import may_come_again
 from app.studies.lapses import Lapse
-from app.studies.progress import Way
-from app.studies.reports import has_reported
-from app.studies.steps import (
+from app.studies.participant_steps import (
     CONSENT,
     DEBRIEF,
     DONE,
@@ -42,6 +41,8 @@ from app.studies.steps import (
     QUIZ,
     SURVEY,
 )
+from app.studies.progress import Way
+from app.studies.reports import has_reported
 from app.studies.store import design_of, models_of
 from app.studies.survey import applies, ordered, rule_of
 from app.studies.texts import first_condition, goal_of
@@ -317,7 +318,7 @@ def _tried_return(session: Session, way: Way, ending: str) -> tuple[str, str] | 
 
 def _may_come_again(session: Session, way: Way) -> bool:
     wave = None if way.enrolment.wave_id is None else session.get_one(Wave, way.enrolment.wave_id)
-    return wave is not None and wave.status == OPEN and wave.frozen_at is None and entry.may_come_again(way)
+    return wave is not None and wave.status == OPEN and wave.frozen_at is None and may_come_again(way)
 
 
 def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str | None:

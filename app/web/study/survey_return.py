@@ -18,13 +18,13 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.core.errors import NotFound, Phrase
 from app.core.extensions import reading
 from app.studies import answers
-from app.studies.entry import mark_of_link
+from app.studies.enrolment import mark_of_link
 from app.studies.progress import Way, find_way
 from app.web.form_writes import write
 from app.web.language import use_language
 from app.web.seats import settings
 from app.web.study.blueprint import blueprint, way_url
-from app.web.study.door import MARKS
+from app.web.study.entry import MARKS
 
 _KEY = b"parlor.outside-survey"
 _TAG = 16  # bytes of a code that vouch for the rest
@@ -122,4 +122,4 @@ def _is_known_here(way: Way) -> bool:
 def _page(way: Way, *, used: bool, kept: bool = False) -> str:
     use_language(way.design.language)
     link = way_url(str(way.enrolment.token)) if _is_known_here(way) else None
-    return render_template("study/back.html", design=way.design, used=used, kept=kept, link=link)
+    return render_template("study/survey-return.html", design=way.design, used=used, kept=kept, link=link)

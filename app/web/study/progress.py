@@ -16,17 +16,17 @@ from app.matches.stored import StoredMatch
 from app.models import SeatRow
 from app.registry import PERSON
 from app.studies import answers, idle, matches, payments
+from app.studies.participant_steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE, QUIZ
 from app.studies.progress import Way, find_way_by_token
-from app.studies.steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE, QUIZ
 from app.web.form_writes import write
 from app.web.language import use_language
 from app.web.limits import may_agree
 from app.web.seats import hold, settings
-from app.web.study import pages
+from app.web.study import page_context
 from app.web.study.blueprint import blueprint, way_url
-from app.web.study.coming_back import return_url
-from app.web.study.door import remember
+from app.web.study.entry import remember
 from app.web.study.page_texts import agreed_text, debrief_text, instructions_page
+from app.web.study.survey_return import return_url
 
 
 @blueprint.get("/me/<token>")
@@ -85,7 +85,7 @@ def rules(token: str) -> AnyResponse | str:
         read = [step for step in found.steps[: found.enrolment.step + 1] if step.kind == INSTRUCTIONS]
         if not read or found.step.kind not in (INSTRUCTIONS, QUIZ, PRACTICE, MATCH):
             return redirect(way_url(token), 303)
-        context = pages.common(session, found) | instructions_page(found)
+        context = page_context.common(session, found) | instructions_page(found)
     return render_template("study/rules.html", **context)
 
 
@@ -95,8 +95,8 @@ def agreed(token: str) -> str:
     with reading() as session:
         found = find_way_by_token(session, token)
         use_language(found.design.language)
-        context = pages.common(session, found) | pages.consent_page(
-            session, found.version, pages.recruiter(session, found)
+        context = page_context.common(session, found) | page_context.consent_page(
+            session, found.version, page_context.recruiter(session, found)
         )
     return render_template("study/agreed.html", **context)
 
@@ -106,8 +106,8 @@ def _page(token: str, **sent: object) -> str:
         found = find_way_by_token(session, token)
         lapse = matches.asked(session, found)
         if lapse is not None:
-            return render_template("study/still-there.html", **pages.still_there(session, found, lapse))
-        context = pages.page(session, found)
+            return render_template("study/still-there.html", **page_context.still_there(session, found, lapse))
+        context = page_context.page(session, found)
         if found.step.kind == "survey":
             context["return_urls"] = {
                 question.id: return_url(found, question.id)

@@ -11,11 +11,12 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.core.errors import NotAllowed, NotFound, Phrase, TooMany
 from app.core.extensions import reading
 from app.models import StudyVersion, Wave
-from app.studies import entry, extra_time, previews
+from app.studies import extra_time, previews
 from app.studies.access_token import Doubt
 from app.studies.design import StudyDesign
 from app.studies.devices import DESKTOP, TABLET, device_of, is_served
-from app.studies.entry import Visitor
+from app.studies.enrolment import NotTheirs, Visitor, mark_of_link, one_case
+from app.studies.enrolment import enter as enter_wave
 from app.studies.payments import settle
 from app.studies.store import design_of
 from app.studies.wave_file import WaveFile
@@ -58,8 +59,8 @@ def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
     secret, factor = settings().secret_key, _extra_time(reference, file)
 
     def enter(database: Session) -> tuple[str, bool]:
-        way = entry.enter(database, database.get_one(Wave, reference), visitor, secret)
-        is_back = entry.mark_of_link(str(way.enrolment.token)) in visitor.marks
+        way = enter_wave(database, database.get_one(Wave, reference), visitor, secret)
+        is_back = mark_of_link(str(way.enrolment.token)) in visitor.marks
         if factor is not None and way.enrolment.ending is None:
             extra_time.give(database, way, factor)
         settle(database, way)
@@ -67,7 +68,7 @@ def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
 
     try:
         token, is_back = write(enter)
-    except entry.NotTheirs:
+    except NotTheirs:
         return _not_let_in(design, file, doubt), 503 if doubt == "unknown" else 403
     except NotAllowed:  # paused, closed or frozen, for somebody new: nothing was recorded, and the page says why
         return _door(study, wave)
@@ -101,13 +102,13 @@ def _preview(found: previews.Preview) -> str:
         used_up = previews.is_used_up(database, found)
     use_language(design.language)
     return render_template(
-        "study/door.html", design=design, preview=True, used_up=used_up, status=OPEN, served=True, known=True
+        "study/entry.html", design=design, preview=True, used_up=used_up, status=OPEN, served=True, known=True
     )
 
 
 def remember(token: str) -> None:
     """Have the browser keep that it was given a private link, by which it may come back at the door."""
-    mark = entry.mark_of_link(token)
+    mark = mark_of_link(token)
     kept = [each for each in session.get(MARKS, ()) if each != mark]
     if kept[-1:] != [mark]:
         session[MARKS] = [*kept, mark][-_MOST_MARKS:]
@@ -127,7 +128,7 @@ def _door(study: str, wave: str) -> str:
     use_language(design.language)
     _extra_time(reference, file)
     return render_template(
-        "study/door.html",
+        "study/entry.html",
         design=design,
         status=status,
         served=is_served(design, _device()),
@@ -172,7 +173,7 @@ def _extra_time(wave_id: int, file: WaveFile) -> Decimal | None:
         return None
     link = extra_time.read_token(settings().secret_key, token)
     recruiter, person = file.provider.name, link_ids(file).person
-    theirs = link.person is None or entry.one_case(recruiter, link.person) == entry.one_case(recruiter, person)
+    theirs = link.person is None or one_case(recruiter, link.person) == one_case(recruiter, person)
     if link.wave_id != wave_id or not theirs:
         raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
     return link.factor
