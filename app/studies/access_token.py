@@ -28,12 +28,12 @@ Doubt = Literal["missing", "expired", "other", "invalid", "unknown"]
 Keys = Mapping[str, RSAPublicKey]
 
 
-class SignedIds(NamedTuple):
-    """The ids of a link that the token has to name."""
+class LinkIds(NamedTuple):
+    """What a link says: the ids of the person, of the visit, and of the recruiter's study. Empty where it says none."""
 
-    person: str
-    visit: str
-    study: str
+    person: str = ""
+    visit: str = ""
+    study: str = ""
 
 
 class NotSigned(Exception):
@@ -71,7 +71,7 @@ def key_id(token: str) -> str:
     return name
 
 
-def check_token(token: str, key: RSAPublicKey, ids: SignedIds, audience: str | None = None) -> None:
+def check_token(token: str, key: RSAPublicKey, ids: LinkIds, audience: str | None = None) -> None:
     """Raises NotSigned unless `key` signed the token, its time is not over, and it names the ids of the link.
 
     audience: the site that the token has to be for (`aud`), as an address or a domain; None: any.
@@ -109,7 +109,7 @@ def _key(written: Mapping[str, Any]) -> RSAPublicKey | None:
     return key if isinstance(key, RSAPublicKey) and key.key_size >= LEAST_BITS else None
 
 
-def _is_of(claim: Any, ids: SignedIds) -> bool:
+def _is_of(claim: Any, ids: LinkIds) -> bool:
     if not isinstance(claim, dict):
         return False
     person, *others = (claim.get(name) for name in _CLAIMED)

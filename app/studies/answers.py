@@ -31,7 +31,7 @@ from app.studies.participant_steps import (
     Step,
     shows_arm,
 )
-from app.studies.progress import STILL_THERE, Way, advance, answer, end, find_way_by_token, note
+from app.studies.progress import STILL_THERE, Way, advance, answer, end, note
 from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
 from app.studies.survey import SurveyForm, Values, read_survey, typed_numbers
 from app.studies.texts import first_condition
@@ -48,12 +48,11 @@ class StepOutcome(NamedTuple):
     begun: StoredMatch | None = None
 
 
-def take(session: Session, token: str, key: str, form: SurveyForm, text: str = "") -> StepOutcome:
-    """Take what was sent for the step with that key. `text` is what a consent was given to.
+def take(session: Session, way: Way, key: str, form: SurveyForm, text: str = "") -> StepOutcome:
+    """Take what was sent for the step with that key. `way` is locked; `text` is what a consent was given to.
 
-    Raises NotFound, and NotAllowed for who agrees while the wave is paused.
+    Raises NotAllowed for who agrees while the wave is paused.
     """
-    way = find_way_by_token(session, token, lock=True)
     step = way.step
     if step.key != key or step.kind not in _TAKERS:
         return StepOutcome()
@@ -194,7 +193,7 @@ def _survey(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOut
 
 def _match(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:
     """Begins the match that is due, or goes on from one that is over, to the next one if that comes then."""
-    row = matches.of_step(session, way, way.step)
+    row = matches.due(session, way)
     if row is not None and row.status == "over":
         replacement = matches.after(session, way, way.step)
         if replacement is not None:

@@ -16,7 +16,7 @@ from app.studies import matches
 from app.studies.design import REPLACE, StudyDesign
 from app.studies.endings import INACTIVE
 from app.studies.extra_time import factor_of
-from app.studies.participant_steps import DEBRIEF, DONE, MATCH, PRACTICE
+from app.studies.participant_steps import DEBRIEF, DONE
 from app.studies.progress import STILL_THERE, Way, find_way, note
 from app.studies.withdrawal import leave
 
@@ -86,6 +86,6 @@ def _last_sign(session: Session, enrolment: Enrolment) -> datetime:
 
 def _follow_last_match(session: Session, way: Way) -> None:
     """What the end of the match that was last means, unless that is another match: nobody is here to play it."""
-    row = matches.of_step(session, way, way.step) if way.step.kind in (PRACTICE, MATCH) else None
+    row = matches.due(session, way)
     if row is not None and not (row.reason == ABORTED and way.design.same_for_all.model_failure.then == REPLACE):
         matches.after(session, way, way.step)

@@ -36,8 +36,13 @@ from app.studies.progress import Way
 from app.studies.store import models_of
 
 
-def of_step(session: Session, way: Way, step: Step) -> MatchRow | None:
-    """The match of a step, the one that replaced the first if there is one; None before it has begun."""
+def due(session: Session, way: Way) -> MatchRow | None:
+    """The match of the step that is due; None before it has begun, and at a step that has none."""
+    return _of_step(session, way, way.step) if way.step.kind in (PRACTICE, MATCH) else None
+
+
+def _of_step(session: Session, way: Way, step: Step) -> MatchRow | None:
+    """The match of a step, the one that replaced the first if there is one."""
     rows = {
         row.start_key: row for row in session.scalars(select(MatchRow).where(MatchRow.start_key.in_(_keys(way, step))))
     }
@@ -49,7 +54,7 @@ def start(session: Session, way: Way, step: Step) -> StoredMatch:
 
     Two that begin it at once begin one: the slower of the transactions fails with IntegrityError and is run again.
     """
-    existing = of_step(session, way, step)
+    existing = _of_step(session, way, step)
     return _begun(session, way, step) if existing is None else load(session, existing.id)
 
 
@@ -61,7 +66,7 @@ def after(session: Session, way: Way, step: Step, now: datetime | None = None) -
     failure end the study.
     """
     now = now or datetime.now(UTC)
-    row = of_step(session, way, step)
+    row = _of_step(session, way, step)
     if row is None or row.status != "over" or way.enrolment.ending is not None:
         return None
     if row.reason == RESIGNED:
@@ -76,9 +81,9 @@ def after(session: Session, way: Way, step: Step, now: datetime | None = None) -
 
 def asked(session: Session, way: Way, now: datetime | None = None) -> Lapse | None:
     """What the person is asked who is at a step whose match ended by their silence: whether they are still there."""
-    if way.enrolment.ending is not None or way.step.kind not in (PRACTICE, MATCH):
+    if way.enrolment.ending is not None:
         return None
-    return lapses.lapse_of(session, way, of_step(session, way, way.step), now or datetime.now(UTC))
+    return lapses.lapse_of(session, way, due(session, way), now or datetime.now(UTC))
 
 
 def unanswered(session: Session, now: datetime | None = None) -> list[int]:
@@ -110,10 +115,9 @@ def settle(session: Session, match_id: str) -> None:
     if number is None:
         return
     way = progress.find_way(session, number, lock=True)
-    if way.step.kind in (PRACTICE, MATCH):
-        row = of_step(session, way, way.step)
-        if row is not None and row.id == match_id:
-            after(session, way, way.step)
+    row = due(session, way)
+    if row is not None and row.id == match_id:
+        after(session, way, way.step)
     payments.settle(session, way)
 
 

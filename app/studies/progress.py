@@ -56,11 +56,18 @@ def find_way(session: Session, enrolment_id: int, *, lock: bool = False) -> Way:
 
 
 def find_way_by_token(session: Session, token: str, *, lock: bool = False) -> Way:
-    """An enrolment by its private link. Raises NotFound."""
-    number = session.scalar(select(Enrolment.id).where(Enrolment.token == token))
-    if number is None:
-        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
-    return find_way(session, number, lock=lock)
+    """An enrolment by its private link, with `lock` as `find_way` has it. Raises NotFound."""
+    found = select(Enrolment).where(Enrolment.token == token)
+    locked = found.with_for_update() if lock else found
+    enrolment = session.scalar(locked, execution_options={"populate_existing": lock})
+    if enrolment is None:
+        raise unknown_link()
+    return Way(enrolment, session.get_one(StudyVersion, enrolment.study_version_id))
+
+
+def unknown_link() -> NotFound:
+    """What is said of a link that Parlor did not give out, or has given to somebody else since."""
+    return NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
 
 
 def answer(way: Way, key: str, values: Mapping[str, Any], typed: Mapping[str, str] | None = None) -> None:

@@ -193,7 +193,7 @@ def _start_key(key: str) -> str | None:
 def _after(match_id: str, study: StudyPart | None) -> str:
     """Where a match that is over leads: to its result, or after a missed turn back to the study."""
     if study is not None and study.asked:
-        return url_for("study.way", token=study.token)
+        return url_for("study.page", token=study.token)
     return url_for("play.result", match_id=match_id)
 
 

@@ -11,7 +11,7 @@ from structlog.testing import CapturingLogger
 
 from app.core.extensions import db, open_engine
 from app.web import auth, errors
-from app.web.study import entry, leaving, progress, survey_return
+from app.web.study import entry, participant, survey_return
 
 SECRET = "Zk-dhI0Qy0o4C5FzG7q"
 AWAY = OperationalError("SELECT 1", {}, Exception("connection refused"))
@@ -21,10 +21,10 @@ AWAY = OperationalError("SELECT 1", {}, Exception("connection refused"))
 @pytest.mark.parametrize(
     ("module", "name", "address"),
     [
-        (progress, "find_way_by_token", "/s/me/{}"),
-        (progress, "find_way_by_token", "/s/me/{}/agreed"),
-        (leaving, "find_way_by_token", "/s/me/{}/leave"),
-        (survey_return, "_read", "/s/me/back/{}"),
+        (participant, "find_way_by_token", "/s/me/{}"),
+        (participant, "find_way_by_token", "/s/me/{}/agreed"),
+        (participant, "find_way_by_token", "/s/me/{}/leave"),
+        (survey_return, "_unsealed", "/s/me/back/{}"),
         (entry.previews, "read_preview", "/s/preview/{}"),
         (auth, "FlaskForm", "/enter/{}"),
     ],

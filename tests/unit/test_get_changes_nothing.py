@@ -7,9 +7,10 @@ from pathlib import Path
 from app.core.config import ROOT
 
 WEB = ROOT / "app" / "web"
+WRITES = {"write", "write_once", "write_way"}
 # What writes all the same when it is only asked for, and why.
 EXCEPTIONS = {
-    "study/progress.py: way": "a match that is over is settled, once, which upkeep would do a little later",
+    "study/progress.py: page": "a match that is over is settled, once, which upkeep would do a little later",
 }
 
 
@@ -44,7 +45,7 @@ def writers(path: Path) -> Iterator[str]:
                 continue
             reached.add(name)
             waiting.extend(calls(functions[name]))
-        if "write" in reached:
+        if reached & WRITES:
             yield f"{path.relative_to(WEB).as_posix()}: {handler.name}"
 
 

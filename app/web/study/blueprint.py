@@ -45,6 +45,6 @@ def plain_text(text: Any) -> Markup:
     return Markup("<br>").join(Markup.escape(line) for line in str(text).splitlines())
 
 
-def way_url(token: str) -> str:
-    """The address of a person's whole way, which is the private link as well."""
-    return url_for("study.way", token=token)
+def private_url(token: str) -> str:
+    """The address of a person's pages, which is the private link as well."""
+    return url_for("study.page", token=token)

@@ -1,4 +1,4 @@
-"""The door of a wave: what the study is, for whom, and what it pays. Only the button lets somebody in."""
+"""How people come into a wave: what the study is, for whom, and what it pays. Only the button lets somebody in."""
 
 import secrets
 from decimal import Decimal
@@ -8,58 +8,63 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.core.errors import NotAllowed, NotFound, Phrase, TooMany
+from app.core.errors import NotAllowed, TooMany
 from app.core.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import extra_time, previews
 from app.studies.access_token import Doubt
-from app.studies.design import StudyDesign
 from app.studies.devices import DESKTOP, TABLET, device_of, is_served
 from app.studies.enrolment import NotTheirs, Visitor, mark_of_link, one_case
 from app.studies.enrolment import enter as enter_wave
 from app.studies.payments import settle
+from app.studies.progress import unknown_link
 from app.studies.store import design_of
 from app.studies.wave_file import WaveFile
-from app.studies.waves import OPEN, find_wave, settings_of
+from app.studies.waves import OPEN
 from app.web.extensions import limiter
 from app.web.form_writes import write
 from app.web.language import use_language
-from app.web.limits import arrival_limit, give_back_attempt
+from app.web.limits import give_back_attempt
 from app.web.seats import settings
-from app.web.study.blueprint import blueprint, way_url
-from app.web.study.link_ids import is_of_another_study, is_open_link, link_ids
-from app.web.study.signed_access import doubt_of, has_token
+from app.web.study.blueprint import blueprint, private_url
+from app.web.study.limits import arrival_limit
+from app.web.study.recruitment_link import (
+    RequestedWave,
+    doubt_of,
+    has_token,
+    is_of_another_study,
+    is_open_link,
+    link_ids,
+    requested_wave,
+)
 
 MARKS = "private links"  # in the cookie: what the browser keeps of the links that it has opened
 _MOST_MARKS = 20  # a cookie holds about 4 kB
 
 
 @blueprint.get("/<study>/<wave>")
-def door(study: str, wave: str) -> str:
+def entry(study: str, wave: str) -> str:
     """The advertisement. Whoever only looks, a program that fetches links ahead too, leaves nothing behind."""
-    return _door(study, wave)
+    return _advertisement(requested_wave(study, wave))
 
 
 @blueprint.post("/<study>/<wave>")
 @limiter.limit(**arrival_limit)
-def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
+def enter(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
     """Let somebody in, or back to where they were."""
-    with reading() as database:
-        row = find_wave(database, f"{study}:{wave}")
-        file, design, reference, of_bots = settings_of(row), _design(database, row), row.id, row.rehearsal
-    device = _device()
-    visitor = _visitor(file, device, of_bots=of_bots)
-    if visitor is None or is_of_another_study(file) or not is_served(design, device):
-        return _door(study, wave)
+    found = requested_wave(study, wave)
+    file, visitor = found.file, _visitor(found)
+    if visitor is None or is_of_another_study(file) or not is_served(found.design, visitor.device):
+        return _advertisement(found)
     doubt = doubt_of(file) if file.provider.is_signed else None
     if doubt is not None:  # an id of a visit that nobody signed shows nothing, and is not kept
         visitor = visitor._replace(submission_id=None, doubted=True)
     elif file.provider.is_signed:
         visitor = visitor._replace(proven=True)
-    secret, factor = settings().secret_key, _extra_time(reference, file)
+    secret, factor = settings().secret_key, _extra_time(found)
 
-    def enter(database: Session) -> tuple[str, bool]:
-        way = enter_wave(database, database.get_one(Wave, reference), visitor, secret)
+    def enrol(database: Session) -> tuple[str, bool]:
+        way = enter_wave(database, database.get_one(Wave, found.id), visitor, secret)
         is_back = mark_of_link(str(way.enrolment.token)) in visitor.marks
         if factor is not None and way.enrolment.ending is None:
             extra_time.give(database, way, factor)
@@ -67,20 +72,20 @@ def come_in(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
         return str(way.enrolment.token), is_back
 
     try:
-        token, is_back = write(enter)
+        token, is_back = write(enrol)
     except NotTheirs:
-        return _not_let_in(design, file, doubt), 503 if doubt == "unknown" else 403
+        return _not_let_in(found, doubt), 503 if doubt == "unknown" else 403
     except NotAllowed:  # paused, closed or frozen, for somebody new: nothing was recorded, and the page says why
-        return _door(study, wave)
+        return _advertisement(requested_wave(study, wave, anew=True))
     if is_back:
         give_back_attempt()
     remember(token)
-    return redirect(way_url(token), 303)
+    return redirect(private_url(token), 303)
 
 
 @blueprint.get("/preview/<signed>")
 def preview(signed: str) -> str:
-    """The door of a walk through a version, which is in no wave."""
+    """The advertisement before a walk through a version, which is in no wave."""
     return _preview(previews.read_preview(settings().secret_key, signed))
 
 
@@ -93,7 +98,7 @@ def begin_preview(signed: str) -> ResponseReturnValue:
         token = write(lambda database: str(previews.enter_preview(database, found, device).enrolment.token))
     except TooMany as error:  # the page says so, and what to do
         return _preview(found), error.status
-    return redirect(way_url(token), 303)
+    return redirect(private_url(token), 303)
 
 
 def _preview(found: previews.Preview) -> str:
@@ -115,22 +120,21 @@ def remember(token: str) -> None:
         session.permanent = True
 
 
-def _not_let_in(design: StudyDesign, file: WaveFile, doubt: Doubt | None) -> str:
+def _not_let_in(found: RequestedWave, doubt: Doubt | None) -> str:
     """What somebody can do whose link does not show who they are. Says nothing of whose id it is."""
-    use_language(design.language)
-    return render_template("study/not-let-in.html", design=design, recruiter=file.provider.name, doubt=doubt)
+    use_language(found.design.language)
+    recruiter = found.file.provider.name
+    return render_template("study/not-let-in.html", design=found.design, recruiter=recruiter, doubt=doubt)
 
 
-def _door(study: str, wave: str) -> str:
-    with reading() as database:
-        row = find_wave(database, f"{study}:{wave}")
-        file, design, status, reference = settings_of(row), _design(database, row), row.status, row.id
+def _advertisement(found: RequestedWave) -> str:
+    design, file = found.design, found.file
     use_language(design.language)
-    _extra_time(reference, file)
+    _extra_time(found)
     return render_template(
         "study/entry.html",
         design=design,
-        status=status,
+        status=found.status,
         served=is_served(design, _device()),
         known=_is_whole(file),
         other_study=is_of_another_study(file),
@@ -147,15 +151,12 @@ def _is_whole(file: WaveFile) -> bool:
     return bool(link_ids(file).person) or is_open_link(file)
 
 
-def _design(database: Session, wave: Wave) -> StudyDesign:
-    return design_of(database.get_one(StudyVersion, wave.study_version_id))
-
-
-def _visitor(file: WaveFile, device: str, *, of_bots: bool) -> Visitor | None:
+def _visitor(found: RequestedWave) -> Visitor | None:
     """Who comes, by the recruiter's parameters; None for who cannot be told from others, or only looks.
 
     A bot that was interrupted comes back in another browser; there is nothing of people in its wave.
     """
+    file = found.file
     person, visit, _ = link_ids(file)
     own = is_open_link(file)
     if own:
@@ -164,18 +165,19 @@ def _visitor(file: WaveFile, device: str, *, of_bots: bool) -> Visitor | None:
     if not person:
         return None
     marks = frozenset(map(str, session.get(MARKS, ())))
-    return Visitor(file.provider.name, person, device, visit or None, proven=own or of_bots, marks=marks)
+    proven = own or found.of_bots
+    return Visitor(file.provider.name, person, _device(), visit or None, proven=proven, marks=marks)
 
 
-def _extra_time(wave_id: int, file: WaveFile) -> Decimal | None:
+def _extra_time(found: RequestedWave) -> Decimal | None:
     """The extra time of a personal link. Raises NotFound for one that was changed, or is another person's."""
     if (token := request.args.get(extra_time.PARAMETER)) is None:
         return None
     link = extra_time.read_token(settings().secret_key, token)
-    recruiter, person = file.provider.name, link_ids(file).person
+    recruiter, person = found.file.provider.name, link_ids(found.file).person
     theirs = link.person is None or one_case(recruiter, link.person) == one_case(recruiter, person)
-    if link.wave_id != wave_id or not theirs:
-        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
+    if link.wave_id != found.id or not theirs:
+        raise unknown_link()
     return link.factor
 
 

@@ -49,7 +49,7 @@ from app.studies.texts import first_condition, goal_of
 from app.studies.wave_file import LINK, WaveFile, return_address
 from app.studies.waves import OPEN, settings_of
 from app.web.seats import settings
-from app.web.study.blueprint import way_url
+from app.web.study.blueprint import private_url
 from app.web.study.page_texts import (
     consent_text,
     deadline_words,
@@ -83,7 +83,7 @@ def common(session: Session, way: Way) -> dict[str, Any]:
         "design": way.design,
         "currency": way.design.pay.currency,
         "token": enrolment.token,
-        "private_link": settings().public_url + way_url(str(enrolment.token)),
+        "private_link": settings().public_url + private_url(str(enrolment.token)),
         "step": way.step,
         "stages": shown,
         "stage_number": 1 + next((at for at, stage in enumerate(shown) if stage.state == "now"), 0),
@@ -212,8 +212,8 @@ def _options(question: SurveyQuestion) -> Sequence[str]:
 
 
 def _match(session: Session, way: Way) -> dict[str, Any]:
-    step, design = way.step, way.design
-    row = matches.of_step(session, way, step)
+    design = way.design
+    row = matches.due(session, way)
     games = played_games(session, way)
     here = next((game for game in reversed(games) if row is not None and game.match_id == row.id), None)
     following = way.steps[way.enrolment.step + 1]

@@ -1,152 +1,121 @@
-"""The whole way of a person through a study, at one address: the page of the step that is due, and what is sent to it.
+"""A person's progress through a study, at one address: the page of the step that is due, and what is sent to it.
 
 Back, a refresh, a second tab and another device with the private link all lead to where the person is.
 """
 
 from flask import redirect, render_template, request, url_for
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.core.errors import NotAllowed
-from app.core.extensions import reading
 from app.core.queues import enqueue_turn
 from app.matches.engine import ABORTED
 from app.matches.lobby import person_in
-from app.matches.stored import StoredMatch
 from app.models import SeatRow
 from app.registry import PERSON
 from app.studies import answers, idle, matches, payments
 from app.studies.participant_steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE, QUIZ
-from app.studies.progress import Way, find_way_by_token
-from app.web.form_writes import write
-from app.web.language import use_language
-from app.web.limits import may_agree
+from app.studies.progress import Way
 from app.web.seats import hold, settings
 from app.web.study import page_context
-from app.web.study.blueprint import blueprint, way_url
+from app.web.study.blueprint import blueprint
 from app.web.study.entry import remember
+from app.web.study.limits import may_agree
 from app.web.study.page_texts import agreed_text, debrief_text, instructions_page
+from app.web.study.participant import for_participant, to_page, write_way
 from app.web.study.survey_return import return_url
 
 
 @blueprint.get("/me/<token>")
-def way(token: str) -> AnyResponse | str:
+@for_participant
+def page(session: Session, way: Way) -> AnyResponse | str:
     """The page of the step that is due; in a match, the match."""
-    with reading() as session:
-        found = find_way_by_token(session, token)
-        use_language(found.design.language)
-        match_id, seat, over = _match_now(session, found)
-    remember(token)
-    if match_id is not None and not over:
-        hold(match_id, seat)
-        return redirect(url_for("play.match", match_id=match_id), 303)
-    if over:
-        write(lambda session: _after_match(session, token))
-    return _page(token)
+    remember(str(way.enrolment.token))
+    match = matches.due(session, way)
+    if match is not None and match.status != "over":
+        seat = select(SeatRow.seat).where(SeatRow.match_id == match.id, SeatRow.kind == PERSON)
+        return _to_match(match.id, session.scalars(seat).one())
+    if match is not None:
+        write_way(session, way, _after_match)
+    return _page_due(session, way)
 
 
 @blueprint.post("/me/<token>")
-def send(token: str) -> AnyResponse | tuple[str, int]:
+@for_participant
+def send(session: Session, way: Way) -> AnyResponse | tuple[str, int]:
     """Take what was sent for a step. For another step than the one that is due it changes nothing."""
     # No database takes NUL in a text, which some input methods and programs send.
     form = {name: [text.replace("\0", "") for text in texts] for name, texts in request.form.lists()}
-    key = request.form.get("step", "")
-    with reading() as session:
-        found = find_way_by_token(session, token)
-        use_language(found.design.language)
-        text = _text_of(session, found)
-        agrees = answers.asks_for_place(session, found, key, form)
-    if agrees and not may_agree():
-        return _page(token, form=form, crowded=True), 429
+    key, text = request.form.get("step", ""), _text_agreed_to(session, way)
+    if answers.asks_for_place(session, way, key, form) and not may_agree():
+        return _page_due(session, way, form=form, crowded=True), 429
     try:
-        outcome = write(lambda session: answers.take(session, token, key, form, text))
+        outcome = write_way(session, way, lambda own, locked: answers.take(own, locked, key, form, text))
     except NotAllowed:  # who agrees while the wave is paused
-        return _page(token, form=form, paused=True), 409
+        return _page_due(session, way, form=form, paused=True), 409
     if outcome.errors:
-        return _page(token, form=form, errors=outcome.errors), 400
-    if outcome.begun is not None:
-        return _seated(outcome.begun)
-    return redirect(way_url(token), 303)
+        return _page_due(session, way, form=form, errors=outcome.errors), 400
+    if (match := outcome.begun) is None:
+        return to_page()
+    if match.model_to_move:
+        enqueue_turn(settings().broker_url, match.id)
+    return _to_match(match.id, person_in(match))
 
 
 @blueprint.post("/me/<token>/here")
-def here(token: str) -> AnyResponse:
+@for_participant
+def here(session: Session, way: Way) -> AnyResponse:
     """Somebody says that they are still there on a page that was open for long; what they wrote there is kept."""
-    write(lambda session: idle.say_here(session, find_way_by_token(session, token, lock=True)))
-    return redirect(way_url(token), 303)
+    write_way(session, way, idle.say_here)
+    return to_page()
 
 
 @blueprint.get("/me/<token>/rules")
-def rules(token: str) -> AnyResponse | str:
+@for_participant
+def rules(session: Session, way: Way) -> AnyResponse | str:
     """The instructions that were read last, once more, as long as the games that they are for are played."""
-    with reading() as session:
-        found = find_way_by_token(session, token)
-        use_language(found.design.language)
-        read = [step for step in found.steps[: found.enrolment.step + 1] if step.kind == INSTRUCTIONS]
-        if not read or found.step.kind not in (INSTRUCTIONS, QUIZ, PRACTICE, MATCH):
-            return redirect(way_url(token), 303)
-        context = page_context.common(session, found) | instructions_page(found)
-    return render_template("study/rules.html", **context)
+    was_read = any(step.kind == INSTRUCTIONS for step in way.steps[: way.enrolment.step + 1])
+    if not was_read or way.step.kind not in (INSTRUCTIONS, QUIZ, PRACTICE, MATCH):
+        return to_page()
+    return render_template("study/rules.html", **page_context.common(session, way), **instructions_page(way))
 
 
 @blueprint.get("/me/<token>/agreed")
-def agreed(token: str) -> str:
+@for_participant
+def agreed(session: Session, way: Way) -> str:
     """What the person was asked to agree to, to read again or print."""
-    with reading() as session:
-        found = find_way_by_token(session, token)
-        use_language(found.design.language)
-        context = page_context.common(session, found) | page_context.consent_page(
-            session, found.version, page_context.recruiter(session, found)
-        )
-    return render_template("study/agreed.html", **context)
+    consent = page_context.consent_page(session, way.version, page_context.recruiter(session, way))
+    return render_template("study/agreed.html", **page_context.common(session, way) | consent)
 
 
-def _page(token: str, **sent: object) -> str:
-    with reading() as session:
-        found = find_way_by_token(session, token)
-        lapse = matches.asked(session, found)
-        if lapse is not None:
-            return render_template("study/still-there.html", **page_context.still_there(session, found, lapse))
-        context = page_context.page(session, found)
-        if found.step.kind == "survey":
-            context["return_urls"] = {
-                question.id: return_url(found, question.id)
-                for question in context["questions"]
-                if question.kind == "outside"
-            }
-    return render_template(f"study/{found.step.kind}.html", **{"form": {}, "errors": {}, **context, **sent})
+def _page_due(session: Session, way: Way, **sent: object) -> str:
+    lapse = matches.asked(session, way)
+    if lapse is not None:
+        return render_template("study/still-there.html", **page_context.still_there(session, way, lapse))
+    context = page_context.page(session, way)
+    if way.step.kind == "survey":
+        outside = (question.id for question in context["questions"] if question.kind == "outside")
+        context["return_urls"] = {each: return_url(way, each) for each in outside}
+    return render_template(f"study/{way.step.kind}.html", **{"form": {}, "errors": {}, **context, **sent})
 
 
-def _text_of(session: Session, found: Way) -> str:
+def _text_agreed_to(session: Session, way: Way) -> str:
     """What is agreed to at the step that is due; empty where nothing is."""
-    if found.step.kind == CONSENT:
-        return agreed_text(session, found)
-    return debrief_text(found) if found.step.kind == DEBRIEF else ""
+    if way.step.kind == CONSENT:
+        return agreed_text(session, way)
+    return debrief_text(way) if way.step.kind == DEBRIEF else ""
 
 
-def _match_now(session: Session, found: Way) -> tuple[str | None, int, bool]:
-    """The match of the step that is due, the person's seat in it, and whether it is over."""
-    if found.step.kind not in (PRACTICE, MATCH):
-        return None, 0, False
-    row = matches.of_step(session, found, found.step)
-    if row is None:
-        return None, 0, False
-    seat = next(each.seat for each in session.query(SeatRow).filter_by(match_id=row.id) if each.kind == PERSON)
-    return row.id, seat, row.status == "over"
+def _after_match(session: Session, way: Way) -> None:
+    """Do what follows from the end of a match, but for one that is played again: that begins with a press."""
+    match = matches.due(session, way)
+    if match is not None and match.reason != ABORTED:
+        matches.after(session, way, way.step)
+    payments.settle(session, way)
 
 
-def _after_match(session: Session, token: str) -> None:
-    """What the end of a match means for the way, but for one that is played again: that begins with a press."""
-    found = find_way_by_token(session, token, lock=True)
-    row = matches.of_step(session, found, found.step) if found.step.kind in (PRACTICE, MATCH) else None
-    if row is not None and row.reason != ABORTED:
-        matches.after(session, found, found.step)
-    payments.settle(session, found)
-
-
-def _seated(begun: StoredMatch) -> AnyResponse:
-    """To a match that has begun, with the person in the seat and the model at work if it begins."""
-    if begun.model_to_move:
-        enqueue_turn(settings().broker_url, begun.id)
-    hold(begun.id, person_in(begun))
-    return redirect(url_for("play.match", match_id=begun.id), 303)
+def _to_match(match_id: str, seat: int) -> AnyResponse:
+    """To a match that is being played, with the person in the seat."""
+    hold(match_id, seat)
+    return redirect(url_for("play.match", match_id=match_id), 303)

@@ -1,4 +1,4 @@
-"""The way back from a survey elsewhere: a code for one use at one step, which leads to nothing of the person.
+"""The return from a survey elsewhere: a code for one use at one step, which leads to nothing of the person.
 
 Whoever runs that survey has the code. It says that somebody came back, once they press a button: a program that only
 looks at the link changes nothing. It never leads to the private link but in a browser that has had it.
@@ -11,20 +11,20 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import NamedTuple
 
-from flask import redirect, render_template, session, url_for
+from flask import redirect, render_template, url_for
+from flask import session as cookie
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.core.errors import NotFound, Phrase
 from app.core.extensions import reading
 from app.studies import answers
 from app.studies.enrolment import mark_of_link
-from app.studies.progress import Way, find_way
-from app.web.form_writes import write
+from app.studies.progress import Way, find_way, unknown_link
 from app.web.language import use_language
 from app.web.seats import settings
-from app.web.study.blueprint import blueprint, way_url
+from app.web.study.blueprint import blueprint, private_url
 from app.web.study.entry import MARKS
+from app.web.study.participant import write_way
 
 _KEY = b"parlor.outside-survey"
 _TAG = 16  # bytes of a code that vouch for the rest
@@ -48,33 +48,32 @@ def return_url(way: Way, question: str) -> str:
 @blueprint.get("/me/back/<code>")
 def back(code: str) -> str:
     """Ask whether the other survey is done; a code that was used says so."""
-    found = _read(code)
-    with reading() as database:
-        way = find_way(database, found.enrolment_id)
-        return _page(way, used=not _is_due(way, found))
+    found = _unsealed(code)
+    with reading() as session:
+        way = find_way(session, found.enrolment_id)
+        return _return_page(way, used=not _is_due(way, found))
 
 
 @blueprint.post("/me/back/<code>")
 def come_back(code: str) -> AnyResponse | str:
     """Keep that somebody came back, once; in the browser of the person, go on."""
-    found = _read(code)
+    found = _unsealed(code)
 
-    def keep(database: Session) -> bool:
-        way = find_way(database, found.enrolment_id, lock=True)
+    def keep(own: Session, way: Way) -> bool:
         is_new = _is_due(way, found)
         if is_new:
-            answers.come_back(database, way, way.step.key, found.question)
+            answers.come_back(own, way, way.step.key, found.question)
         return is_new
 
-    is_new = write(keep)
-    with reading() as database:
-        way = find_way(database, found.enrolment_id)
+    with reading() as session:
+        way = find_way(session, found.enrolment_id)
+        is_new = write_way(session, way, keep)
         if is_new and _is_known_here(way):
-            return redirect(way_url(str(way.enrolment.token)), 303)
-        return _page(way, used=not is_new, kept=is_new)
+            return redirect(private_url(str(way.enrolment.token)), 303)
+        return _return_page(way, used=not is_new, kept=is_new)
 
 
-def _read(code: str) -> _Return:
+def _unsealed(code: str) -> _Return:
     """Whose code it is. Raises NotFound for one that Parlor did not give out."""
     try:
         sealed = urlsafe_b64decode(code + "=" * (-len(code) % 4))
@@ -82,7 +81,7 @@ def _read(code: str) -> _Return:
         sealed = b""
     tag, plain = sealed[:_TAG], _masked(sealed[:_TAG], sealed[_TAG:])
     if not hmac.compare_digest(tag, _tag(plain)):
-        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
+        raise unknown_link()
     return _Return(*json.loads(plain))
 
 
@@ -116,10 +115,10 @@ def _is_due(way: Way, found: _Return) -> bool:
 
 
 def _is_known_here(way: Way) -> bool:
-    return mark_of_link(str(way.enrolment.token)) in session.get(MARKS, ())
+    return mark_of_link(str(way.enrolment.token)) in cookie.get(MARKS, ())
 
 
-def _page(way: Way, *, used: bool, kept: bool = False) -> str:
+def _return_page(way: Way, *, used: bool, kept: bool = False) -> str:
     use_language(way.design.language)
-    link = way_url(str(way.enrolment.token)) if _is_known_here(way) else None
+    link = private_url(str(way.enrolment.token)) if _is_known_here(way) else None
     return render_template("study/survey-return.html", design=way.design, used=used, kept=kept, link=link)

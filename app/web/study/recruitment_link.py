@@ -1,22 +1,43 @@
-"""The ids in the link of a wave, as the recruiter writes them there."""
+"""The link of a wave, as the recruiter writes it: the wave that it leads to, who comes, and who signed that."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from flask import request
 
+from app.core.extensions import reading
+from app.models import StudyVersion
 from app.studies import extra_time
+from app.studies.access_token import PARAMETER, Doubt, LinkIds, NotSigned, check_token, key_id
 from app.studies.amounts import APPROVING
+from app.studies.design import StudyDesign
+from app.studies.store import design_of
 from app.studies.wave_file import PARAMETERS, PERSON_ID, PLAIN_ID, WaveFile
+from app.studies.waves import find_wave, settings_of
+from app.web.seats import settings
+from app.web.study.signing_keys import signing_keys
 
+_REQUESTED = "parlor.requested_wave"
 _LONGEST = 200  # characters of an id of a recruiter
 
 
-class LinkIds(NamedTuple):
-    """What a link says: the ids of the person, of the visit, and of the recruiter's study. Empty where it says none."""
+class RequestedWave(NamedTuple):
+    """A wave as it was when its link was opened."""
 
-    person: str = ""
-    visit: str = ""
-    study: str = ""
+    id: int
+    status: str
+    of_bots: bool
+    file: WaveFile
+    design: StudyDesign
+
+
+def requested_wave(study: str, wave: str, *, anew: bool = False) -> RequestedWave:
+    """The wave of the link that was opened, read once in a request unless `anew`. Raises NotFound."""
+    if anew or _REQUESTED not in request.environ:
+        with reading() as session:
+            row = find_wave(session, f"{study}:{wave}")
+            design = design_of(session.get_one(StudyVersion, row.study_version_id))
+            request.environ[_REQUESTED] = RequestedWave(row.id, row.status, row.rehearsal, settings_of(row), design)
+    return cast(RequestedWave, request.environ[_REQUESTED])
 
 
 def link_ids(file: WaveFile) -> LinkIds:
@@ -52,6 +73,28 @@ def is_of_another_study(file: WaveFile) -> bool:
 def is_open_link(file: WaveFile) -> bool:
     """Whether the link is the same for all, and a browser a person."""
     return not file.provider.has_ids
+
+
+def has_token() -> bool:
+    """Whether the link says anything that the recruiter may have signed."""
+    return bool(_token())
+
+
+def doubt_of(file: WaveFile) -> Doubt | None:
+    """Why the link does not show who comes; None where the recruiter signed its ids. May fetch the recruiter's keys."""
+    terms = file.provider.prolific
+    token = _token()
+    try:
+        key = signing_keys(settings().PROLIFIC_KEYS_URL).find(key_id(token))
+        check_token(token, key, link_ids(file), None if terms is None else terms.audience)
+    except NotSigned as error:
+        return error.doubt
+    return None
+
+
+def _token() -> str:
+    given = [each.strip() for each in request.args.getlist(PARAMETER)]
+    return given[-1] if given else ""
 
 
 def _link_parameter(file: WaveFile) -> str | None:

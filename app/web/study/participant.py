@@ -1,0 +1,54 @@
+"""Who a request is from: a private link is looked up once, and what it leads to is handed on to all that answers."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+from flask import redirect, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.core.extensions import reading
+from app.studies.progress import Way, find_way, find_way_by_token, unknown_link
+from app.web.form_writes import write
+from app.web.language import use_language
+
+T = TypeVar("T")
+
+
+def for_participant(view: Callable[[Session, Way], T]) -> Callable[[str], T]:
+    """Answer requests for the private link of a person by `view(session, way)`, in the language of their study.
+
+    Raises NotFound for a link that Parlor did not give out.
+    """
+
+    @wraps(view)
+    def answer(token: str) -> T:
+        with reading() as session:
+            way = find_way_by_token(session, token)
+            use_language(way.design.language)
+            return view(session, way)
+
+    return answer
+
+
+def write_way(session: Session, way: Way, work: Callable[[Session, Way], T]) -> T:
+    """What `work` returns, done as `write` does it, with the way locked. After that `way` is as it is by then.
+
+    Raises NotFound for a link that was given to somebody else meanwhile.
+    """
+    number, token = way.enrolment.id, way.enrolment.token
+    session.rollback()  # whoever waits to write holds no connection; what is asked for later is read anew
+
+    def locked_work(own: Session) -> T:
+        locked = find_way(own, number, lock=True)
+        if locked.enrolment.token != token:
+            raise unknown_link()
+        return work(own, locked)
+
+    return write(locked_work)
+
+
+def to_page() -> AnyResponse:
+    """Lead whoever asks to the page that is due."""
+    return redirect(url_for("study.page", **(request.view_args or {})), 303)
