@@ -1,4 +1,4 @@
-"""The one door through which every move enters a match, whoever makes it.
+"""The one way for moves into a match, whoever makes them.
 
 People, language models and scripts meet at `submit`: check, step, append. It runs inside the caller's transaction;
 `commit` is the edge that opens one, retries when another process was faster, and returns what to tell the world.
@@ -20,10 +20,10 @@ from app.core.extensions import came_second, writing
 from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
-from app.matches.events import Violated
+from app.matches.events import LogEvent, Violated
 from app.matches.outages import was_served
 from app.matches.store import NewMatch, append, insert_matches
-from app.matches.stored import MODEL, LoggedEvent, StoredMatch, StoredSeat, load, opened, turn_seed
+from app.matches.stored import LoggedEvent, StoredMatch, StoredSeat, load, opened, turn_seed
 from app.models import MatchRow
 from app.players import make_player
 from app.players.base import InstantPlayer, PlayerSpec
@@ -117,28 +117,21 @@ def decide(
     answer = _refusal(record, submission)
     if answer is not None:
         return Receipt(answer, (record,))
-    now, seat, known = datetime.now(UTC), submission.seat, len(record.log)
+    now, known = datetime.now(UTC), len(record.log)
     if (deadline := record.deadline) is not None and deadline.passed(now) and was_served(deadline.at):
         after = record.extended(engine.time_out(record.match, deadline.clock), now)
         return Receipt(_TOO_LATE, (after,), after.log[known:])
-    by_model, in_study = record.seats[seat].kind == MODEL, record.options is not None
-    own = record.advanced(
-        *engine.advance(record.match, seat, submission.text, by_model=by_model, most_attempts=record.most_attempts),
-        now,
-        submission.move_id,
-        submission.timing if in_study else None,
-    )
+    own = record.moved(submission.seat, submission.text, now, submission.move_id, submission.timing)
     # In a study all partners take their time, scripted ones too.
-    steps = (own, *_scripted_moves(own, now)) if instant and not in_study else (own,)
+    steps = (own, *_scripted_moves(own, now)) if instant and record.options is None else (own,)
     return Receipt(_answer(own.log[known]), steps, steps[-1].log[known:])
 
 
 def submit(session: Session, submission: MoveSubmission, *, instant: bool) -> Receipt:
     """Take a move or a resignation into the caller's transaction. Raises NotFound for an unknown match."""
-    record = load(session, submission.match_id, lock=True)
-    receipt = decide(record, submission, instant=instant, was_served=partial(was_served, session))
-    if receipt.new:
-        append(session, [(receipt.record, len(record.log))])
+    (receipt,) = submit_together(session, [submission], {}, instant=instant)
+    if isinstance(receipt, AppError):
+        raise receipt
     return receipt
 
 
@@ -192,40 +185,46 @@ def commit(database: Engine, submission: MoveSubmission, *, instant: bool, tries
 
 def end_overdue(database: Engine, match_id: str) -> bool:
     """End a match whose clock has run out, in a transaction of its own. False if there is nothing to end."""
-    try:
-        with writing(database) as session:
-            record = load(session, match_id, lock=True)
-            deadline, now = record.deadline, datetime.now(UTC)
-            if deadline is None or not deadline.passed(now) or not was_served(session, deadline.at):
-                return False
-            after = record.extended(engine.time_out(record.match, deadline.clock), now)
-            append(session, [(after, len(record.log))])
-    except DBAPIError as error:
-        if not came_second(error):
-            raise
-        return False  # somebody has moved in the same moment
-    return True
+
+    def time_out(session: Session, record: StoredMatch) -> Sequence[LogEvent]:
+        deadline = record.deadline
+        if deadline is None or not deadline.passed(datetime.now(UTC)) or not was_served(session, deadline.at):
+            return ()
+        return engine.time_out(record.match, deadline.clock)
+
+    return _end(database, match_id, time_out)
 
 
 def abandon(database: Engine, match_id: str, before: datetime) -> bool:
     """End a match in which nothing has happened since `before`, in a transaction of its own. False if something has."""
+
+    def close_untouched(_session: Session, record: StoredMatch) -> Sequence[LogEvent]:
+        return () if record.match.over or record.log[-1].at >= before else engine.abandon(record.match)
+
+    return _end(database, match_id, close_untouched)
+
+
+def _end(database: Engine, match_id: str, events: Callable[[Session, StoredMatch], Sequence[LogEvent]]) -> bool:
+    """End a match by what `events` says, if that is anything and nobody moves in the same moment."""
     try:
         with writing(database) as session:
             record = load(session, match_id, lock=True)
-            if record.match.over or record.log[-1].at >= before:
-                return False
-            after = record.extended(engine.abandon(record.match), datetime.now(UTC))
-            append(session, [(after, len(record.log))])
+            if new := events(session, record):
+                _add(session, record, new)
+            return bool(new)
     except DBAPIError as error:
         if not came_second(error):
             raise
         return False
-    return True
 
 
 def abort(session: Session, record: StoredMatch, fault: str, seat: int | None, detail: str) -> StoredMatch:
     """End a match that cannot go on, in the caller's transaction."""
-    after = record.extended(engine.abort(record.match, fault, seat, detail), datetime.now(UTC))
+    return _add(session, record, engine.abort(record.match, fault, seat, detail))
+
+
+def _add(session: Session, record: StoredMatch, events: Sequence[LogEvent]) -> StoredMatch:
+    after = record.extended(events, datetime.now(UTC))
     append(session, [(after, len(record.log))])
     return after
 
@@ -253,8 +252,7 @@ def scripted_text(record: StoredMatch) -> str:
 
 def scripted_move(record: StoredMatch, now: datetime) -> StoredMatch:
     """The match after the scripted player whose turn it is has moved."""
-    text, seat = scripted_text(record), cast(int, record.match.to_move)
-    return record.advanced(*engine.advance(record.match, seat, text, by_model=True), now)
+    return record.moved(cast(int, record.match.to_move), scripted_text(record), now)
 
 
 def _scripted_moves(record: StoredMatch, now: datetime) -> Iterator[StoredMatch]:

@@ -180,7 +180,6 @@ async def _ask(
 def _take(runner: MatchRunner, seat: int, generation: Generation) -> None:
     before = runner.record
     runner.calls.append(generation_row(before, seat, generation))
-    advanced = engine.advance(before.match, seat, generation.text or "", by_model=True)
-    runner.record = before.advanced(*advanced, datetime.now(UTC))
+    runner.record = before.moved(seat, generation.text or "", datetime.now(UTC))
     if runner.record.match.ply > before.match.ply and generation.completion_tokens is not None:
         runner.tokens = (runner.tokens or 0) + generation.completion_tokens

@@ -106,11 +106,27 @@ class StoredMatch:
         began = max([turn_began(self.log), *(logged.at for logged in away[-1:])])
         return next_deadline(self.match.clocks, self.log[0].at + _time_away(away), began, person)
 
-    def extended(self, events: Sequence[LogEvent], at: datetime) -> "StoredMatch":
-        """This record after more events."""
-        return self.advanced(events, engine.applied(self.match, events), at)
+    def moved(
+        self,
+        seat: int,
+        text: str | None,
+        at: datetime,
+        move_id: str | None = None,
+        timing: Mapping[str, Any] | None = None,
+    ) -> "StoredMatch":
+        """This record after a move that the rules judge, or after resigning where there is no text.
 
-    def advanced(
+        The first of its events answers `move_id`; `timing` is kept of matches of studies.
+        """
+        by_model = self.seats[seat].kind == MODEL
+        events, match = engine.advance(self.match, seat, text, by_model=by_model, most_attempts=self.most_attempts)
+        return self._logged(events, match, at, move_id, None if self.options is None else timing)
+
+    def extended(self, events: Sequence[LogEvent], at: datetime) -> "StoredMatch":
+        """This record after events that are no move."""
+        return self._logged(events, engine.applied(self.match, events), at)
+
+    def _logged(
         self,
         events: Sequence[LogEvent],
         match: engine.Match,
@@ -118,8 +134,7 @@ class StoredMatch:
         move_id: str | None = None,
         timing: Mapping[str, Any] | None = None,
     ) -> "StoredMatch":
-        """This record after the events of a step and the match after them; the first event answers `move_id`, and
-        `timing` is its.
+        """This record with the events in its log, and the match after them.
 
         Times never run backwards in a log: whoever writes may have waited for its lock since it read the clock, or the
         clock of its machine may be behind.

@@ -7,19 +7,17 @@ matches meanwhile, they are committed one by one instead. While the database is 
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import cast
 
 import structlog
 from gevent import spawn
 from gevent.event import AsyncResult
-from gevent.queue import Empty, Queue
+from gevent.queue import Queue
 from gevent.threadpool import ThreadPool
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from app.core.errors import AppError, Unavailable
+from app.core.errors import Unavailable
 from app.core.extensions import came_second, is_away, is_full, open_engine, reason_of, writing
 from app.matches import live
 from app.matches.stored import StoredMatch
@@ -30,12 +28,6 @@ MOST_SECONDS_AWAY = 60.0  # how long moves wait for a database that is locked or
 _BETWEEN = 0.5  # seconds between two tries
 
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class _Waiting:
-    submission: live.MoveSubmission
-    result: AsyncResult
 
 
 class MoveWriter:
@@ -52,9 +44,9 @@ class MoveWriter:
 
     def submit(self, submission: live.MoveSubmission) -> live.Receipt:
         """Commit a submission, together with others. Raises AppError as `live.submit` does."""
-        waiting = _Waiting(submission, AsyncResult())
-        self._queue.put(waiting)
-        receipt: live.Receipt = waiting.result.get()
+        result: AsyncResult = AsyncResult()
+        self._queue.put((submission, result))
+        receipt: live.Receipt = result.get()
         return receipt
 
     def remember(self, record: StoredMatch) -> None:
@@ -64,63 +56,51 @@ class MoveWriter:
 
     def _run(self) -> None:
         while True:
-            batch = [self._queue.get()]
-            while len(batch) < _TOGETHER:
-                try:
-                    batch.append(self._queue.get_nowait())
-                except Empty:
-                    break
-            results = self._thread.apply(self._commit, (batch,))
-            for waiting, result in zip(batch, results, strict=True):
-                if isinstance(result, Exception):
-                    waiting.result.set_exception(result)
+            waiting = [self._queue.get()]
+            while len(waiting) < _TOGETHER and not self._queue.empty():
+                waiting.append(self._queue.get())
+            submissions = [submission for submission, _ in waiting]
+            receipts = self._thread.apply(self._commit, (submissions,))
+            for (_, result), receipt in zip(waiting, receipts, strict=True):
+                if isinstance(receipt, Exception):
+                    result.set_exception(receipt)
                 else:
-                    waiting.result.set(result)
+                    result.set(receipt)
 
-    def _commit(self, batch: list[_Waiting]) -> list[live.Receipt | Exception]:
+    def _commit(self, submissions: list[live.MoveSubmission]) -> list[live.Receipt | Exception]:
         """In the thread: one transaction for all of them, begun again until the database takes it; if it never does,
         each learns why.
         """
         if self._engine is None:
-            self._engine = open_engine(self._url, poolclass=StaticPool, **_thread_arguments(self._url))
-        submissions = [waiting.submission for waiting in batch]
-        began = time.monotonic()
-        warned = False
+            arguments = {"check_same_thread": False} if self._url.startswith("sqlite") else {}
+            self._engine = open_engine(self._url, poolclass=StaticPool, connect_args=arguments)
+        began, warned = time.monotonic(), False
         while True:
             try:
-                results = self._committed(submissions)
+                with writing(self._engine) as session:
+                    receipts = live.submit_together(session, submissions, self._remembered, instant=self._instant)
             except Exception as error:
                 self._remembered.clear()
+                if came_second(error):  # somebody else has moved in one of the matches
+                    return [self._commit_alone(submission) for submission in submissions]
                 self._engine.dispose()
-                away = is_away(error)
-                if not away:
-                    log.exception("a group of moves was not committed", moves=len(batch))
-                    return [error] * len(batch)
+                if not is_away(error):
+                    log.exception("a group of moves was not committed", moves=len(submissions))
+                    return [error] * len(submissions)
                 if not warned:
-                    log.warning("the database is away, moves wait", moves=len(batch), error=reason_of(error))
+                    log.warning("the database is away, moves wait", moves=len(submissions), error=reason_of(error))
                     warned = True
                 if is_full(error) or time.monotonic() - began > MOST_SECONDS_AWAY:
-                    return [Unavailable("The database does not answer. Please send it again.")] * len(batch)
+                    return [Unavailable("The database does not answer. Please send it again.")] * len(submissions)
                 time.sleep(_BETWEEN)
             else:
-                return results
-
-    def _committed(self, submissions: list[live.MoveSubmission]) -> list[live.Receipt | Exception]:
-        try:
-            with writing(self._engine) as session:
-                results = live.submit_together(session, submissions, self._remembered, instant=self._instant)
-        except Exception as error:
-            if not came_second(error):
-                raise
-            self._remembered.clear()  # somebody else has moved in one of the matches
-            return [self._commit_alone(submission) for submission in submissions]
-        self._forget_the_rest(submissions)
-        return list(results)
+                self._forget_the_rest(submissions)
+                return list(receipts)
 
     def _commit_alone(self, submission: live.MoveSubmission) -> live.Receipt | Exception:
         try:
             return live.commit(cast(Engine, self._engine), submission, instant=self._instant)
-        except (AppError, SQLAlchemyError) as error:
+        except Exception as error:  # of this one alone
             return error
 
     def _forget_the_rest(self, latest: list[live.MoveSubmission]) -> None:
@@ -131,7 +111,3 @@ class MoveWriter:
                 self._remembered[record.id] = record
         while len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
-
-
-def _thread_arguments(url: str) -> dict[str, object]:
-    return {"connect_args": {"check_same_thread": False}} if url.startswith("sqlite") else {}
