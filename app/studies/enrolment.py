@@ -94,7 +94,7 @@ def person_hashes(secret: str, recruiter: str, external_id: str) -> tuple[str, .
 
 
 def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
-    """Somebody's way through a wave: theirs if they have been here, else a new one, which may end at the door.
+    """Somebody's way through a wave: theirs if they have been here, else a new one, which may end at once.
 
     A new one has no place yet: that comes with the consent (`take_place`). It is `ineligible` for who took part in what
     the wave excludes or is not in its list, `full` when all places are taken or the spend cap is reached, and `closed`
@@ -130,7 +130,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
 def take_place(session: Session, way: Way) -> None:
     """Give somebody who agrees to take part a place, and keep the most that they may be paid under the cap.
 
-    Where there is none any more, the enrolment ends as it would have at the door. Raises NotAllowed while the wave is
+    Where there is none any more, the enrolment ends as it would have on entering. Raises NotAllowed while the wave is
     paused; then nothing has changed.
     """
     enrolment = way.enrolment
@@ -188,7 +188,7 @@ def mark_of_link(token: str) -> str:
     return hashlib.sha256(f"{_MARK}{token}".encode()).hexdigest()[:24]
 
 
-# ---- At the door -------------------------------------------------------------------
+# ---- Who comes in -------------------------------------------------------------------
 
 
 def one_case(recruiter: str, external_id: str) -> str:

@@ -66,7 +66,7 @@ def owed_now(session: Session, way: Way, ending: EndingName) -> tuple[Decimal, D
 def settle(session: Session, way: Way) -> Sequence[Payment]:
     """Write what an enrolment is owed, once, when it has ended and none of its matches is under way.
 
-    Whoever was turned away at the door of a full or closed wave had no place, and is owed nothing. Returns the rows
+    Whoever was turned away from a full or closed wave had no place, and is owed nothing. Returns the rows
     of its base and bonus; none while it is too early, and for a preview.
     """
     enrolment = way.enrolment

@@ -30,7 +30,7 @@ from app.studies.endings import (
 GOAL = "{goal}"
 _NAMED = 3  # columns that a warning names
 _FEW_MINUTES = 5
-# Whoever ends so has read, answered or played before. Nobody ends by a partner or at the door once they have.
+# Whoever ends so has read, answered or played before. Nobody ends by a partner or on entering once they have.
 _AFTER_WORK: tuple[EndingName, ...] = (QUIZ_FAILED, WITHDRAWN, INACTIVE, TECHNICAL, REMOVED, COMPLETED)
 _PERSONAL = ("name", "email", "mail", "phone", "address", "birthday", "birth_date", "prolific_id", "worker_id")
 _ONE_PARTNER = re.compile(r"partner(?!s|n)", re.IGNORECASE)  # in English and in German

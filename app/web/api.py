@@ -1,4 +1,4 @@
-"""The JSON door for guests: start a match without a browser."""
+"""JSON for guests: start a match without a browser."""
 
 from typing import Any
 

@@ -100,7 +100,7 @@ def _broken(_error: Exception) -> tuple[Response | str, int]:
 
 
 def _logged_path() -> str:
-    """The path of the request without what opens a door: whoever reads the log may not follow it."""
+    """The path of the request without private links: whoever reads the log may not follow them."""
     path = request.path
     for name, value in (request.view_args or {}).items():
         if name in _SECRETS:

@@ -140,11 +140,11 @@ class Rooms:
         self._send = send
         self._rooms: dict[str, Room] = {}
         self._prepared: set[str] = set()  # games
-        self._door = RLock()  # rooms open and close one at a time
+        self._opening = RLock()  # rooms open and close one at a time
 
     def open(self, match_id: str) -> Room:
         """The match's room. Raises NotFound."""
-        with self._door:
+        with self._opening:
             if match_id not in self._rooms:
                 with reading(self._database) as session:
                     record = load(session, match_id)
@@ -161,7 +161,7 @@ class Rooms:
 
     def enter(self, match_id: str, seat: int, sid: str) -> None:
         """Send the newcomer its view, and from then on every change."""
-        with self._door:
+        with self._opening:
             room = self.open(match_id)
             with room.lock:
                 if not room.just_read:
@@ -178,7 +178,7 @@ class Rooms:
 
     def leave(self, match_id: str, seat: int, sid: str) -> None:
         """The socket is gone; an empty room is closed."""
-        with self._door:
+        with self._opening:
             room = self._rooms.get(match_id)
             if room is not None:
                 room.sockets[seat].discard(sid)

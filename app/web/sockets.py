@@ -108,7 +108,7 @@ class PlayNamespace:
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
         if connection := self._connections.pop(sid, None):
             # In a greenlet of its own: whoever sends to a silent socket finds it gone, and holds its room's lock, while
-            # who takes it out of the room waits at the door behind somebody who may wait for that lock.
+            # who takes it out of the room waits for the rooms' lock behind somebody who may wait for that one.
             gevent.spawn(self._rooms.leave, connection.match_id, connection.seat, sid)
             self._sockets[connection] -= 1
             if not self._sockets[connection]:

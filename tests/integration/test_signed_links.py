@@ -194,7 +194,7 @@ def test_the_browser_that_knows_the_private_link_comes_back_without_and_nothing_
 def test_a_link_without_a_signature_says_so_before_anything_is_pressed(app: Flask, wave: None) -> None:
     page = app.test_client().get(link("ann", None))
     assert "This link is not complete." in text_of(page)
-    assert "data-door" not in page.text
+    assert "data-entry" not in page.text
 
 
 def test_a_new_key_is_fetched_when_a_link_is_signed_by_it(app: Flask, wave: None, prolific: Prolific) -> None:

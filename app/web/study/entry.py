@@ -112,7 +112,7 @@ def _preview(found: previews.Preview) -> str:
 
 
 def remember(token: str) -> None:
-    """Have the browser keep that it was given a private link, by which it may come back at the door."""
+    """Have the browser keep that it was given a private link, by which it may come back through the wave's link."""
     mark = mark_of_link(token)
     kept = [each for each in session.get(MARKS, ()) if each != mark]
     if kept[-1:] != [mark]:

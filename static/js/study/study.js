@@ -13,7 +13,7 @@ for (const form of findAll("form[data-draft]", document, HTMLFormElement)) {
 }
 for (const form of findAll("form", document, HTMLFormElement)) sendOnline(form);
 for (const button of findAll("button[data-copies]", document, HTMLButtonElement)) copies(button);
-for (const form of findAll("form[data-door]", document, HTMLFormElement)) {
+for (const form of findAll("form[data-entry]", document, HTMLFormElement)) {
   // A tablet that asks for pages of desktops is known by its touch screen.
   const touch = form.elements.namedItem("touch");
   if (touch instanceof HTMLInputElement && navigator.maxTouchPoints > 1 && !matchMedia("(any-pointer: fine)").matches) {
