@@ -2,7 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 
 from app.core.errors import Invalid, Phrase, either
 from app.core.typed_numbers import is_plain_real, is_plain_whole
@@ -33,6 +37,20 @@ def read_value(schema: Schema, raw: Any, name: str) -> Any:
     if number is None:
         return raw
     return _whole(number, raw, name) if number["type"] == "integer" else _real(number, raw, name)
+
+
+@cache
+def fields_of(model: type[BaseModel]) -> Mapping[str, Schema]:
+    """The JSON Schema of each field of a model, in the order in which they are declared."""
+    found: Mapping[str, Schema] = model.model_json_schema()["properties"]
+    return found
+
+
+def invalid_of(name: str, fault: ErrorDetails) -> Invalid:
+    """What pydantic found wrong with the field of that name."""
+    if fault["type"] == "missing":
+        return Invalid(name, expected=Phrase("a value"), got=Phrase("none"))
+    return Invalid(name, expected=fault["msg"].removeprefix("Input should be ").lower(), got=fault["input"])
 
 
 def kinds_of(schema: Schema) -> Sequence[Schema]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from app.core.validation import Schema
-from app.games.config import GameConfig, fields_of
+from app.core.validation import Schema, fields_of
+from app.games.config import GameConfig
 from app.games.material import MaterialKind
 from app.games.metrics import COMMON, GameMetrics
 from app.games.rewards import RewardFormula

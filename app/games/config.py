@@ -19,7 +19,7 @@ from typing import Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from app.core.errors import Invalid, Phrase, Verbatim, shown
-from app.core.validation import Schema, read_value
+from app.core.validation import fields_of, invalid_of, read_value
 
 
 class GameConfig(BaseModel):
@@ -45,28 +45,13 @@ class GameConfig(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise _fault(error) from None
+            fault = error.errors()[0]
+            raise invalid_of(str(fault["loc"][0]) if fault["loc"] else "config", fault) from None
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)
 
 
 @lru_cache
-def fields_of(config: type[GameConfig]) -> Mapping[str, Schema]:
-    """The JSON Schema of each field, in the order in which they are declared."""
-    found: Mapping[str, Schema] = config.model_json_schema()["properties"]
-    return found
-
-
-@lru_cache
 def _reads_itself(config: type[GameConfig], name: str) -> bool:
     return any(isinstance(each, BeforeValidator) for each in config.model_fields[name].metadata)
-
-
-def _fault(error: ValidationError) -> Invalid:
-    """The first fault, as the rest of Parlor says it."""
-    first = error.errors()[0]
-    field = str(first["loc"][0]) if first["loc"] else "config"
-    if first["type"] == "missing":
-        return Invalid(field, expected=Phrase("a value"), got=Phrase("none"))
-    return Invalid(field, expected=first["msg"].removeprefix("Input should be ").lower(), got=first["input"])

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.core.errors import Invalid, Phrase, either
-from app.core.validation import Schema, kinds_of, read_value
+from app.core.validation import Schema, invalid_of, kinds_of, read_value
+from app.core.validation import fields_of as fields_of
 
 VERSION = "version"  # the key of a stored spec's version
 PRESET = "preset"  # the key of a part's preset, over which its fields are laid
@@ -76,7 +77,8 @@ class SpecPart(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise _fault(error, under) from None
+            fault = error.errors()[0]
+            raise invalid_of(under + ".".join(map(str, fault["loc"])), fault) from None
         except Invalid as error:  # of fields that do not fit each other
             raise type(error)(f"{under}{error.field}", **error.parts) from None
 
@@ -112,13 +114,6 @@ class JobSpec(SpecPart):
     def to_json(self) -> dict[str, Any]:
         """The spec as files and rows hold it."""
         return {VERSION: self.version, **self.model_dump(mode="json", exclude_none=True)}
-
-
-@cache
-def fields_of(spec: type[SpecPart]) -> Mapping[str, Schema]:
-    """The JSON Schema of each field, in the order in which they are declared."""
-    found: Mapping[str, Schema] = spec.model_json_schema()["properties"]
-    return found
 
 
 @cache
@@ -176,13 +171,3 @@ def _truth(raw: Any, field: str) -> bool:
     if not isinstance(raw, str) or raw not in known:
         raise Invalid(field, expected=Phrase("true or false"), got=raw)
     return known[raw]
-
-
-def _fault(error: ValidationError, under: str) -> Invalid:
-    """The first fault, as the rest of Parlor says it."""
-    first = error.errors()[0]
-    field = under + ".".join(map(str, first["loc"]))
-    if first["type"] == "missing":
-        return Invalid(field, expected=Phrase("a value"), got=Phrase("none"))
-    expected = str(first["msg"]).removeprefix("Input should be ").lower()
-    return Invalid(field, expected=expected, got=first["input"])
